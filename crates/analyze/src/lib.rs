@@ -1,0 +1,10 @@
+//! What follows from test records: statistics, sweeps with their load line, comparisons between
+//! platforms. Pure functions of records: no I/O, no clock, no target.
+
+pub mod compare;
+pub mod stats;
+pub mod sweep;
+
+pub use compare::{Comparison, Factor, Metric, Platform, compare};
+pub use stats::{Estimate, Interval, Ratio};
+pub use sweep::{LoadLine, Point, Saturation, Sweep, sweeps};

@@ -1,0 +1,257 @@
+//! Small-sample statistics: means with Student's t intervals, quantiles, ratios of means.
+
+use serde::{Deserialize, Serialize};
+
+/// A 95 % confidence interval, in the unit of what it encloses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The mean of a sample, with what is needed to say how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample size.
+    pub n: usize,
+    /// Sample standard deviation (divisor n − 1); `None` for a single value.
+    pub sd: Option<f64>,
+}
+
+impl Estimate {
+    /// Mean and spread of `values`; `None` if there are none or one is not finite.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Estimate> {
+        Some(Estimate { mean: mean(values)?, n: values.len(), sd: sample_sd(values) })
+    }
+
+    /// 95 % confidence interval of the mean, `mean ± t(0.975, n − 1) · sd / √n`; `None` for a
+    /// single value.
+    #[must_use]
+    pub fn interval(&self) -> Option<Interval> {
+        let half = self.half_width()?;
+        Some(Interval { low: self.mean - half, high: self.mean + half })
+    }
+
+    /// Half the width of [`Self::interval`].
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        let half = student_t_975(self.n.checked_sub(1)?)? * self.sd? / (self.n as f64).sqrt();
+        half.is_finite().then_some(half)
+    }
+}
+
+/// A ratio of two means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The ratio.
+    pub value: f64,
+    /// Its 95 % confidence interval; `None` if a side has a single value.
+    pub interval: Option<Interval>,
+    /// Sample size of the numerator.
+    pub n_numerator: usize,
+    /// Sample size of the denominator.
+    pub n_denominator: usize,
+}
+
+/// `numerator / denominator` with an interval by the delta method on the log ratio:
+/// `Var(ln r) ≈ (s_a / (a √n_a))² + (s_b / (b √n_b))²`, degrees of freedom after
+/// Welch–Satterthwaite, rounded down. `None` unless both means are positive and finite.
+#[must_use]
+pub fn ratio(numerator: &Estimate, denominator: &Estimate) -> Option<Ratio> {
+    let positive = |e: &Estimate| e.mean.is_finite() && e.mean > 0.0;
+    if !positive(numerator) || !positive(denominator) {
+        return None;
+    }
+    let value = numerator.mean / denominator.mean;
+    if !value.is_finite() || value <= 0.0 {
+        return None;
+    }
+    let interval = log_ratio_half_width(numerator, denominator)
+        .map(|half| Interval { low: value * (-half).exp(), high: value * half.exp() })
+        .filter(|i| i.low.is_finite() && i.high.is_finite());
+    Some(Ratio { value, interval, n_numerator: numerator.n, n_denominator: denominator.n })
+}
+
+fn log_ratio_half_width(a: &Estimate, b: &Estimate) -> Option<f64> {
+    let variance = |e: &Estimate| Some((e.sd? / e.mean).powi(2) / e.n as f64);
+    let (va, vb) = (variance(a)?, variance(b)?);
+    let total = va + vb;
+    if total == 0.0 {
+        return Some(0.0);
+    }
+    let df = total.powi(2) / (va.powi(2) / (a.n as f64 - 1.0) + vb.powi(2) / (b.n as f64 - 1.0));
+    // A float-to-integer cast saturates; fewer degrees of freedom only widen the interval.
+    Some(student_t_975((df as usize).max(1))? * total.sqrt())
+}
+
+/// Arithmetic mean; `None` if there are no values or one is not finite.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let n = values.len() as f64;
+    let sum: f64 = values.iter().sum();
+    // Dividing first loses a little precision, so it is kept for sums that overflow.
+    let mean = if sum.is_finite() { sum / n } else { values.iter().map(|v| v / n).sum() };
+    mean.is_finite().then_some(mean)
+}
+
+/// Sample standard deviation (divisor n − 1); `None` for fewer than two finite values.
+#[must_use]
+pub fn sample_sd(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let m = mean(values)?;
+    let squares: f64 = values.iter().map(|v| (v - m).powi(2)).sum();
+    let sd = (squares / (values.len() as f64 - 1.0)).sqrt();
+    sd.is_finite().then_some(sd)
+}
+
+/// Quantile `q` (0…1) by linear interpolation between order statistics (type 7 of Hyndman and
+/// Fan 1996, the default of R and NumPy); `None` if there are no values or one is not finite.
+#[must_use]
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    if values.is_empty() || !(0.0..=1.0).contains(&q) || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let position = q * (sorted.len() - 1) as f64;
+    let below = sorted.get(position.floor() as usize)?;
+    let above = sorted.get(position.ceil() as usize)?;
+    let share = position.fract();
+    Some(below * (1.0 - share) + above * share)
+}
+
+/// Median, see [`quantile`].
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// Lower quartile, median and upper quartile, see [`quantile`].
+#[must_use]
+pub fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
+    Some([quantile(values, 0.25)?, quantile(values, 0.5)?, quantile(values, 0.75)?])
+}
+
+/// Geometric mean; `None` if there are no values or one is not positive and finite.
+#[must_use]
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+    Some(mean(&logs)?.exp())
+}
+
+/// 0.975 quantile of Student's t for 1 to 30 degrees of freedom.
+const T_975: [f64; 30] = [
+    12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,
+    2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905, 2.109_816, 2.100_922, 2.093_024, 2.085_963,
+    2.079_614, 2.073_873, 2.068_658, 2.063_899, 2.059_539, 2.055_529, 2.051_831, 2.048_407, 2.045_230, 2.042_272,
+];
+
+/// 0.975 quantile of Student's t with `df` degrees of freedom; `None` for 0. Beyond the table, the
+/// expansion in 1/df (Abramowitz and Stegun 26.7.5), whose error there is below 1e-6.
+#[must_use]
+pub fn student_t_975(df: usize) -> Option<f64> {
+    let index = df.checked_sub(1)?;
+    if let Some(t) = T_975.get(index) {
+        return Some(*t);
+    }
+    let z: f64 = 1.959_963_985;
+    let v = df as f64;
+    let g1 = (z.powi(3) + z) / 4.0;
+    let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    Some(z + g1 / v + g2 / v.powi(2) + g3 / v.powi(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `P(0 < T < t)`, by Simpson's rule after `t = √v · tan θ`, where the density is ∝ cos^(v−1) θ.
+    fn half_probability(t: f64, df: usize) -> f64 {
+        let integral = |end: f64| {
+            let n = 20_000;
+            let f = |i: usize| (end * i as f64 / n as f64).cos().max(0.0).powi(df as i32 - 1);
+            (0..=n).map(|i| f(i) * if i == 0 || i == n { 1.0 } else { 2.0 + 2.0 * (i % 2) as f64 }).sum::<f64>() * end
+        };
+        0.5 * integral((t / (df as f64).sqrt()).atan()) / integral(std::f64::consts::FRAC_PI_2)
+    }
+
+    #[test]
+    fn t_quantiles_enclose_95_percent() {
+        for df in (1..=60).chain([100, 1000]) {
+            let p = 2.0 * half_probability(student_t_975(df).unwrap(), df);
+            assert!((p - 0.95).abs() < 1e-6, "{df} degrees of freedom: {p}");
+        }
+        assert_eq!(student_t_975(0), None);
+    }
+
+    #[test]
+    fn intervals_of_known_samples() {
+        // R: t.test(c(10, 12)) gives −1.706205 … 23.706205.
+        let e = Estimate::of(&[10.0, 12.0]).unwrap();
+        let i = e.interval().unwrap();
+        assert!((i.low + 1.706_205).abs() < 1e-5 && (i.high - 23.706_205).abs() < 1e-5, "{i:?}");
+        // R: t.test(1:5) gives 1.036757 … 4.963243.
+        let i = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().interval().unwrap();
+        assert!((i.low - 1.036_757).abs() < 1e-5 && (i.high - 4.963_243).abs() < 1e-5, "{i:?}");
+        assert_eq!(Estimate::of(&[3.0]).unwrap().interval(), None);
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn quantiles_and_means() {
+        assert_eq!(quartiles(&[4.0, 1.0, 3.0, 2.0]), Some([1.75, 2.5, 3.25]));
+        assert_eq!(median(&[7.0]), Some(7.0));
+        assert_eq!(quantile(&[1.0], 1.5), None);
+        assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+        assert_eq!(mean(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+    }
+
+    #[test]
+    fn a_ratio_has_an_interval_only_with_repetitions_on_both_sides() {
+        let many = Estimate::of(&[10.0, 11.0, 12.0]).unwrap();
+        let one = Estimate::of(&[5.0]).unwrap();
+        assert_eq!(ratio(&many, &one).unwrap().interval, None);
+        let zero = Estimate::of(&[0.0]).unwrap();
+        assert_eq!(ratio(&many, &zero), None);
+        assert_eq!(ratio(&zero, &many), None);
+        // By hand: rse_a = 1/(11√3), rse_b = 0.5/(5.5√3) = the same… so df = 4, t = 2.776445.
+        let half = Estimate::of(&[5.0, 5.5, 6.0]).unwrap();
+        let r = ratio(&many, &half).unwrap();
+        let expected = 2.776_445 * 2.0_f64.sqrt() / (11.0 * 3.0_f64.sqrt());
+        assert!((r.value - 2.0).abs() < 1e-12);
+        assert!((r.interval.unwrap().high.ln() - (2.0_f64.ln() + expected)).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn the_interval_encloses_the_mean_and_the_ratio_inverts(
+            a in prop::collection::vec(0.1f64..1e9, 2..8), b in prop::collection::vec(0.1f64..1e9, 2..8)
+        ) {
+            let (ea, eb) = (Estimate::of(&a).unwrap(), Estimate::of(&b).unwrap());
+            let i = ea.interval().unwrap();
+            prop_assert!(i.low <= ea.mean && ea.mean <= i.high);
+            let (r, s) = (ratio(&ea, &eb).unwrap(), ratio(&eb, &ea).unwrap());
+            prop_assert!((r.value * s.value - 1.0).abs() < 1e-9);
+            if let (Some(r), Some(s)) = (r.interval, s.interval) {
+                prop_assert!((r.low * s.high - 1.0).abs() < 1e-6);
+            }
+        }
+    }
+}

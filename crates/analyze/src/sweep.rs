@@ -1,0 +1,290 @@
+//! Sweeps: the tests of one workload over rising job counts, their peak and their load line.
+
+use std::collections::BTreeMap;
+
+use loadline_model::{Driver, TestRecord};
+use serde::Serialize;
+
+use crate::stats::Estimate;
+
+/// Column that throughput is read from.
+pub const THROUGHPUT: &str = "commit_throughput_tps";
+/// Column that latency is read from in a closed loop, ms.
+pub const LATENCY: &str = "commit_latency_ms";
+/// Column that latency is read from in an open loop, ns: it counts from the intended start.
+pub const RESPONSE: &str = "response_time_ns_mean";
+
+/// All tests of the same work on one platform.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Platform name.
+    pub platform: String,
+    /// Run id. Two runs are never pooled, whatever their platforms are called.
+    pub run: String,
+    /// Workload code.
+    pub workload: String,
+    /// Group of the workload.
+    pub group: String,
+    /// Driver.
+    pub driver: Driver,
+    /// Rate that was asked for (open loop), tps.
+    pub rate_tps: Option<f64>,
+    /// Workload parameters in force.
+    pub parameters: BTreeMap<String, i64>,
+    /// One point a job count, rising.
+    pub points: Vec<Point>,
+}
+
+/// All tests of one job count.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Numbers of the valid tests: only these feed the figures.
+    pub tests: Vec<u32>,
+    /// Figures by column id: means over the valid repetitions; columns that end in `_max` hold the
+    /// largest value. A percentile is the mean of the repetitions' percentiles, each repetition
+    /// counting as one observation; it is not a percentile of the pooled transactions.
+    pub figures: BTreeMap<String, Estimate>,
+    /// Tests that do not hold. They stay visible and feed nothing.
+    pub invalid: Vec<InvalidTest>,
+}
+
+/// A test whose figures do not hold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InvalidTest {
+    /// Number of the test.
+    pub test: u32,
+    /// What failed.
+    pub reason: String,
+    /// Its figures as measured, by column id.
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl Point {
+    /// Figure `id`; `None` if no valid test has it.
+    #[must_use]
+    pub fn figure(&self, id: &str) -> Option<&Estimate> {
+        self.figures.get(id)
+    }
+
+    /// Throughput, tps.
+    #[must_use]
+    pub fn throughput(&self) -> Option<&Estimate> {
+        self.figure(THROUGHPUT)
+    }
+
+    /// Mean latency, ms: response time in an open loop, else transaction time.
+    #[must_use]
+    pub fn latency_ms(&self) -> Option<f64> {
+        self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
+    }
+}
+
+/// Whether throughput stopped growing within the points measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Saturation {
+    /// More jobs than the peak's were measured and gave no more throughput.
+    Saturated {
+        /// Jobs at the peak.
+        peak_jobs: u32,
+    },
+    /// The peak is the last point measured: more jobs may give more.
+    Rising {
+        /// Highest job count measured.
+        jobs: u32,
+        /// Job count measured before it.
+        previous_jobs: u32,
+        /// Growth of throughput between the two, %.
+        growth_pct: f64,
+    },
+    /// Fewer than two job counts have a valid throughput.
+    Unknown,
+}
+
+/// Where the load line lies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "basis")]
+pub enum LoadLine {
+    /// The highest job count whose mean latency meets the objective.
+    Objective {
+        /// Jobs there.
+        jobs: u32,
+        /// Throughput there, tps.
+        throughput_tps: f64,
+        /// Mean latency there, ms.
+        latency_ms: f64,
+        /// The objective, ms.
+        objective_ms: f64,
+        /// It is the highest job count measured: the load line may lie higher.
+        at_least: bool,
+        /// Lower job counts that missed the objective all the same.
+        missed_below: Vec<u32>,
+    },
+    /// No job count meets the objective.
+    NoneMeets {
+        /// The objective, ms.
+        objective_ms: f64,
+        /// Lowest mean latency seen, ms.
+        lowest_latency_ms: f64,
+        /// Jobs there.
+        jobs: u32,
+    },
+    /// No objective was given: the point of highest power (throughput / latency).
+    Power {
+        /// Jobs there.
+        jobs: u32,
+        /// Throughput there, tps.
+        throughput_tps: f64,
+        /// Mean latency there, ms.
+        latency_ms: f64,
+        /// It is the highest job count measured: power may rise further.
+        at_least: bool,
+    },
+    /// No valid test has both throughput and latency.
+    Unknown,
+}
+
+impl Sweep {
+    /// The point of highest throughput; the one with fewer jobs if two are equal.
+    #[must_use]
+    pub fn peak(&self) -> Option<&Point> {
+        let mut peak: Option<(&Point, f64)> = None;
+        for (point, tps) in self.points.iter().filter_map(|p| Some((p, p.throughput()?.mean))) {
+            if peak.is_none_or(|(_, best)| tps > best) {
+                peak = Some((point, tps));
+            }
+        }
+        peak.map(|(point, _)| point)
+    }
+
+    /// The point with `jobs` jobs.
+    #[must_use]
+    pub fn at(&self, jobs: u32) -> Option<&Point> {
+        self.points.iter().find(|p| p.jobs == jobs)
+    }
+
+    /// Whether throughput stopped growing.
+    #[must_use]
+    pub fn saturation(&self) -> Saturation {
+        let valid: Vec<(u32, f64)> =
+            self.points.iter().filter_map(|p| Some((p.jobs, p.throughput()?.mean))).collect();
+        let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
+            return Saturation::Unknown;
+        };
+        if peak.jobs != *jobs {
+            return Saturation::Saturated { peak_jobs: peak.jobs };
+        }
+        let growth_pct = if *before > 0.0 { (last / before - 1.0) * 100.0 } else { f64::INFINITY };
+        Saturation::Rising { jobs: *jobs, previous_jobs: *previous_jobs, growth_pct }
+    }
+
+    /// The load line, for a latency objective in ns if there is one.
+    #[must_use]
+    pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
+        let valid: Vec<(u32, f64, f64)> = self
+            .points
+            .iter()
+            .filter_map(|p| Some((p.jobs, p.throughput()?.mean, p.latency_ms()?)))
+            .filter(|(_, tps, ms)| *tps > 0.0 && *ms > 0.0)
+            .collect();
+        let highest = valid.last().map_or(0, |v| v.0);
+        match objective_ns {
+            Some(ns) => objective_line(&valid, ns as f64 / 1e6, highest),
+            None => valid
+                .iter()
+                .max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))
+                .map_or(LoadLine::Unknown, |&(jobs, throughput_tps, latency_ms)| LoadLine::Power {
+                    jobs,
+                    throughput_tps,
+                    latency_ms,
+                    at_least: jobs == highest && valid.len() > 1,
+                }),
+        }
+    }
+}
+
+fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
+    let meets = |v: &&(u32, f64, f64)| v.2 <= objective_ms;
+    if let Some(&(jobs, throughput_tps, latency_ms)) = valid.iter().rfind(meets) {
+        let missed_below = valid.iter().filter(|v| v.0 < jobs && !meets(v)).map(|v| v.0).collect();
+        let at_least = jobs == highest;
+        return LoadLine::Objective { jobs, throughput_tps, latency_ms, objective_ms, at_least, missed_below };
+    }
+    valid.iter().min_by(|a, b| a.2.total_cmp(&b.2)).map_or(LoadLine::Unknown, |v| LoadLine::NoneMeets {
+        objective_ms,
+        lowest_latency_ms: v.2,
+        jobs: v.0,
+    })
+}
+
+/// Groups `records` into sweeps of equal work, in the order in which they first appear.
+#[must_use]
+pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
+    let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
+    for record in records {
+        match groups.iter_mut().find(|g| g.first().is_some_and(|first| same_work(first, record))) {
+            Some(group) => group.push(record),
+            None => groups.push(vec![record]),
+        }
+    }
+    groups.iter().filter_map(|g| sweep_of(g)).collect()
+}
+
+fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
+    a.platform == b.platform
+        && a.run == b.run
+        && a.workload == b.workload
+        && a.driver == b.driver
+        && a.parameters == b.parameters
+        && a.figure("rate_tps") == b.figure("rate_tps")
+}
+
+fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
+    let first = group.first()?;
+    let mut by_jobs: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
+    for record in group {
+        by_jobs.entry(record.jobs).or_default().push(record);
+    }
+    Some(Sweep {
+        platform: first.platform.clone(),
+        run: first.run.clone(),
+        workload: first.workload.clone(),
+        group: first.group.clone(),
+        driver: first.driver,
+        rate_tps: first.figure("rate_tps"),
+        parameters: first.parameters.clone(),
+        points: by_jobs.into_iter().map(|(jobs, tests)| point_of(jobs, &tests)).collect(),
+    })
+}
+
+fn point_of(jobs: u32, tests: &[&TestRecord]) -> Point {
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for record in tests.iter().filter(|r| r.valid) {
+        for (id, value) in &record.figures {
+            values.entry(id).or_default().push(*value);
+        }
+    }
+    let estimate = |id: &str, seen: &[f64]| {
+        if id.ends_with("_max") {
+            let max = seen.iter().copied().filter(|v| v.is_finite()).reduce(f64::max)?;
+            return Some(Estimate { mean: max, n: seen.len(), sd: None });
+        }
+        Estimate::of(seen)
+    };
+    Point {
+        jobs,
+        tests: tests.iter().filter(|r| r.valid).map(|r| r.test).collect(),
+        figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
+        invalid: tests
+            .iter()
+            .filter(|r| !r.valid)
+            .map(|r| InvalidTest {
+                test: r.test,
+                reason: r.invalid_reason.clone().unwrap_or_else(|| "the record gives no reason".to_owned()),
+                figures: r.figures.clone(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,83 @@
+//! What a workload may need and a target may lack: the only place where the two meet.
+
+use serde::{Deserialize, Serialize};
+
+/// How the work reaches the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// A procedure inside the database runs the loop and times it: no client, no network.
+    Database,
+    /// Prepared statements sent by loadline and timed at the client, as an application sees it.
+    Client,
+}
+
+impl Driver {
+    /// All drivers, in the order in which they are preferred.
+    pub const ALL: [Driver; 2] = [Driver::Database, Driver::Client];
+
+    /// The word used on the command line and in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Database => "database",
+            Driver::Client => "client",
+        }
+    }
+}
+
+impl std::fmt::Display for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One ability that a workload can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// Tables whose rows can be changed inside transactions.
+    Rows,
+    /// A commit that is durable when it returns.
+    CommitWait,
+    /// A commit that returns before it is durable.
+    CommitNowait,
+}
+
+impl Capability {
+    /// All capabilities.
+    pub const ALL: [Capability; 3] = [Capability::Rows, Capability::CommitWait, Capability::CommitNowait];
+
+    /// A short phrase: «the workload needs …».
+    #[must_use]
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Capability::Rows => "tables with rows that can be changed",
+            Capability::CommitWait => "a commit that is durable when it returns",
+            Capability::CommitNowait => "a commit that returns before it is durable",
+        }
+    }
+}
+
+/// What a target cannot do, by driver, each with its reason. What is not listed, it can.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Drivers the target does not have at all, with the reason.
+    pub missing_drivers: Vec<(Driver, String)>,
+    /// Capabilities missing from one driver, with the reason.
+    pub missing: Vec<(Driver, Capability, String)>,
+}
+
+impl Capabilities {
+    /// Why `driver` cannot do `needs`, or `None` if it can.
+    #[must_use]
+    pub fn refusal(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
+        if let Some((_, reason)) = self.missing_drivers.iter().find(|(d, _)| *d == driver) {
+            return Some(reason.clone());
+        }
+        self.missing
+            .iter()
+            .find(|(d, c, _)| *d == driver && needs.contains(c))
+            .map(|(_, c, reason)| format!("it needs {}, but {reason}", c.phrase()))
+    }
+}

@@ -1,0 +1,43 @@
+//! Verification results: each says what was looked at, what was seen and what is allowed.
+
+use serde::{Deserialize, Serialize};
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The figure holds.
+    Passed,
+    /// Worth knowing, but the figure holds.
+    Noted,
+    /// The figure does not hold: the test is invalid.
+    Failed,
+    /// The check could not be made; `detail` says why.
+    NotMade,
+}
+
+/// One verification of one test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Stable identifier, e.g. `commits-per-sync`.
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// One sentence: what was seen, what is allowed, and from which counters.
+    pub detail: String,
+}
+
+impl Check {
+    /// A check with the outcome `Passed` if `ok`, else `Failed`.
+    #[must_use]
+    pub fn require(id: &str, ok: bool, detail: String) -> Check {
+        let outcome = if ok { Outcome::Passed } else { Outcome::Failed };
+        Check { id: id.to_owned(), outcome, detail }
+    }
+
+    /// A check with the given outcome.
+    #[must_use]
+    pub fn new(id: &str, outcome: Outcome, detail: impl Into<String>) -> Check {
+        Check { id: id.to_owned(), outcome, detail: detail.into() }
+    }
+}

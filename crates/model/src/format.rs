@@ -1,0 +1,173 @@
+//! How numbers, times and sizes are shown and read.
+
+/// What is shown where there is no figure.
+pub const ABSENT: &str = "–";
+
+/// How a column's value is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// As it is.
+    Text,
+    /// `yes` / `NO`.
+    YesNo,
+    /// Whole number with thousands separators.
+    Integer,
+    /// Fixed number of decimals, with thousands separators.
+    Fixed(usize),
+    /// Held in ns, shown in ms with three decimals.
+    NsAsMs,
+}
+
+/// `n` with `decimals` decimals and a comma between groups of three digits.
+#[must_use]
+pub fn number(n: f64, decimals: usize) -> String {
+    let plain = format!("{:.*}", decimals, n.abs());
+    let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut out = String::new();
+    // "-0.0" helps nobody: the sign stays only if a digit other than 0 does.
+    if n < 0.0 && plain.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        out.push('-');
+    }
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// A time in ns in the unit that reads best: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
+#[must_use]
+pub fn duration_ns(ns: f64) -> String {
+    match ns.abs() {
+        a if a < 1e3 => format!("{ns:.0} ns"),
+        a if a < 1e6 => format!("{:.1} µs", ns / 1e3),
+        a if a < 1e9 => format!("{:.2} ms", ns / 1e6),
+        _ => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+/// Whole seconds as `45 s`, `2 min 05 s` or `1 h 03 min`.
+#[must_use]
+pub fn duration_s(seconds: f64) -> String {
+    let s = seconds.max(0.0).round() as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+/// Bytes in binary units: `512 B`, `1.5 KiB`, `23.4 GiB`.
+#[must_use]
+pub fn bytes(n: f64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n.abs() < 1024.0 {
+        return format!("{n:.0} B");
+    }
+    let mut value = n / 1024.0;
+    let mut unit = UNITS[0];
+    for next in &UNITS[1..] {
+        if value.abs() < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    format!("{value:.1} {unit}")
+}
+
+/// Reads `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
+///
+/// # Errors
+/// A sentence that names `text` and the allowed forms.
+pub fn parse_duration_s(text: &str) -> Result<f64, String> {
+    let wrong = || format!("«{text}» is not a duration: write a number with a unit, such as 500ms, 30s, 5m or 1h");
+    let text_trimmed = text.trim();
+    let split = text_trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text_trimmed.len());
+    let (digits, unit) = text_trimmed.split_at(split);
+    let value: f64 = digits.parse().map_err(|_| wrong())?;
+    let factor = match unit.trim() {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    Ok(value * factor)
+}
+
+/// The entry of `known` that is nearest to `given`, if any is near enough to be what was meant.
+#[must_use]
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let given = given.to_lowercase();
+    known
+        .into_iter()
+        .map(|k| (distance(&given, &k.to_lowercase()), k))
+        .min_by_key(|(d, _)| *d)
+        .filter(|(d, k)| *d <= (k.chars().count() / 2).max(2))
+        .map(|(_, k)| k)
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(1_234_567.891, 1), "1,234,567.9");
+        assert_eq!(number(999.0, 0), "999");
+        assert_eq!(number(-1_000.0, 0), "-1,000");
+        assert_eq!(number(-0.001, 2), "0.00");
+    }
+
+    #[test]
+    fn units_read_best() {
+        assert_eq!(duration_ns(850.0), "850 ns");
+        assert_eq!(duration_ns(12_345.0), "12.3 µs");
+        assert_eq!(duration_ns(4_560_000.0), "4.56 ms");
+        assert_eq!(duration_s(125.0), "2 min 05 s");
+        assert_eq!(bytes(1536.0), "1.5 KiB");
+        assert_eq!(bytes(5.0 * 1024.0 * 1024.0 * 1024.0), "5.0 GiB");
+    }
+
+    #[test]
+    fn durations_are_read() {
+        for (text, s) in [("500ms", 0.5), ("30s", 30.0), ("5m", 300.0), ("1h", 3600.0), ("2.5", 2.5)] {
+            assert_eq!(parse_duration_s(text), Ok(s), "{text}");
+        }
+        for text in ["", "s", "10 parsecs", "-3s", "1..2s"] {
+            assert!(parse_duration_s(text).unwrap_err().contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered() {
+        let known = ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR"];
+        assert_eq!(nearest("lgwr-lat", known), Some("LGWR-LAT1"));
+        assert_eq!(nearest("LGWR-THRU", known), Some("LGWR-THR"));
+        assert_eq!(nearest("zzzzzzzzzzzzzzzz", known), None);
+    }
+}

@@ -1,0 +1,25 @@
+//! Plain data that every other crate of loadline speaks: plans, test records, columns and their
+//! units, histograms, snapshots and inventories. No I/O and no clock in here.
+
+pub mod capability;
+pub mod check;
+pub mod column;
+pub mod finding;
+pub mod format;
+pub mod histogram;
+pub mod manifest;
+pub mod plan;
+pub mod record;
+pub mod series;
+pub mod snapshot;
+
+pub use capability::{Capabilities, Capability, Driver};
+pub use check::{Check, Outcome};
+pub use column::{Column, Table};
+pub use finding::{Finding, Severity};
+pub use histogram::Latencies;
+pub use manifest::Manifest;
+pub use plan::{Jobs, Plan};
+pub use record::TestRecord;
+pub use series::Series;
+pub use snapshot::Snapshot;

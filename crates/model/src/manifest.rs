@@ -1,0 +1,148 @@
+//! What a run was made of: plan, versions, target, machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Finding;
+use crate::plan::Plan;
+
+/// Version of the manifest's layout.
+pub const MANIFEST_SCHEMA: u32 = 1;
+
+/// `manifest.json` of a run folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`MANIFEST_SCHEMA`].
+    pub schema: u32,
+    /// Run id: the folder's name.
+    pub run: String,
+    /// Version of loadline that made it.
+    pub loadline_version: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// The command line, without secrets.
+    pub command: Vec<String>,
+    /// The plan.
+    pub plan: Plan,
+    /// The target as found.
+    pub target: TargetInfo,
+    /// What the doctor said before the run.
+    pub doctor: Vec<Finding>,
+    /// Machine that ran loadline (and the database, if `target.local`).
+    pub machine: Machine,
+    /// What loadline itself costs.
+    pub overhead: Overhead,
+    /// Calibrated parameters by workload code: payload size, rows per transaction, redo seen.
+    #[serde(default)]
+    pub calibration: BTreeMap<String, Calibration>,
+    /// How it ended so far.
+    pub state: RunState,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// Under way, or cut off.
+    Started,
+    /// Interrupted by the user; can be resumed.
+    Interrupted,
+    /// Ended by an error; can be resumed.
+    Failed,
+    /// All tests of the plan are there.
+    Complete,
+}
+
+/// A database as it was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetInfo {
+    /// Kind, e.g. `postgres`.
+    pub kind: String,
+    /// Product name, e.g. `PostgreSQL`.
+    pub product: String,
+    /// Version as the database states it.
+    pub version: String,
+    /// URL without secrets.
+    pub url: String,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Whether the database runs on the machine that runs loadline.
+    pub local: bool,
+    /// Settings that matter, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Directory of the log (WAL, redo), if it is known.
+    pub log_dir: Option<String>,
+    /// Directory of the data, if it is known.
+    pub data_dir: Option<String>,
+    /// Filesystem and device under log and data, by role (`log`, `data`); local targets only.
+    #[serde(default)]
+    pub storage: BTreeMap<String, Storage>,
+    /// What else a reader should know (e.g. where a throwaway server was placed and why).
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Filesystem and device under a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// The directory.
+    pub path: String,
+    /// Mount point.
+    pub mount_point: String,
+    /// Filesystem type, e.g. `ext4`.
+    pub filesystem: String,
+    /// Mount options.
+    pub mount_options: String,
+    /// What is mounted, e.g. `/dev/vda`.
+    pub source: String,
+    /// Device name in `/proc/diskstats`, if there is one.
+    pub device: Option<String>,
+    /// Model, `rotational`, `scheduler`, `write_cache`, `size`, … as the kernel states them.
+    pub device_facts: BTreeMap<String, String>,
+    /// Free space, bytes.
+    pub free_bytes: Option<u64>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Logical CPUs usable by this process.
+    pub cpus: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Operating system, e.g. `Debian GNU/Linux 12 (bookworm)`.
+    pub os: String,
+    /// Virtualisation or container, if it can be told.
+    pub virtualisation: Option<String>,
+}
+
+/// What loadline itself costs, measured on the `null:` engine before the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// Wall time of the client driver's loop per transaction of the first workload, ns.
+    pub client_ns_per_tx: Option<f64>,
+    /// Time that the in-database driver's clock and histogram code takes per transaction, ns.
+    pub in_database_ns_per_tx: Option<f64>,
+    /// The workload the cost was measured with.
+    pub workload: Option<String>,
+}
+
+/// Result of calibrating a workload on a target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Parameters chosen.
+    pub parameters: BTreeMap<String, i64>,
+    /// Redo bytes per transaction seen with them.
+    pub redo_bytes_per_tx: Option<f64>,
+    /// What the catalogue wants, bytes: lowest, nominal, highest.
+    pub nominal: Option<[f64; 3]>,
+    /// Why there is no figure, or why the nominal size could not be met.
+    pub note: Option<String>,
+}

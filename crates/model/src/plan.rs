@@ -1,0 +1,174 @@
+//! What to measure: the specification a user gives, and the plan it becomes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Driver;
+
+/// A plan as a user states it, in a TOML file or by flags; what is `None` takes its default.
+/// Flags override the file key by key (see [`PlanSpec::overridden_by`]).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PlanSpec {
+    /// Database under test, as a URL.
+    pub target: Option<String>,
+    /// Further instances of the same cluster, as URLs.
+    pub node: Option<Vec<String>>,
+    /// Name of the platform in tables and charts.
+    pub platform: Option<String>,
+    /// Workload codes.
+    pub workload: Option<Vec<String>>,
+    /// Groups, all of whose workloads are run.
+    pub group: Option<Vec<String>>,
+    /// `auto` or a list of job counts.
+    pub jobs: Option<JobsSpec>,
+    /// Length of the measured window, e.g. `30s`.
+    pub duration: Option<TimeSpec>,
+    /// Time before the window opens, e.g. `2s`.
+    pub warmup: Option<TimeSpec>,
+    /// How often each test is repeated.
+    pub repeat: Option<u32>,
+    /// `database` or `client`.
+    pub driver: Option<Driver>,
+    /// Transactions per second over all jobs (open loop); client driver only.
+    pub rate: Option<f64>,
+    /// Share of the payload that compresses away, 0…1.
+    pub payload_compressibility: Option<f64>,
+    /// Seed of all randomness.
+    pub seed: Option<u64>,
+    /// Folder that holds the runs.
+    pub results: Option<String>,
+    /// Latency objective for the load line, e.g. `5ms`.
+    pub latency_objective: Option<TimeSpec>,
+    /// Server settings of a private throwaway server.
+    pub setting: Option<BTreeMap<String, String>>,
+    /// Workload parameters by workload code.
+    pub parameters: Option<BTreeMap<String, BTreeMap<String, i64>>>,
+    /// Run what a capability or the doctor refuses; such tests are marked.
+    pub force: Option<bool>,
+}
+
+/// `auto`, or job counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JobsSpec {
+    /// A list of job counts.
+    List(Vec<u32>),
+    /// One job count.
+    One(u32),
+    /// The word `auto` (any other word is refused when the plan is made).
+    Word(String),
+}
+
+/// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TimeSpec {
+    /// Seconds.
+    Seconds(f64),
+    /// Text with a unit.
+    Text(String),
+}
+
+impl PlanSpec {
+    /// This specification with every key that `other` sets taken from `other`.
+    #[must_use]
+    pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
+        PlanSpec {
+            target: other.target.or(self.target),
+            node: other.node.or(self.node),
+            platform: other.platform.or(self.platform),
+            workload: other.workload.or(self.workload),
+            group: other.group.or(self.group),
+            jobs: other.jobs.or(self.jobs),
+            duration: other.duration.or(self.duration),
+            warmup: other.warmup.or(self.warmup),
+            repeat: other.repeat.or(self.repeat),
+            driver: other.driver.or(self.driver),
+            rate: other.rate.or(self.rate),
+            payload_compressibility: other.payload_compressibility.or(self.payload_compressibility),
+            seed: other.seed.or(self.seed),
+            results: other.results.or(self.results),
+            latency_objective: other.latency_objective.or(self.latency_objective),
+            setting: other.setting.or(self.setting),
+            parameters: other.parameters.or(self.parameters),
+            force: other.force.or(self.force),
+        }
+    }
+}
+
+/// Job counts of a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Jobs {
+    /// Double from 1 until throughput no longer grows, at most to `max`.
+    Auto {
+        /// Highest job count that will be tried.
+        max: u32,
+    },
+    /// Just these.
+    List(Vec<u32>),
+}
+
+/// A resolved plan: every value valid and explicit. It holds no secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// URL of the target without any password.
+    pub target: String,
+    /// URLs of further nodes without any password.
+    pub nodes: Vec<String>,
+    /// Name of the platform in tables and charts.
+    pub platform: String,
+    /// Workloads in the order in which they run.
+    pub workloads: Vec<PlannedWorkload>,
+    /// What was asked for but does not fit, with reasons.
+    pub skipped: Vec<SkippedWorkload>,
+    /// Job counts.
+    pub jobs: Jobs,
+    /// Length of the measured window, s.
+    pub duration_s: f64,
+    /// Time before the window opens, s.
+    pub warmup_s: f64,
+    /// How often each test is repeated.
+    pub repeat: u32,
+    /// Transactions per second over all jobs (open loop), if any.
+    pub rate_tps: Option<f64>,
+    /// Share of the payload that compresses away, 0…1.
+    pub payload_compressibility: f64,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Latency objective for the load line, ns.
+    pub latency_objective_ns: Option<u64>,
+    /// Settings given to a private throwaway server.
+    pub settings: BTreeMap<String, String>,
+    /// Whether refusals were overridden.
+    pub force: bool,
+}
+
+/// One workload of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedWorkload {
+    /// Code in the catalogue.
+    pub code: String,
+    /// Driver it will use.
+    pub driver: Driver,
+    /// Why this driver and not the preferred one; empty when it is the preferred or the given one.
+    #[serde(default)]
+    pub driver_reason: String,
+    /// Parameters that differ from the catalogue's defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, i64>,
+    /// What a capability refuses and `--force` overrode; such tests are marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<String>,
+}
+
+/// One workload that was asked for but cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedWorkload {
+    /// Code in the catalogue.
+    pub code: String,
+    /// Why it cannot run here.
+    pub reason: String,
+}

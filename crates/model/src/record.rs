@@ -1,0 +1,102 @@
+//! One test: what was run, what came out, and whether it holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Driver;
+use crate::check::{Check, Outcome};
+use crate::snapshot::WaitProfile;
+
+/// Version of the record's layout; raised when a reader of the old one would misread the new one.
+pub const RECORD_SCHEMA: u32 = 1;
+
+/// One line of `tests.jsonl`. Figures stand at the top level under their column ids
+/// (see [`crate::column`]), so that `jq .commit_throughput_tps` works.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestRecord {
+    /// [`RECORD_SCHEMA`].
+    pub schema: u32,
+    /// Platform name.
+    pub platform: String,
+    /// Run id.
+    pub run: String,
+    /// Number of the test in its run, from 1.
+    pub test: u32,
+    /// Workload code.
+    pub workload: String,
+    /// Group of the workload.
+    pub group: String,
+    /// Target URL without secrets.
+    pub target: String,
+    /// Driver.
+    pub driver: Driver,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Wall-clock start of the measured window, RFC 3339, UTC.
+    pub started_at: String,
+    /// Whether every check passed.
+    pub valid: bool,
+    /// What failed, if not valid.
+    pub invalid_reason: Option<String>,
+    /// What was refused and forced, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<String>,
+    /// Every verification that was made.
+    pub checks: Vec<Check>,
+    /// Columns without a figure and why.
+    #[serde(default)]
+    pub absent: BTreeMap<String, String>,
+    /// What a reader should know besides.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Texts of the errors that transactions ended with, and how often each was seen.
+    #[serde(default)]
+    pub error_texts: BTreeMap<String, u64>,
+    /// What the job sessions were seen waiting for.
+    #[serde(default)]
+    pub waits: WaitProfile,
+    /// Workload parameters in force, calibrated ones included.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, i64>,
+    /// Figures by column id.
+    #[serde(flatten)]
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl TestRecord {
+    /// Sets figure `id`; a value that is not finite becomes absent instead.
+    pub fn set(&mut self, id: &str, value: f64) {
+        if value.is_finite() {
+            self.absent.remove(id);
+            self.figures.insert(id.to_owned(), value);
+        } else {
+            self.leave_out(id, "its value could not be computed from the counters");
+        }
+    }
+
+    /// Says why figure `id` is missing.
+    pub fn leave_out(&mut self, id: &str, reason: impl Into<String>) {
+        self.figures.remove(id);
+        self.absent.insert(id.to_owned(), reason.into());
+    }
+
+    /// Figure `id`, if it was measured.
+    #[must_use]
+    pub fn figure(&self, id: &str) -> Option<f64> {
+        self.figures.get(id).copied()
+    }
+
+    /// Adds a check and recomputes validity.
+    pub fn add_check(&mut self, check: Check) {
+        self.checks.push(check);
+        let failed: Vec<&str> =
+            self.checks.iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.detail.as_str()).collect();
+        self.valid = failed.is_empty();
+        self.invalid_reason = (!failed.is_empty()).then(|| failed.join("; "));
+    }
+}

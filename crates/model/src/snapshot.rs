@@ -1,0 +1,84 @@
+//! A database's own counters at one moment.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Counters read from a database at one moment, under the names the database gives them
+/// (`pg_stat_wal.wal_sync`). Counters of several nodes are added up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When it was taken, in ns on loadline's monotonic clock (origin: start of the process).
+    pub at_ns: u64,
+    /// Cumulative counters by name.
+    pub counters: BTreeMap<String, f64>,
+    /// `/proc/stat` of the database's machine where the database let us read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proc_stat: Option<String>,
+}
+
+impl Snapshot {
+    /// How much counter `name` grew from `self` to `later`; `None` if either lacks it or it was
+    /// reset in between.
+    #[must_use]
+    pub fn delta(&self, later: &Snapshot, name: &str) -> Option<f64> {
+        let grown = later.counters.get(name)? - self.counters.get(name)?;
+        (grown >= 0.0).then_some(grown)
+    }
+
+    /// Seconds from `self` to `later`.
+    #[must_use]
+    pub fn seconds_until(&self, later: &Snapshot) -> f64 {
+        later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9
+    }
+}
+
+/// How many of the job sessions were seen waiting for what, at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitSample {
+    /// Sessions by wait event (`IO:WALSync`); `CPU` counts sessions that were running.
+    pub sessions: BTreeMap<String, u32>,
+}
+
+/// Wait samples of one window, added up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitProfile {
+    /// Number of samples.
+    pub samples: u32,
+    /// Sessions seen in each wait event, summed over the samples.
+    pub sessions: BTreeMap<String, u64>,
+}
+
+impl WaitProfile {
+    /// Adds one sample.
+    pub fn add(&mut self, sample: &WaitSample) {
+        self.samples += 1;
+        for (event, n) in &sample.sessions {
+            *self.sessions.entry(event.clone()).or_default() += u64::from(*n);
+        }
+    }
+
+    /// Mean number of sessions in any of `events`, `None` without samples.
+    #[must_use]
+    pub fn mean_sessions(&self, events: &[&str]) -> Option<f64> {
+        (self.samples > 0).then(|| {
+            let n: u64 = events.iter().filter_map(|e| self.sessions.get(*e)).sum();
+            n as f64 / f64::from(self.samples)
+        })
+    }
+}
+
+/// Counter names that every target fills where it can, beside those of the database itself, so
+/// that figures and checks are computed in one place.
+pub mod counter {
+    /// Transactions committed, loadline's own queries taken off.
+    pub const COMMITS: &str = "loadline.commits";
+    /// Bytes of redo generated.
+    pub const REDO_BYTES: &str = "loadline.redo_bytes";
+    /// Write calls to the log.
+    pub const REDO_WRITES: &str = "loadline.redo_writes";
+    /// Syncs of the log.
+    pub const REDO_SYNCS: &str = "loadline.redo_syncs";
+    /// Log blocks written.
+    pub const REDO_BLOCKS: &str = "loadline.redo_blocks";
+}

@@ -1,0 +1,21 @@
+//! Databases under test, one module each, behind one trait.
+//!
+//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`].
+
+pub mod clock;
+mod error;
+mod null;
+mod postgres;
+mod registry;
+mod render;
+mod session;
+mod sqlite;
+mod url;
+mod work;
+
+pub use error::TargetError;
+pub use registry::{OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
+pub use render::Rendered;
+pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
+pub use url::redact;
+pub use work::Work;

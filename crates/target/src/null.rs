@@ -1,0 +1,177 @@
+//! `null:`, an engine that does nothing: what is left is loadline itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::snapshot::counter;
+use loadline_model::{Capabilities, Driver, Finding, Severity, Snapshot};
+use loadline_workload::Arg;
+
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, TargetKind};
+use crate::render::Rendered;
+use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::Work;
+
+const NO_PROCEDURES: &str = "the null engine has no procedures";
+
+/// The kind.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: "null",
+    aliases: &[],
+    product: "null engine",
+    source_key: "null",
+    summary: "does nothing: measures loadline itself",
+    url_forms: &[("null:", "the engine that does nothing")],
+    capabilities: || Capabilities {
+        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
+        missing: Vec::new(),
+    },
+    check_url: |url| match url {
+        "null:" => Ok(()),
+        _ => Err(TargetError::Usage(format!("«{url}»: the null engine takes nothing after «null:»"))),
+    },
+    open: |request| Null::open(request),
+    render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once")],
+    clean_leftovers: |_| Ok(Vec::new()),
+    is_temporary: |_| true,
+};
+
+/// Commits and executed statements of one job. A job writes only its own, so that jobs share
+/// nothing while they are timed.
+#[derive(Default)]
+struct JobCounts {
+    commits: AtomicU64,
+    rows: AtomicU64,
+}
+
+struct Null {
+    jobs: Arc<std::sync::Mutex<Vec<Arc<JobCounts>>>>,
+}
+
+impl Null {
+    fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        (KIND.check_url)(&request.url)?;
+        Ok(Box::new(Null { jobs: Arc::default() }))
+    }
+
+    fn sum(&self, of: impl Fn(&JobCounts) -> &AtomicU64) -> u64 {
+        let jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        jobs.iter().map(|j| of(j).load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Target for Null {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        Ok(TargetInfo {
+            kind: "null".into(),
+            product: KIND.product.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            url: "null:".into(),
+            nodes: 1,
+            local: true,
+            notes: vec!["nothing is stored: these figures are those of loadline's own loop".into()],
+            ..TargetInfo::default()
+        })
+    }
+
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let advice = "no figure of this target says anything about a database";
+        Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    }
+
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        Ok(RunLock::new(()))
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit { jobs: None, because: String::new() })
+    }
+
+    fn create(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn load(&self, _: &Work, _: u32) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        let counts = Arc::new(JobCounts::default());
+        self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
+        let rows = work.program.statements.iter().map(|s| s.rows).collect();
+        Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
+    }
+
+    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
+    }
+
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs) })))
+    }
+
+    fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
+        Ok(Some(self.sum(|j| &j.rows) as i64))
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        let redo = ["redo_blocks_per_s", "redo_writes_per_s", "redo_sync_writes_per_s", "redo_mib_per_s",
+            "redo_kib_per_tx", "redo_bytes_per_tx", "log_file_sync_ms", "commits_per_redo_sync"];
+        redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        Ok(Vec::new())
+    }
+}
+
+struct NullSession {
+    rows: Vec<u64>,
+    counts: Arc<JobCounts>,
+    /// Commits and rows so far: published with plain stores, as no other job writes them.
+    done: (u64, u64),
+}
+
+impl ClientSession for NullSession {
+    fn begin(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        // The arguments are made as for any other engine and must not be optimised away.
+        std::hint::black_box(args);
+        let rows = self.rows.get(statement).copied().unwrap_or(0);
+        self.done.1 += rows;
+        self.counts.rows.store(self.done.1, Ordering::Relaxed);
+        Ok(rows)
+    }
+
+    fn commit(&mut self) -> Result<(), TargetError> {
+        self.done.0 += 1;
+        self.counts.commits.store(self.done.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn canceller(&self) -> Canceller {
+        Canceller::new(|| ())
+    }
+}
+
+struct NullObserver(Null);
+
+impl Observer for NullObserver {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        let commits = self.0.sum(|j| &j.commits) as f64;
+        Ok(Snapshot {
+            at_ns: crate::clock::now_ns(),
+            counters: [(counter::COMMITS.to_owned(), commits)].into(),
+            proc_stat: None,
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! The trait that a database implements, and those of its sessions.
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::snapshot::WaitSample;
+use loadline_model::{Finding, Latencies, Snapshot};
+use loadline_workload::Arg;
+
+use crate::error::TargetError;
+use crate::work::Work;
+
+/// A database under test. Calls may block; each opens the sessions it needs.
+pub trait Target: Send + Sync {
+    /// What was found: product, version, settings, places. No secrets.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn info(&self) -> Result<TargetInfo, TargetError>;
+
+    /// Number of nodes over which jobs are spread: job `j` runs on node `j mod nodes`.
+    fn nodes(&self) -> u32 {
+        1
+    }
+
+    /// Looks at everything that would spoil the figures of a run.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
+
+    /// Makes this run the only one on the target's loadline schema until the lock is dropped or
+    /// its owner dies.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] when another run holds it.
+    fn lock(&self) -> Result<RunLock, TargetError>;
+
+    /// The highest number of jobs that the target takes, and which setting says so.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn job_limit(&self) -> Result<JobLimit, TargetError>;
+
+    /// Drops what is left of the workload's tables and makes them anew, empty.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn create(&self, work: &Work) -> Result<(), TargetError>;
+
+    /// Loads the rows of the jobs `0 … jobs − 1` that are not there yet.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError>;
+
+    /// Puts the program into the database for [`Target::database_session`]; called again when a
+    /// parameter has changed. Nothing to do for a target without that driver.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn install(&self, _work: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// Brings the target to the same state before every test (a checkpoint, for example). What it
+    /// could not do, it says in words.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        Ok(None)
+    }
+
+    /// Opens the session of `job` for the client driver, its statements prepared.
+    ///
+    /// # Errors
+    /// When the session cannot be had.
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
+
+    /// Opens the session of `job` for the in-database driver.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] where the target has no such driver.
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError>;
+
+    /// Time in ns that the in-database driver's clock and histogram code takes per transaction,
+    /// measured now; `None` where there is no such driver.
+    ///
+    /// # Errors
+    /// When the measurement fails.
+    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
+        Ok(None)
+    }
+
+    /// Opens a session that reads the counters.
+    ///
+    /// # Errors
+    /// When the session cannot be had.
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
+
+    /// Result of the workload's evidence query, if it has one.
+    ///
+    /// # Errors
+    /// When the query fails.
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
+
+    /// Columns that this target (in this version) does not provide, with the reason.
+    fn absent_columns(&self) -> Vec<(&'static str, String)>;
+
+    /// Wait events during which a session waits for the log writer.
+    fn log_sync_events(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Removes everything that loadline ever made on the target and says what that was.
+    ///
+    /// # Errors
+    /// When something cannot be removed, or another run holds the lock.
+    fn clean(&self) -> Result<Vec<String>, TargetError>;
+}
+
+/// A session of the client driver. Times of moments are on [`crate::clock`].
+pub trait ClientSession: Send {
+    /// Begins a transaction; may be sent along with its first statement.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn begin(&mut self) -> Result<(), TargetError>;
+
+    /// Executes statement number `statement` of the program and returns the rows it touched.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
+
+    /// Commits in the program's mode.
+    ///
+    /// # Errors
+    /// What the database says; whether the transaction is committed is then unknown.
+    fn commit(&mut self) -> Result<(), TargetError>;
+
+    /// A transaction of one statement: statement and commit in one go (autocommit, one round
+    /// trip). Returns the rows touched and the moment (ns) at which the statement was done and its
+    /// commit began, as far as the session can see it.
+    ///
+    /// # Errors
+    /// As `execute` and `commit`.
+    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, u64), TargetError> {
+        self.begin()?;
+        let rows = self.execute(statement, args)?;
+        let done = crate::clock::now_ns();
+        self.commit()?;
+        Ok((rows, done))
+    }
+
+    /// Gives up the transaction, if one is open.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn rollback(&mut self) -> Result<(), TargetError>;
+
+    /// Makes what this session has done visible in the database's counters, where they lag.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn publish_counters(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// A handle with which another thread ends a call that hangs.
+    fn canceller(&self) -> Canceller;
+}
+
+/// A session of the in-database driver.
+pub trait DatabaseSession: Send {
+    /// Runs transactions inside the database until the first that completes at or after
+    /// `until_ns` (on [`crate::clock`]). The next call goes on with the program's sequence.
+    ///
+    /// # Errors
+    /// What the database says; what the slice did until then is not known.
+    fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError>;
+
+    /// A handle with which another thread ends a call that hangs.
+    fn canceller(&self) -> Canceller;
+}
+
+/// What one slice of the in-database driver did.
+#[derive(Debug, Clone, Default)]
+pub struct Slice {
+    /// Start of its first transaction, ns.
+    pub first_start_ns: u64,
+    /// Transaction times of those that completed before the slice's end.
+    pub transaction: Latencies,
+    /// Commit times of the same.
+    pub commit: Latencies,
+    /// The transaction that crossed the end, after which the slice ended.
+    pub end: Option<SliceEnd>,
+}
+
+/// The transaction that crossed the end of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SliceEnd {
+    /// Its start, ns.
+    pub start_ns: u64,
+    /// When its commit began, ns.
+    pub commit_ns: u64,
+    /// When its commit returned, ns.
+    pub end_ns: u64,
+}
+
+/// A session that reads the database's own counters.
+pub trait Observer: Send {
+    /// Reads all counters, those of [`loadline_model::snapshot::counter`] included.
+    ///
+    /// # Errors
+    /// When a counter cannot be read or the session is lost.
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
+
+    /// What the job sessions wait for now; `None` where the database does not say.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        Ok(None)
+    }
+}
+
+/// Ends a call of a session from another thread.
+pub struct Canceller(Box<dyn Fn() + Send + Sync>);
+
+impl Canceller {
+    /// A handle that calls `cancel`.
+    pub fn new(cancel: impl Fn() + Send + Sync + 'static) -> Canceller {
+        Canceller(Box::new(cancel))
+    }
+
+    /// Ends the call; the session is lost.
+    pub fn cancel(&self) {
+        (self.0)();
+    }
+}
+
+/// Held by the only run on a target's schema; dropping it lets the next one in.
+pub struct RunLock {
+    _held: Box<dyn Send>,
+}
+
+impl RunLock {
+    /// A lock that lasts as long as `held`.
+    pub fn new(held: impl Send + 'static) -> RunLock {
+        RunLock { _held: Box::new(held) }
+    }
+}
+
+/// How many jobs a target takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobLimit {
+    /// The most, `None` if nothing limits it.
+    pub jobs: Option<u32>,
+    /// Which setting says so, with its value: `max_connections = 100, of which 3 are reserved`.
+    pub because: String,
+}

@@ -1,0 +1,90 @@
+//! What the log-writer workloads share: one table, one statement, another number of rows.
+
+use loadline_model::Capability;
+
+use crate::program::{Commit, Generator, Program, Statement, Step};
+use crate::table::{ColumnDef, Fill, LogicalType, Table};
+use crate::template::{Piece, Template};
+use crate::workload::{Evidence, Kpi, Param, Params};
+
+/// KPIs of the workloads that measure commit latency.
+pub(super) const LATENCY_KPIS: &[Kpi] = &[
+    Kpi { column: "commit_throughput_tps", title: "commit throughput" },
+    Kpi { column: "commit_latency_ms", title: "commit latency" },
+    Kpi { column: "commit_time_ns_p99", title: "99th percentile of the commit itself" },
+];
+
+/// KPIs of the workload that measures redo throughput.
+pub(super) const THROUGHPUT_KPIS: &[Kpi] = &[
+    Kpi { column: "redo_mib_per_s", title: "redo throughput" },
+    Kpi { column: "commit_throughput_tps", title: "commit throughput" },
+];
+
+/// Needs of a durable commit.
+pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Rows, Capability::CommitWait];
+/// Needs of a commit that does not wait.
+pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Rows, Capability::CommitNowait];
+
+/// The rows whose changes make the redo.
+pub(super) const TABLES: &[Table] = &[Table {
+    name: "redo",
+    columns: &[
+        ColumnDef { name: "id", logical: LogicalType::Int, fill: Fill::Key },
+        ColumnDef { name: "n", logical: LogicalType::Int, fill: Fill::Zero },
+        ColumnDef { name: "payload", logical: LogicalType::Bytes, fill: Fill::Payload("payload") },
+    ],
+    rows_per_job: "own-rows",
+    updated_in_place: true,
+}];
+
+/// Every change of a row adds 1 to its `n`.
+pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
+
+/// Payloads of about 1 KiB: a row fits a page of every target, so that a change is one log record.
+const PAYLOAD: Param = Param {
+    name: "payload",
+    default: 950,
+    min: 16,
+    max: 1900,
+    meaning: "bytes of new payload per changed row (calibrated before a sweep)",
+};
+
+/// Parameters of a workload that changes `rows` rows per transaction.
+pub(super) const fn params(rows: i64) -> [Param; 3] {
+    [
+        Param { name: "rows", default: rows, min: 1, max: 4096, meaning: "rows changed per transaction" },
+        PAYLOAD,
+        Param {
+            // Twice the rows of a transaction at least: no transaction meets a row twice.
+            name: "own-rows",
+            default: if rows < 64 { 128 } else { 2 * rows },
+            min: 1,
+            max: 65536,
+            meaning: "rows that each job owns and changes in turn",
+        },
+    ]
+}
+
+/// `rows` updates of the job's own rows in turn, each with a payload it did not hold before.
+pub(super) fn program(params: &Params, commit: Commit) -> Program {
+    let template = Template {
+        pieces: vec![
+            Piece::Sql("UPDATE ".into()),
+            Piece::Table("redo".into()),
+            Piece::Sql(" SET n = n + 1, payload = ".into()),
+            Piece::Var("payload".into()),
+            Piece::Sql(" WHERE id = ".into()),
+            Piece::Var("id".into()),
+        ],
+    };
+    let step = |var, generator| Step::Bind { var, generator };
+    let body = vec![
+        step("seq", Generator::Sequence),
+        step("id", Generator::OwnRow { rows: params.get("own-rows").max(1) as u64 }),
+        step("payload", Generator::Payload { bytes: params.get("payload").max(0) as u32 }),
+        Step::Execute { statement: 0 },
+    ];
+    let rows = params.get("rows").max(1) as u32;
+    let body = if rows == 1 { body } else { vec![Step::Repeat { times: rows, body }] };
+    Program { statements: vec![Statement { template, rows: 1 }], body, commit }
+}

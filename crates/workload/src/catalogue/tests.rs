@@ -1,0 +1,108 @@
+//! Registry-wide tests: every workload gets them for free.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::CATALOGUE;
+use crate::program::Generator;
+use crate::workload::GROUPS;
+use crate::{Arg, Execute, Piece, Stream, pool};
+
+/// Counts statements and keeps the last payload of every key, to see that work is real.
+#[derive(Default)]
+struct Recorder {
+    executed: u64,
+    payloads: BTreeMap<i64, Vec<u8>>,
+    unchanged: u64,
+}
+
+impl Execute for Recorder {
+    type Error = std::convert::Infallible;
+
+    fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
+        self.executed += 1;
+        if let [Arg::Bytes(payload), Arg::Int(id)] = args {
+            let before = self.payloads.insert(*id, payload.to_vec());
+            self.unchanged += u64::from(before.as_deref() == Some(*payload));
+        }
+        Ok(1)
+    }
+}
+
+#[test]
+fn codes_are_unique_and_groups_known() {
+    for (i, w) in CATALOGUE.iter().enumerate() {
+        assert!(!CATALOGUE[..i].iter().any(|v| v.code == w.code), "{} twice", w.code);
+        assert!(GROUPS.iter().any(|g| g.code == w.group), "{}: no group {}", w.code, w.group);
+        assert!(!w.kpis.is_empty() && !w.summary.is_empty() && !w.description.is_empty() && !w.spoiled_by.is_empty());
+        for kpi in w.kpis {
+            assert!(loadline_model::column::column(kpi.column).is_some(), "{}: no column {}", w.code, kpi.column);
+        }
+    }
+}
+
+#[test]
+fn defaults_are_within_their_ranges_and_programs_sound() {
+    for w in CATALOGUE {
+        let params = w.params(&BTreeMap::new()).unwrap();
+        assert_eq!(w.params(&params.to_map()).unwrap(), params, "{}: defaults are in range", w.code);
+        let program = (w.program)(&params);
+        program.check().unwrap_or_else(|e| panic!("{}: {e}", w.code));
+        let tables: Vec<_> = w.tables.iter().map(|t| t.name).collect();
+        let query = w.evidence.map(|e| crate::Template::parse(e.query).unwrap());
+        let templates = program.statements.iter().map(|s| &s.template).chain(query.as_ref());
+        for piece in templates.flat_map(|t| &t.pieces) {
+            if let Piece::Table(t) = piece {
+                assert!(tables.contains(&t.as_str()), "{}: no table {t}", w.code);
+            }
+        }
+        for (given, wrong) in [("nonsense", 1), (w.params[0].name, i64::MAX)] {
+            let e = w.params(&BTreeMap::from([(given.to_owned(), wrong)])).unwrap_err().to_string();
+            assert!(e.contains(given) && e.contains(w.code), "{e}");
+        }
+    }
+}
+
+#[test]
+fn work_is_real_and_stays_within_the_jobs_own_rows() {
+    for w in CATALOGUE {
+        let params = w.params(&BTreeMap::new()).unwrap();
+        let program = (w.program)(&params);
+        let (job, table) = (3, &w.tables[0]);
+        let first = table.first_key(job, &params);
+        let mut stream = Stream::new(&program, first, Arc::from(pool(1, job, 0.0)), 0).unwrap();
+        let mut recorder = Recorder::default();
+        let transactions = 300;
+        for _ in 0..transactions {
+            stream.transaction(&mut recorder).unwrap();
+        }
+        assert_eq!(recorder.executed, transactions * program.statements_per_tx(), "{}", w.code);
+        assert_eq!(recorder.unchanged, 0, "{}: an update that changes nothing is no work", w.code);
+        let own = first..first + table.rows(&params) as i64;
+        assert!(recorder.payloads.keys().all(|k| own.contains(k)), "{}: left its own rows", w.code);
+    }
+}
+
+#[test]
+fn no_payload_size_writes_what_the_row_already_holds() {
+    for w in CATALOGUE {
+        let params = w.params(&BTreeMap::new()).unwrap();
+        let Some(own) = (w.program)(&params).vars().iter().find_map(|(_, g)| match g {
+            Generator::OwnRow { rows } => Some(*rows),
+            _ => None,
+        }) else {
+            continue;
+        };
+        for bytes in 16..=1900 {
+            assert_ne!(crate::payload_offset(0, bytes), crate::payload_offset(own, bytes), "{} at {bytes}", w.code);
+        }
+    }
+}
+
+#[test]
+fn unknown_names_get_the_nearest() {
+    let e = super::find("LGWR-LAT2").unwrap_err().to_string();
+    assert!(e.contains("«LGWR-LAT2»") && e.contains("LGWR-LAT"), "{e}");
+    assert!(super::find("lgwr-thr").is_ok(), "codes are read in any case");
+    assert!(super::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
+}

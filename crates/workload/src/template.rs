@@ -1,0 +1,128 @@
+//! Portable SQL with dialect atoms: `{table}` names a table of the workload, `:name` a variable.
+
+use thiserror::Error;
+
+/// A statement in portable SQL, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Its pieces in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// SQL that every database reads alike.
+    Sql(String),
+    /// A table of the workload.
+    Table(String),
+    /// A variable of the program.
+    Var(String),
+}
+
+/// What is wrong with a template.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TemplateError {
+    /// `{` without `}`.
+    #[error("«{0}» has an opening brace without a closing one")]
+    Unclosed(String),
+    /// A quote without its end.
+    #[error("«{0}» has a quote that is not closed")]
+    Quote(String),
+}
+
+impl Template {
+    /// Takes `text` apart. Text in single quotes is left as it is; `::` is no variable.
+    ///
+    /// # Errors
+    /// [`TemplateError`] when a brace or a quote is not closed.
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
+        let mut pieces = Vec::new();
+        let mut sql = String::new();
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let after = &rest[c.len_utf8()..];
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            match c {
+                '\'' => {
+                    let end = after.find('\'').ok_or_else(|| TemplateError::Quote(text.to_owned()))?;
+                    sql.push_str(&rest[..end + 2]);
+                    rest = &after[end + 1..];
+                }
+                '{' => {
+                    let end = after.find('}').ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
+                    flush(&mut sql, &mut pieces);
+                    pieces.push(Piece::Table(after[..end].to_owned()));
+                    rest = &after[end + 1..];
+                }
+                ':' if after.starts_with(':') => {
+                    sql.push_str("::");
+                    rest = &after[1..];
+                }
+                ':' if after.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                    let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+                    flush(&mut sql, &mut pieces);
+                    pieces.push(Piece::Var(after[..end].to_owned()));
+                    rest = &after[end..];
+                }
+                _ => {
+                    sql.push(c);
+                    rest = after;
+                }
+            }
+        }
+        flush(&mut sql, &mut pieces);
+        Ok(Template { pieces })
+    }
+
+    /// Names of the variables in the order in which they stand, repeated as often as they do.
+    pub fn vars(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|p| if let Piece::Var(v) = p { Some(v.as_str()) } else { None })
+    }
+
+    /// The statement with tables and variables written by the caller.
+    pub fn render(&self, mut table: impl FnMut(&str) -> String, mut var: impl FnMut(&str) -> String) -> String {
+        self.pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Sql(sql) => sql.clone(),
+                Piece::Table(name) => table(name),
+                Piece::Var(name) => var(name),
+            })
+            .collect()
+    }
+}
+
+fn flush(sql: &mut String, pieces: &mut Vec<Piece>) {
+    if !sql.is_empty() {
+        pieces.push(Piece::Sql(std::mem::take(sql)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn takes_apart_and_renders() {
+        let t = Template::parse("UPDATE {redo} SET n = n + 1, t = ':no {no}', p = :payload WHERE id = :id::bigint")
+            .unwrap();
+        assert_eq!(t.vars().collect::<Vec<_>>(), ["payload", "id"]);
+        let sql = t.render(|n| format!("\"s\".\"{n}\""), |v| format!("${v}"));
+        assert_eq!(sql, "UPDATE \"s\".\"redo\" SET n = n + 1, t = ':no {no}', p = $payload WHERE id = $id::bigint");
+    }
+
+    #[test]
+    fn says_what_is_not_closed() {
+        assert!(matches!(Template::parse("SELECT {redo"), Err(TemplateError::Unclosed(_))));
+        assert!(matches!(Template::parse("SELECT 'x"), Err(TemplateError::Quote(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC{0,60}") {
+            let _ = Template::parse(&text);
+        }
+    }
+}

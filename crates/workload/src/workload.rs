@@ -1,0 +1,194 @@
+//! What a workload states about itself.
+
+use std::collections::BTreeMap;
+
+use loadline_model::Capability;
+use thiserror::Error;
+
+use crate::program::Program;
+use crate::table::Table;
+
+/// A component group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// Code, e.g. `log-writer`.
+    pub code: &'static str,
+    /// Title, e.g. `Log writer`.
+    pub title: &'static str,
+}
+
+/// The eight component groups.
+pub static GROUPS: [Group; 8] = [
+    Group { code: "server", title: "Server" },
+    Group { code: "storage", title: "Storage" },
+    Group { code: "log-writer", title: "Log writer" },
+    Group { code: "database-writer", title: "Database writer" },
+    Group { code: "data-load", title: "Data load" },
+    Group { code: "data-analytics", title: "Data analytics" },
+    Group { code: "transaction-processing", title: "Transaction processing" },
+    Group { code: "procedural-code", title: "Procedural code" },
+];
+
+/// A key performance metric: a column and what to call it here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kpi {
+    /// Column id.
+    pub column: &'static str,
+    /// What it is for this workload.
+    pub title: &'static str,
+}
+
+/// A parameter of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Param {
+    /// Name.
+    pub name: &'static str,
+    /// Default.
+    pub default: i64,
+    /// Lowest allowed value.
+    pub min: i64,
+    /// Highest allowed value.
+    pub max: i64,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
+}
+
+/// How much redo a transaction of the workload must generate, bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RedoSize {
+    /// Below this it is another workload.
+    pub min: f64,
+    /// What calibration aims at.
+    pub nominal: f64,
+    /// Above this it is another workload.
+    pub max: f64,
+    /// Parameter that calibration changes first: the size of a payload, bytes.
+    pub payload: &'static str,
+    /// Parameter that calibration changes when the payload's size has no effect (a log of whole
+    /// pages): how many rows a transaction changes. It stays as it is when its default is 1.
+    pub rows: &'static str,
+}
+
+/// A query whose growth over a test proves how much was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// Portable SQL that returns one integer.
+    pub query: &'static str,
+    /// What is counted, for messages: `changed rows`.
+    pub counts: &'static str,
+}
+
+/// A named definition of work.
+#[derive(Debug)]
+pub struct Workload {
+    /// Code, e.g. `LGWR-LAT1`.
+    pub code: &'static str,
+    /// Code of its group.
+    pub group: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it does and what its figures say.
+    pub description: &'static str,
+    /// What can spoil it.
+    pub spoiled_by: &'static str,
+    /// Key performance metrics, the most important first.
+    pub kpis: &'static [Kpi],
+    /// Tables.
+    pub tables: &'static [Table],
+    /// Parameters.
+    pub params: &'static [Param],
+    /// What a target must be able to do.
+    pub needs: &'static [Capability],
+    /// Redo per transaction, for the log-writer group.
+    pub redo: Option<RedoSize>,
+    /// Proof of what was changed.
+    pub evidence: Option<Evidence>,
+    /// The transaction program for given parameters.
+    pub program: fn(&Params) -> Program,
+}
+
+/// Values of all parameters of one workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    values: BTreeMap<&'static str, i64>,
+}
+
+/// A parameter that cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ParamError {
+    /// No such parameter.
+    #[error("workload {workload} has no parameter «{name}»: it has {known}")]
+    Unknown {
+        /// Code of the workload.
+        workload: &'static str,
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Outside its range.
+    #[error("parameter «{name}» of {workload} is {value}, but must be between {min} and {max}: {meaning}")]
+    Range {
+        /// Code of the workload.
+        workload: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// What was given.
+        value: i64,
+        /// Lowest allowed.
+        min: i64,
+        /// Highest allowed.
+        max: i64,
+        /// What it means.
+        meaning: &'static str,
+    },
+}
+
+impl Workload {
+    /// All parameters: the defaults, with `given` in place of some.
+    ///
+    /// # Errors
+    /// [`ParamError`] for an unknown name or a value outside its range.
+    pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
+        let mut values: BTreeMap<&'static str, i64> = self.params.iter().map(|p| (p.name, p.default)).collect();
+        for (name, value) in given {
+            let Some(p) = self.params.iter().find(|p| p.name == name) else {
+                let known = self.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+                return Err(ParamError::Unknown { workload: self.code, name: name.clone(), known });
+            };
+            if !(p.min..=p.max).contains(value) {
+                return Err(ParamError::Range {
+                    workload: self.code,
+                    name: p.name,
+                    value: *value,
+                    min: p.min,
+                    max: p.max,
+                    meaning: p.meaning,
+                });
+            }
+            values.insert(p.name, *value);
+        }
+        Ok(Params { values })
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> Group {
+        GROUPS.iter().find(|g| g.code == self.group).copied().unwrap_or(GROUPS[0])
+    }
+}
+
+impl Params {
+    /// Value of `name`; 0 for a parameter that the workload does not have, which the catalogue's
+    /// tests rule out.
+    #[must_use]
+    pub fn get(&self, name: &str) -> i64 {
+        self.values.get(name).copied().unwrap_or(0)
+    }
+
+    /// All values by name.
+    #[must_use]
+    pub fn to_map(&self) -> BTreeMap<String, i64> {
+        self.values.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
+    }
+}
