@@ -296,7 +296,7 @@ fn unequal_work(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
     }
     let (x, y) = (a.figure("redo_kib_per_tx")?.mean, b.figure("redo_kib_per_tx")?.mean);
     let apart = x.max(y) / x.min(y) - 1.0;
-    (!apart.is_finite() && x != y || apart > REDO_TOLERANCE).then(|| {
+    ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
         let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
         format!(
             "unequal work: {x:.2} KiB of redo per transaction on «{}», {y:.2} on «{}»: {differ}, more than {:.0} %",
@@ -313,13 +313,16 @@ fn unchecked(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
         ("rows_per_tx", "rows per transaction"),
         ("statements_per_tx", "statements per transaction"),
     ];
-    let missing: Vec<String> = [(names.0, a), (names.1, b)]
-        .into_iter()
-        .filter_map(|(name, point)| {
-            let lacks: Vec<&str> =
-                evidence.iter().filter(|(id, _)| point.figure(id).is_none()).map(|(_, what)| *what).collect();
-            (!lacks.is_empty()).then(|| format!("{} on «{name}»", lacks.join(", ")))
-        })
-        .collect();
-    (!missing.is_empty()).then(|| format!("not recorded, so equal work could not be checked by it: {}", missing.join("; ")))
+    let lacks = |point: &Point| -> Vec<&str> {
+        evidence.iter().filter(|(id, _)| point.figure(id).is_none()).map(|(_, what)| *what).collect()
+    };
+    let (a, b) = (lacks(a), lacks(b));
+    let told = |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));
+    let missing: Vec<String> = if a == b {
+        told(&a, "both platforms".to_owned()).into_iter().collect()
+    } else {
+        [told(&a, format!("«{}»", names.0)), told(&b, format!("«{}»", names.1))].into_iter().flatten().collect()
+    };
+    (!missing.is_empty())
+        .then(|| format!("not recorded, so equal work could not be checked by it: {}", missing.join("; ")))
 }

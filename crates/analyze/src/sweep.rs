@@ -168,8 +168,7 @@ impl Sweep {
     /// Whether throughput stopped growing.
     #[must_use]
     pub fn saturation(&self) -> Saturation {
-        let valid: Vec<(u32, f64)> =
-            self.points.iter().filter_map(|p| Some((p.jobs, p.throughput()?.mean))).collect();
+        let valid: Vec<(u32, f64)> = self.points.iter().filter_map(|p| Some((p.jobs, p.throughput()?.mean))).collect();
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
             return Saturation::Unknown;
         };
@@ -192,15 +191,15 @@ impl Sweep {
         let highest = valid.last().map_or(0, |v| v.0);
         match objective_ns {
             Some(ns) => objective_line(&valid, ns as f64 / 1e6, highest),
-            None => valid
-                .iter()
-                .max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))
-                .map_or(LoadLine::Unknown, |&(jobs, throughput_tps, latency_ms)| LoadLine::Power {
+            None => valid.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2))).map_or(
+                LoadLine::Unknown,
+                |&(jobs, throughput_tps, latency_ms)| LoadLine::Power {
                     jobs,
                     throughput_tps,
                     latency_ms,
                     at_least: jobs == highest && valid.len() > 1,
-                }),
+                },
+            ),
         }
     }
 }

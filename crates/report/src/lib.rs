@@ -1,1 +1,110 @@
-//! x
+//! Reports from stored runs: tables, charts, HTML, Markdown, CSV, JSON and plain text.
+//!
+//! Everything is drawn from [`RunData`] alone, offline. What people read is first put together
+//! once as a document of sections, tables and charts (`doc`, `content`) and then written in
+//! the format that was asked for. Column names, units and formats come from
+//! [`loadline_model::column`] only.
+
+mod columns;
+mod content;
+mod csv;
+mod doc;
+mod html;
+mod json;
+mod markdown;
+mod side;
+mod svg;
+mod terminal;
+mod text;
+
+use std::collections::BTreeMap;
+
+use loadline_model::{Latencies, Manifest, Series, TestRecord};
+
+pub use terminal::terminal_table;
+
+/// One stored run, as read from its folder.
+#[derive(Debug, Clone)]
+pub struct RunData {
+    /// What the run was made of.
+    pub manifest: Manifest,
+    /// All its tests, in the order in which they ran.
+    pub records: Vec<TestRecord>,
+    /// One row a second, by test number.
+    pub series: BTreeMap<u32, Series>,
+    /// Latency histograms by test number, each with its kind (`transaction`, `commit`, …).
+    pub histograms: BTreeMap<u32, Vec<(String, Latencies)>>,
+    /// What was wrong with the folder and how it was dealt with.
+    pub warnings: Vec<String>,
+}
+
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One self-contained page: no network, no script.
+    Html,
+    /// The same structure as tables in GitHub's Markdown; charts are left to HTML.
+    Markdown,
+    /// One table with all tests of all runs, quoted after RFC 4180, lines ended by LF.
+    Csv,
+    /// Manifests, records and a summary.
+    Json,
+    /// What a terminal shows.
+    Text,
+}
+
+/// How a report is drawn.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Ids of the columns of test tables (and of CSV), in order; `None` for the usual ones.
+    pub columns: Option<Vec<String>>,
+}
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A column id that does not exist.
+    #[error("there is no column «{given}»{}; the columns are {known}",
+        .nearest.map(|n| format!(", did you mean «{n}»")).unwrap_or_default())]
+    UnknownColumn {
+        /// What was given.
+        given: String,
+        /// The id that is nearest to it.
+        nearest: Option<&'static str>,
+        /// All ids.
+        known: String,
+    },
+    /// An empty list of columns.
+    #[error("--columns names no column: give ids separated by commas, such as jobs,commit_throughput_tps")]
+    NoColumn,
+    /// No run was given.
+    #[error("there is no run to report on: name at least one run folder")]
+    NoRun,
+    /// The page's template could not be filled in: a fault of loadline.
+    #[error("the HTML page could not be put together, which is a fault of loadline; please report it: {0}")]
+    Template(#[from] minijinja::Error),
+    /// A value could not be written as JSON: a fault of loadline.
+    #[error("the JSON could not be written, which is a fault of loadline; please report it: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Draws `runs` as one report in `format`. Several runs stand side by side as platforms; factors
+/// are computed against the first.
+///
+/// # Errors
+/// [`ReportError`]: no run, an unknown column, or a fault in loadline's own templates.
+pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, ReportError> {
+    if runs.is_empty() {
+        return Err(ReportError::NoRun);
+    }
+    let columns = columns::chosen(options.columns.as_deref())?;
+    let columns = columns.as_deref();
+    let text = match format {
+        Format::Csv => csv::render(runs, columns),
+        Format::Json => json::render(runs)?,
+        Format::Html => html::render(&content::document(runs, columns))?,
+        Format::Markdown => markdown::render(&content::document(runs, columns)),
+        Format::Text => text::render(&content::document(runs, columns)),
+    };
+    Ok(text.into_bytes())
+}

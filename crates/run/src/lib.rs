@@ -1,1 +1,27 @@
-//! x
+//! Runs a plan: phases, jobs, pacing, sweep, verification.
+//!
+//! One way: a [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
+//! ([`plan`]), a plan becomes tests ([`study`], [`sweep`]), a test becomes a record ([`test`],
+//! [`figures`], [`verify`]), a record goes to the store. Nobody here prints: what happens is told
+//! as [`Event`]s.
+
+pub mod calibrate;
+mod client_job;
+mod database_job;
+pub mod event;
+pub mod figures;
+mod job;
+mod overhead;
+pub mod pace;
+pub mod plan;
+pub mod planfile;
+pub mod schedule;
+pub mod study;
+pub mod sweep;
+pub mod test;
+pub mod verify;
+
+pub use event::{Event, Listener};
+pub use job::JobResult;
+pub use plan::{PlanError, make_plan};
+pub use study::{Study, StudyError, StudyOutcome};

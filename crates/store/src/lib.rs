@@ -1,1 +1,36 @@
-//! x
+//! Run folders: what was measured, on disk, so that a report needs nothing else.
+//!
+//! ```text
+//! <results>/<run-id>/
+//!   manifest.json            plan, seed, versions, target settings, inventories
+//!   tests.jsonl              one versioned record per test
+//!   series/<test>.csv        one row a second
+//!   histograms/<test>.hlog   latencies in HdrHistogram's log format
+//!   snapshots/<test>.json    the database's counters at the edges of the window
+//!   report/index.html        rebuilt from the above
+//! ```
+//!
+//! A test exists once its line is in `tests.jsonl`: the line is written last, in one piece, and
+//! synced. So a run that is cut off at any moment holds whole tests and at most one torn last
+//! line, which [`RunFolder::resume`] cuts off and [`StoredRun::open`] passes over, both with a
+//! warning. Any other damage is an error that names file and line.
+
+mod atomic;
+mod error;
+mod folder;
+mod hlog;
+mod jsonl;
+mod layout;
+mod series_csv;
+mod snapshots;
+mod stored;
+mod time;
+
+pub use atomic::write_report;
+pub use error::StoreError;
+pub use folder::{Resumed, RunFolder, TestOutput};
+pub use stored::StoredRun;
+pub use time::{parse_rfc3339, rfc3339, run_name};
+
+#[cfg(test)]
+mod testing;

@@ -106,6 +106,12 @@ pub trait Target: Send + Sync {
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
 
+    /// How far the counters that an observer reads may lag behind what sessions have done and
+    /// published, s.
+    fn counter_lag_s(&self) -> f64 {
+        0.0
+    }
+
     /// Wait events during which a session waits for the log writer.
     fn log_sync_events(&self) -> &'static [&'static str] {
         &[]

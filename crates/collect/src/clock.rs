@@ -1,0 +1,27 @@
+//! The one monotonic clock that every time in ns in loadline is counted on.
+
+use std::time::Duration;
+
+pub use loadline_target::clock::now_ns;
+
+/// How long it is until `at_ns`; zero if that is past.
+#[must_use]
+pub fn until(at_ns: u64) -> Duration {
+    Duration::from_nanos(at_ns.saturating_sub(now_ns()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_runs_back_and_is_shared_by_threads() {
+        let before = now_ns();
+        let there = std::thread::spawn(now_ns).join().unwrap();
+        let after = now_ns();
+        assert!(before <= there && there <= after);
+        assert_eq!(until(before), Duration::ZERO);
+        let left = until(now_ns() + 1_000_000_000);
+        assert!(left > Duration::from_millis(900) && left <= Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,149 @@
+//! CPU time of a machine, from `/proc/stat` (proc_stat(5)).
+
+use crate::error::{CollectError, read};
+
+/// CPU time of a whole machine since it was booted, in ticks (`USER_HZ`) summed over its CPUs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// User mode, `user` + `nice` (both include guests).
+    pub user: u64,
+    /// Kernel: `system` + `irq` + `softirq` + `steal`.
+    pub sys: u64,
+    /// The part of `sys` that the hypervisor gave to others.
+    pub steal: u64,
+    /// Idle with no I/O outstanding.
+    pub idle: u64,
+    /// Idle with I/O outstanding.
+    pub iowait: u64,
+}
+
+impl CpuTimes {
+    /// Reads the text of `/proc/stat`, of this machine or of another one. Its first line, `cpu  …`,
+    /// is enough; fields that an old kernel lacks count as 0.
+    ///
+    /// # Errors
+    /// There is no such line, or it does not hold numbers.
+    pub fn parse(text: &str) -> Result<CpuTimes, CollectError> {
+        let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
+        let line =
+            text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line «cpu»".to_owned()))?;
+        let fields: Vec<u64> = line
+            .split_whitespace()
+            .map(|f| f.parse().map_err(|_| wrong(format!("«{f}» is not a number of ticks"))))
+            .collect::<Result<_, _>>()?;
+        // user nice system idle iowait irq softirq steal guest guest_nice
+        let &[user, nice, system, idle, ref rest @ ..] = fields.as_slice() else {
+            return Err(wrong(format!("its line «cpu» has {} fields, at least 4 were expected", fields.len())));
+        };
+        let at = |i: usize| rest.get(i).copied().unwrap_or(0);
+        let sum = |values: &[u64]| values.iter().fold(0u64, |a, b| a.saturating_add(*b));
+        Ok(CpuTimes {
+            user: sum(&[user, nice]),
+            sys: sum(&[system, at(1), at(2), at(3)]),
+            steal: at(3),
+            idle,
+            iowait: at(0),
+        })
+    }
+
+    /// CPU time of this machine.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn local() -> Result<CpuTimes, CollectError> {
+        CpuTimes::parse(&read("/proc/stat")?)
+    }
+}
+
+/// How a machine spent its CPU time between two moments, in percent of all CPUs.
+/// `user + sys + idle + iowait` is 100.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuShares {
+    /// `user + sys`.
+    pub busy_pct: f64,
+    /// User mode.
+    pub user_pct: f64,
+    /// Kernel, interrupts and stolen time included.
+    pub sys_pct: f64,
+    /// Idle.
+    pub idle_pct: f64,
+    /// Idle while I/O was outstanding.
+    pub iowait_pct: f64,
+    /// The part of `sys_pct` that the hypervisor gave to others.
+    pub steal_pct: f64,
+}
+
+impl CpuShares {
+    /// Shares from `a` to the later `b`. `None` if no tick passed, or if the machine was restarted
+    /// in between.
+    #[must_use]
+    pub fn between(a: &CpuTimes, b: &CpuTimes) -> Option<CpuShares> {
+        let (user, sys) = (b.user.checked_sub(a.user)?, b.sys.checked_sub(a.sys)?);
+        // proc_stat(5): idle and iowait are estimates that may run back a little.
+        let (idle, iowait) = (b.idle.saturating_sub(a.idle), b.iowait.saturating_sub(a.iowait));
+        let steal = b.steal.saturating_sub(a.steal).min(sys);
+        let total = user as f64 + sys as f64 + idle as f64 + iowait as f64;
+        let pct = |ticks: u64| 100.0 * ticks as f64 / total;
+        (total > 0.0).then(|| CpuShares {
+            busy_pct: pct(user) + pct(sys),
+            user_pct: pct(user),
+            sys_pct: pct(sys),
+            idle_pct: pct(idle),
+            iowait_pct: pct(iowait),
+            steal_pct: pct(steal),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  100 20 30 400 50 6 7 8 90 0\ncpu0 100 20 30 400 50 6 7 8 90 0\nintr 5 1\nctxt 1\n";
+
+    #[test]
+    fn fields_are_added_up_as_documented() {
+        let times = CpuTimes::parse(STAT).unwrap();
+        assert_eq!(times, CpuTimes { user: 120, sys: 30 + 6 + 7 + 8, steal: 8, idle: 400, iowait: 50 });
+        // An old kernel, and a text cut to its first line by a server.
+        let old = CpuTimes::parse("cpu 1 2 3 4").unwrap();
+        assert_eq!(old, CpuTimes { user: 3, sys: 3, steal: 0, idle: 4, iowait: 0 });
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for (text, what) in
+            [("", "no line"), ("cpu0 1 2 3 4\n", "no line"), ("cpu  1 2 x 4\n", "«x»"), ("cpu  1 2\n", "2 fields")]
+        {
+            let error = CpuTimes::parse(text).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("/proc/stat"), "{error}");
+        }
+        assert!(CpuTimes::parse(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX)).is_ok());
+    }
+
+    #[test]
+    fn shares_are_of_the_whole() {
+        let a = CpuTimes { user: 100, sys: 50, steal: 5, idle: 800, iowait: 50 };
+        let b = CpuTimes { user: 130, sys: 60, steal: 7, idle: 855, iowait: 55 };
+        let s = CpuShares::between(&a, &b).unwrap();
+        assert_eq!((s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct), (30.0, 10.0, 55.0, 5.0));
+        assert_eq!((s.busy_pct, s.steal_pct), (40.0, 2.0));
+        assert_eq!(CpuShares::between(&a, &a), None);
+        assert_eq!(CpuShares::between(&b, &a), None, "a restart is no share");
+        let iowait_ran_back = CpuTimes { iowait: 49, ..b };
+        assert_eq!(CpuShares::between(&a, &iowait_ran_back).unwrap().iowait_pct, 0.0);
+    }
+
+    #[test]
+    fn this_machine_has_shares_that_sum_to_100() {
+        let a = CpuTimes::local().unwrap();
+        let busy = std::time::Instant::now();
+        while busy.elapsed().as_millis() < 300 {
+            std::hint::black_box(busy.elapsed());
+        }
+        let s = CpuShares::between(&a, &CpuTimes::local().unwrap()).unwrap();
+        let sum = s.user_pct + s.sys_pct + s.idle_pct + s.iowait_pct;
+        assert!((sum - 100.0).abs() < 1e-9, "{s:?}");
+        assert!(s.busy_pct > 0.0, "a busy loop is seen: {s:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! When what is due: pure arithmetic on ns.
+
+/// Nothing but the edge is read in this time before an announced edge: a query on a loaded
+/// database may take that long, and the edge shall be on time.
+pub(super) const GUARD_NS: u64 = 50_000_000;
+const SECOND_NS: i128 = 1_000_000_000;
+
+/// First time after `now_ns` that is a whole number of seconds away from `origin_ns`, which may be
+/// past or to come.
+pub(super) fn next_second(origin_ns: u64, now_ns: u64) -> u64 {
+    let since = i128::from(now_ns) - i128::from(origin_ns);
+    let next = i128::from(origin_ns) + (since.div_euclid(SECOND_NS) + 1) * SECOND_NS;
+    u64::try_from(next).unwrap_or(u64::MAX)
+}
+
+/// One wait sample per slot of `1/hz`, each at another place in its slot: a database does much at
+/// fixed intervals (a WAL writer every 200 ms), and samples in step with it would see always the
+/// same. The places are the golden-ratio sequence, which is even and needs no random numbers.
+#[derive(Debug)]
+pub(super) struct WaitSlots {
+    start_ns: u64,
+    slot_ns: f64,
+    next: u64,
+}
+
+impl WaitSlots {
+    /// Slots from `start_ns` on; `None` if `hz` is not a rate of up to 1000 a second.
+    pub(super) fn new(start_ns: u64, hz: f64) -> Option<WaitSlots> {
+        (hz > 0.0 && hz <= 1000.0).then(|| WaitSlots { start_ns, slot_ns: 1e9 / hz, next: 0 })
+    }
+
+    /// When the next sample is due.
+    pub(super) fn due_ns(&self) -> u64 {
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let place = (self.next as f64 * GOLDEN).fract();
+        self.start_ns.saturating_add(((self.next as f64 + place) * self.slot_ns) as u64)
+    }
+
+    /// Goes on to the slot after the current one, or after the one that `now_ns` is in: slots that
+    /// passed unused are left out, never made up for in a burst.
+    pub(super) fn advance(&mut self, now_ns: u64) {
+        let current = (now_ns.saturating_sub(self.start_ns) as f64 / self.slot_ns) as u64;
+        self.next = (self.next + 1).max(current);
+        if self.due_ns() <= now_ns {
+            self.next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn seconds_are_counted_from_an_origin_past_or_to_come() {
+        assert_eq!(next_second(5 * S + 7, 5 * S + 7), 6 * S + 7);
+        assert_eq!(next_second(5 * S + 7, 5 * S + 6), 5 * S + 7);
+        assert_eq!(next_second(5 * S + 7, 9 * S), 9 * S + 7);
+        assert_eq!(next_second(5 * S + 7, 1), 7);
+        assert_eq!(next_second(5 * S + 7, 7), S + 7);
+        assert_eq!(next_second(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn each_slot_has_one_sample_in_another_place() {
+        let mut slots = WaitSlots::new(3 * S, 10.0).unwrap();
+        let mut places = Vec::new();
+        for n in 0..100u64 {
+            let due = slots.due_ns();
+            let slot = 3 * S + n * S / 10;
+            assert!((slot..slot + S / 10).contains(&due), "sample {n} at {due}");
+            places.push((due - slot) / (S / 100));
+            slots.advance(due);
+        }
+        let mut counts = [0; 10];
+        places.iter().for_each(|p| counts[*p as usize] += 1);
+        assert!(counts.iter().all(|c| (8..=12).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn missed_slots_are_left_out() {
+        let mut slots = WaitSlots::new(0, 10.0).unwrap();
+        slots.advance(5 * S + 42);
+        assert!(slots.due_ns() > 5 * S + 42 && slots.due_ns() < 5 * S + 2 * S / 10 + 42);
+        for hz in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(WaitSlots::new(0, hz).is_none());
+        }
+    }
+}

@@ -1,0 +1,203 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use super::*;
+
+const S: u64 = 1_000_000_000;
+
+type Snap = Box<dyn FnMut() -> Result<Snapshot, String> + Send>;
+type Waits = Box<dyn FnMut() -> Result<Option<WaitSample>, String> + Send>;
+
+struct Fake(Snap, Waits);
+
+impl Source for Fake {
+    fn snapshot(&mut self) -> Result<Snapshot, String> {
+        (self.0)()
+    }
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
+        (self.1)()
+    }
+}
+
+fn snapshot() -> Result<Snapshot, String> {
+    let counters = BTreeMap::from([("commits".to_owned(), 7.0)]);
+    Ok(Snapshot { at_ns: clock::now_ns(), counters, proc_stat: Some("cpu  1 2 3 4\n".to_owned()) })
+}
+
+fn waits() -> Result<Option<WaitSample>, String> {
+    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]) }))
+}
+
+fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {
+    Sampler::start(config, Box::new(Fake(snapshot, waits))).unwrap()
+}
+
+fn sleep_until(at_ns: u64) {
+    std::thread::sleep(clock::until(at_ns));
+}
+
+#[test]
+fn readings_are_taken_on_whole_seconds_and_edges_on_time() {
+    let origin = clock::now_ns() + S + S / 3;
+    let sampler =
+        start(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) }, Box::new(snapshot), Box::new(waits));
+    let (open, close) = (sampler.edge_at("open", origin).unwrap(), sampler.edge_at("close", origin + 2 * S).unwrap());
+    let (open, close) = (open.wait().unwrap(), close.wait().unwrap());
+    let collected = sampler.finish();
+    assert_eq!(collected.problems, [] as [&str; 0]);
+    assert!(collected.source.is_some());
+
+    // One before the window, both edges, one between them: an edge is its second's only point.
+    assert_eq!(collected.points.len(), 4, "{collected:?}");
+    for (point, due) in collected.points.iter().zip([origin - S, origin, origin + S, origin + 2 * S]) {
+        assert!(point.at_ns >= due && point.at_ns < due + S / 4, "{} for {due}", point.at_ns);
+        assert_eq!(point.snapshot.as_ref().map(|s| s.counters["commits"]), Some(7.0));
+        assert_eq!(point.snapshot.as_ref().unwrap().proc_stat, None);
+        assert!(point.cpu.is_some());
+    }
+    assert_eq!(
+        (open.name.as_str(), open.at_ns, close.at_ns),
+        ("open", collected.points[1].at_ns, collected.points[3].at_ns)
+    );
+    assert!(open.snapshot.unwrap().proc_stat.is_some());
+    assert!(close.process.unwrap().total_ns() >= open.process.unwrap().total_ns());
+
+    // 50 a second over 2 s, less the guard before the close; a busy machine may skip some.
+    let profile = collected.waits_between(open.at_ns, close.at_ns);
+    assert!((60..=101).contains(&profile.samples), "{}", profile.samples);
+    assert_eq!(profile.mean_sessions(&["IO:WALSync"]), Some(2.0));
+    let all = collected.waits_between(0, u64::MAX);
+    assert!(all.samples > profile.samples && all.samples as usize == collected.wait_samples.len());
+    assert!(collected.wait_samples.iter().all(|(at, _)| !(close.at_ns - 10_000_000..close.at_ns).contains(at)));
+}
+
+#[test]
+fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
+    let now = clock::now_ns();
+    let sampler = start(
+        SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) },
+        Box::new(snapshot),
+        Box::new(waits),
+    );
+    sampler.align(now + S / 2);
+    let edge = sampler.edge("now").unwrap();
+    assert!(edge.at_ns >= now && edge.at_ns < now + S / 4, "{}", edge.at_ns - now);
+    sleep_until(now + 3 * S / 4);
+    let collected = sampler.finish();
+    assert_eq!(collected.points.len(), 2);
+    let second = collected.points[1].at_ns - now;
+    assert!((S / 2..S * 3 / 4).contains(&second), "{second}");
+    assert!(collected.wait_samples.is_empty());
+}
+
+#[test]
+fn cpu_and_device_come_from_where_they_were_asked_for() {
+    let edge = |cpu, disk: Option<&str>| {
+        let config = SamplerConfig { cpu, disk: disk.map(str::to_owned), ..SamplerConfig::new(clock::now_ns()) };
+        let sampler = start(config, Box::new(snapshot), Box::new(|| Ok(None)));
+        (sampler.edge("e").unwrap(), sampler.finish().problems)
+    };
+    let remote = CpuTimes { user: 3, sys: 3, idle: 4, ..CpuTimes::default() };
+    assert_eq!(edge(CpuSource::Snapshot, None).0.cpu, Some(remote));
+    assert_eq!(edge(CpuSource::None, None).0.cpu, None);
+    assert!(edge(CpuSource::Local, None).0.cpu.is_some_and(|c| c != remote));
+    let (e, problems) = edge(CpuSource::None, Some("no-such-device"));
+    assert_eq!(e.disk, None);
+    assert!(problems.len() == 1 && problems[0].contains("«no-such-device»"), "{problems:?}");
+}
+
+#[test]
+fn a_source_that_fails_leaves_gaps_and_a_problem() {
+    let origin = clock::now_ns() + S / 10;
+    let calls = AtomicU32::new(0);
+    let failing = move || match calls.fetch_add(1, Ordering::Relaxed) {
+        1 => snapshot(),
+        _ => Err("connection lost".to_owned()),
+    };
+    let config = SamplerConfig { wait_hz: 20.0, ..SamplerConfig::new(origin) };
+    let sampler = start(config, Box::new(failing), Box::new(|| Err("no privilege".to_owned())));
+    sleep_until(origin + 2 * S + S / 2);
+    let edge = sampler.edge("close").unwrap();
+    let collected = sampler.finish();
+    assert_eq!(edge.snapshot, Err("connection lost".to_owned()));
+    assert!(edge.cpu.is_some() && edge.process.is_some(), "the operating system still answers");
+    let there: Vec<bool> = collected.points.iter().map(|p| p.snapshot.is_some()).collect();
+    assert_eq!(there, [false, true, false, false]);
+    let problem = |text: &str| collected.problems.iter().find(|p| p.contains(text)).cloned().unwrap();
+    assert_eq!(problem("connection"), "the database's counters could not be read: connection lost (3 times)");
+    assert!(problem("no privilege").ends_with("times)"));
+    assert_eq!(collected.waits_between(0, u64::MAX), WaitProfile::default());
+}
+
+#[test]
+fn a_source_without_waits_is_asked_once() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let none = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    };
+    let now = clock::now_ns();
+    let sampler =
+        start(SamplerConfig { wait_hz: 100.0, ..SamplerConfig::new(now + 10 * S) }, Box::new(snapshot), Box::new(none));
+    sleep_until(now + S / 4);
+    assert!(sampler.finish().problems.is_empty());
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_source_that_hangs_is_given_up() {
+    let calls = AtomicU32::new(0);
+    let hanging = move || {
+        if calls.fetch_add(1, Ordering::Relaxed) > 0 {
+            std::thread::sleep(Duration::from_secs(20));
+        }
+        snapshot()
+    };
+    let config = SamplerConfig {
+        wait_hz: 0.0,
+        edge_timeout: Duration::from_millis(200),
+        finish_timeout: Duration::from_millis(300),
+        ..SamplerConfig::new(clock::now_ns() + 100 * S)
+    };
+    let sampler = start(config, Box::new(hanging), Box::new(waits));
+    assert!(sampler.edge("open").is_ok());
+    let start = Instant::now();
+    let error = sampler.edge("close").unwrap_err();
+    assert!(matches!(&error, CollectError::Stuck { edge, .. } if edge == "close"), "{error}");
+    let collected = sampler.finish();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(collected.points.len(), 1, "what was read before is kept");
+    assert!(collected.source.is_none() && collected.problems[0].contains("given up"), "{:?}", collected.problems);
+}
+
+#[test]
+fn a_slow_source_misses_seconds_and_says_so() {
+    let origin = clock::now_ns() + S / 10;
+    let slow = || {
+        std::thread::sleep(Duration::from_millis(1300));
+        snapshot()
+    };
+    let sampler = start(SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(origin) }, Box::new(slow), Box::new(waits));
+    sleep_until(origin + 3 * S / 2);
+    let collected = sampler.finish();
+    assert_eq!(collected.points.len(), 1);
+    assert!(collected.problems.iter().any(|p| p.starts_with("1 of the once-a-second")), "{:?}", collected.problems);
+}
+
+#[test]
+fn a_source_that_panics_ends_the_sampler_only() {
+    let sampler =
+        start(SamplerConfig::new(clock::now_ns() + 100 * S), Box::new(|| panic!("on purpose")), Box::new(|| Ok(None)));
+    assert!(matches!(sampler.edge("open"), Err(CollectError::Ended { .. })));
+    let collected = sampler.finish();
+    assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
+}
+
+#[test]
+fn a_rate_that_is_none_is_named() {
+    let config = SamplerConfig { wait_hz: f64::NAN, ..SamplerConfig::new(clock::now_ns()) };
+    let collected = start(config, Box::new(snapshot), Box::new(waits)).finish();
+    assert!(collected.problems[0].contains("«NaN»"), "{:?}", collected.problems);
+}

@@ -1,0 +1,237 @@
+//! The sampler's thread.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadline_model::Snapshot;
+use loadline_model::snapshot::WaitSample;
+
+use super::schedule::{GUARD_NS, WaitSlots, next_second};
+use super::{CpuSource, Edge, Point, SamplerConfig, Source};
+use crate::clock;
+use crate::os::{CpuTimes, DiskCounters, ProcessCpu};
+
+/// Different problems that are told apart; a source that fails in ever new words shall not fill
+/// memory and report.
+const MOST_PROBLEMS: usize = 20;
+
+/// What the thread is asked for.
+pub(super) enum Command {
+    Edge { name: String, at_ns: u64, reply: Sender<Edge> },
+    Align(u64),
+    Stop,
+}
+
+/// What the thread has read; behind a lock so that it is there even if the thread hangs.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) points: Vec<Point>,
+    pub(super) wait_samples: Vec<(u64, WaitSample)>,
+    /// Text and number of times, in order of appearance.
+    problems: Vec<(String, u64)>,
+    /// Problems beyond [`MOST_PROBLEMS`].
+    more_problems: u64,
+    missed_seconds: u64,
+}
+
+impl Shared {
+    fn problem(&mut self, text: String) {
+        if let Some((_, times)) = self.problems.iter_mut().find(|(t, _)| *t == text) {
+            *times += 1;
+        } else if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push((text, 1));
+        } else {
+            self.more_problems += 1;
+        }
+    }
+
+    /// One sentence each.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let times = |(text, n): &(String, u64)| if *n == 1 { text.clone() } else { format!("{text} ({n} times)") };
+        let mut all: Vec<String> = self.problems.iter().map(times).collect();
+        if self.more_problems > 0 {
+            all.push(format!("{} more problems of other kinds", self.more_problems));
+        }
+        if self.missed_seconds > 0 {
+            all.push(format!(
+                "{} of the once-a-second readings were missed because the one before took too long",
+                self.missed_seconds
+            ));
+        }
+        all
+    }
+}
+
+struct EdgeWanted {
+    name: String,
+    at_ns: u64,
+    reply: Sender<Edge>,
+}
+
+pub(super) struct Worker {
+    config: SamplerConfig,
+    source: Box<dyn Source>,
+    inbox: Receiver<Command>,
+    shared: Arc<Mutex<Shared>>,
+    origin_ns: u64,
+    next_tick_ns: u64,
+    waits: Option<WaitSlots>,
+    /// Announced edges, the earliest first.
+    edges: Vec<EdgeWanted>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        config: SamplerConfig,
+        source: Box<dyn Source>,
+        inbox: Receiver<Command>,
+        shared: Arc<Mutex<Shared>>,
+    ) -> Worker {
+        let now = clock::now_ns();
+        let (origin_ns, waits) = (config.origin_ns, WaitSlots::new(now, config.wait_hz));
+        let mut worker = Worker {
+            config,
+            source,
+            inbox,
+            shared,
+            origin_ns,
+            waits,
+            next_tick_ns: next_second(origin_ns, now),
+            edges: Vec::new(),
+        };
+        if worker.waits.is_none() && worker.config.wait_hz != 0.0 {
+            let text = format!("«{}» wait samples a second is no rate: no waits were sampled", worker.config.wait_hz);
+            worker.with_shared(|s| s.problem(text));
+        }
+        worker
+    }
+
+    /// Reads until told to stop; gives the source back.
+    pub(super) fn run(mut self) -> Box<dyn Source> {
+        loop {
+            match self.inbox.recv_timeout(clock::until(self.due_ns())) {
+                Ok(Command::Edge { name, at_ns, reply }) => {
+                    self.edges.push(EdgeWanted { name, at_ns, reply });
+                    self.edges.sort_by_key(|e| e.at_ns);
+                }
+                Ok(Command::Align(origin_ns)) => {
+                    self.origin_ns = origin_ns;
+                    self.next_tick_ns = next_second(origin_ns, clock::now_ns());
+                }
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
+                Err(RecvTimeoutError::Timeout) => self.read_what_is_due(),
+            }
+        }
+    }
+
+    fn due_ns(&self) -> u64 {
+        let edge = self.edges.first().map_or(u64::MAX, |e| e.at_ns);
+        let wait = self.waits.as_ref().map_or(u64::MAX, WaitSlots::due_ns);
+        edge.min(wait).min(self.next_tick_ns)
+    }
+
+    /// Edges first; what falls into the guard time before an edge gives way to it.
+    fn read_what_is_due(&mut self) {
+        let now = clock::now_ns();
+        let edge_at = self.edges.first().map(|e| e.at_ns);
+        if edge_at.is_some_and(|at| at <= now) {
+            let wanted = self.edges.remove(0);
+            self.read_edge(wanted);
+            return;
+        }
+        let guarded = edge_at.is_some_and(|at| at <= now.saturating_add(GUARD_NS));
+        if self.next_tick_ns <= now {
+            if !guarded {
+                self.read_point();
+            }
+            // Whether read or covered by the edge.
+            self.advance_tick();
+            return;
+        }
+        if let Some(due) = self.waits.as_ref().map(WaitSlots::due_ns)
+            && due <= now
+        {
+            if !guarded {
+                self.read_waits();
+            }
+            if let Some(slots) = self.waits.as_mut() {
+                slots.advance(clock::now_ns());
+            }
+        }
+    }
+
+    /// The next second that is still to come; those that passed meanwhile were missed.
+    fn advance_tick(&mut self) {
+        let next = next_second(self.origin_ns, clock::now_ns());
+        let missed = (next.saturating_sub(self.next_tick_ns) / 1_000_000_000).saturating_sub(1);
+        self.next_tick_ns = next;
+        if missed > 0 {
+            self.with_shared(|s| s.missed_seconds += missed);
+        }
+    }
+
+    fn read_edge(&mut self, wanted: EdgeWanted) {
+        let process = self.kept(ProcessCpu::own().map_err(|e| e.to_string()));
+        let (mut point, snapshot) = self.read_counters();
+        let (at_ns, cpu, disk) = (point.at_ns, point.cpu, point.disk);
+        // The text is in `cpu` already; the series shall not carry it along.
+        point.snapshot = snapshot.as_ref().ok().map(|s| Snapshot { proc_stat: None, ..s.clone() });
+        self.with_shared(|s| s.points.push(point));
+        // An edge on a whole second is that second's point.
+        if self.next_tick_ns.abs_diff(at_ns) <= GUARD_NS {
+            self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
+        }
+        // The one who asked may have given up.
+        let _ = wanted.reply.send(Edge { name: wanted.name, at_ns, snapshot, cpu, disk, process });
+    }
+
+    fn read_point(&mut self) {
+        let (mut point, snapshot) = self.read_counters();
+        point.snapshot = snapshot.ok().map(|s| Snapshot { proc_stat: None, ..s });
+        self.with_shared(|s| s.points.push(point));
+    }
+
+    /// Counters of the operating system, then the database's.
+    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>) {
+        let at_ns = clock::now_ns();
+        let disk = self.config.disk.as_deref().map(DiskCounters::local);
+        let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
+        let snapshot = self.source.snapshot();
+        if let Err(e) = &snapshot {
+            let text = format!("the database's counters could not be read: {e}");
+            self.with_shared(|s| s.problem(text));
+        }
+        let cpu = match (self.config.cpu, &snapshot) {
+            (CpuSource::Snapshot, Ok(Snapshot { proc_stat: Some(text), .. })) => Some(CpuTimes::parse(text)),
+            _ => local,
+        };
+        let disk = disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
+        (Point { at_ns, snapshot: None, cpu, disk }, snapshot)
+    }
+
+    fn read_waits(&mut self) {
+        let before = clock::now_ns();
+        match self.source.sample_waits() {
+            Ok(Some(sample)) => {
+                // The database looked at its sessions somewhere in between.
+                let at_ns = before + (clock::now_ns() - before) / 2;
+                self.with_shared(|s| s.wait_samples.push((at_ns, sample)));
+            }
+            Ok(None) => self.waits = None,
+            Err(e) => {
+                let text = format!("the database's wait events could not be read: {e}");
+                self.with_shared(|s| s.problem(text));
+            }
+        }
+    }
+
+    /// The value, or its error among the problems.
+    fn kept<T>(&mut self, outcome: Result<T, String>) -> Option<T> {
+        outcome.map_err(|e| self.with_shared(|s| s.problem(e))).ok()
+    }
+
+    fn with_shared(&mut self, change: impl FnOnce(&mut Shared)) {
+        change(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,56 @@
+//! Which columns a table has, and how a bare number is shown in a column's format.
+
+use loadline_model::column::{COLUMNS, column};
+use loadline_model::format::{self, Format, nearest};
+use loadline_model::{Column, Table, TestRecord};
+
+use crate::ReportError;
+
+/// The columns named by `ids`; `None` if none were asked for.
+pub(crate) fn chosen(ids: Option<&[String]>) -> Result<Option<Vec<&'static Column>>, ReportError> {
+    let Some(ids) = ids else { return Ok(None) };
+    let wanted: Vec<&str> = ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).collect();
+    if wanted.is_empty() {
+        return Err(ReportError::NoColumn);
+    }
+    let all = || COLUMNS.iter().map(|c| c.id);
+    let find = |id: &&str| {
+        column(id).ok_or_else(|| ReportError::UnknownColumn {
+            given: (*id).to_owned(),
+            nearest: nearest(id, all()),
+            known: all().collect::<Vec<_>>().join(", "),
+        })
+    };
+    wanted.iter().map(find).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// Columns of files that hold `records`: those of every group's table, each once.
+pub(crate) fn of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec<&'static Column> {
+    let mut groups: Vec<&str> = records.map(|r| r.group.as_str()).collect();
+    groups.dedup();
+    if groups.is_empty() {
+        groups.push("");
+    }
+    let mut out: Vec<&'static Column> = Vec::new();
+    for column in groups.iter().flat_map(|g| Table::of(g).file_columns()) {
+        if !out.iter().any(|c| c.id == column.id) {
+            out.push(column);
+        }
+    }
+    out
+}
+
+/// Number `n`, held in the column's own unit, as the column shows it.
+pub(crate) fn value(column: &Column, n: f64) -> String {
+    match column.format {
+        Format::Integer => format::number(n, 0),
+        Format::Fixed(decimals) => format::number(n, decimals),
+        Format::NsAsMs => format::number(n / 1e6, 3),
+        Format::Text | Format::YesNo => n.to_string(),
+    }
+}
+
+/// Whether cells of `column` are set to the right.
+pub(crate) fn is_numeric(column: &Column) -> bool {
+    !matches!(column.format, Format::Text | Format::YesNo)
+}

@@ -1,0 +1,227 @@
+//! The evidence: invalid tests, missing figures, errors, notes, waits and every check.
+
+use std::collections::BTreeMap;
+
+use loadline_model::column::column;
+use loadline_model::format::number;
+use loadline_model::{Outcome, TestRecord};
+
+use super::{count, stop};
+use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::side::Side;
+
+/// How many waits of a test are named.
+const TOP_WAITS: usize = 5;
+
+/// The section.
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let all: Vec<(&str, &TestRecord)> =
+        sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r))).collect();
+    let several = sides.len() > 1;
+    let mut blocks = Vec::new();
+    blocks.extend(invalid(&all, several));
+    blocks.extend(missing(sides));
+    blocks.extend(errors(&all, several));
+    blocks.extend(notes(sides));
+    blocks.extend(waits(&all, several));
+    blocks.extend(checks(&all, several));
+    Section { id: "evidence", title: "Evidence".to_owned(), in_text: false, blocks }
+}
+
+fn lead_head(several: bool) -> Vec<Head> {
+    let platform = several.then(|| Head::text("Platform"));
+    let rest = [Head::number("Test", ""), Head::text("Workload"), Head::number("Jobs", "")];
+    platform.into_iter().chain(rest).collect()
+}
+
+fn lead(label: &str, r: &TestRecord, several: bool) -> Vec<Cell> {
+    let platform = several.then(|| Cell::from(label));
+    let rest = [Cell::from(r.test.to_string()), Cell::from(r.workload.as_str()), Cell::from(r.jobs.to_string())];
+    platform.into_iter().chain(rest).collect()
+}
+
+fn facts(head: Vec<Head>, rows: Vec<Row>) -> Block {
+    Block::Table(Table { class: "facts", head, rows, ..Table::default() })
+}
+
+fn invalid(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
+    let rows: Vec<Row> = all
+        .iter()
+        .filter(|(_, r)| !r.valid)
+        .map(|(label, r)| {
+            let mut cells = lead(label, r, several);
+            cells.push(r.invalid_reason.as_deref().unwrap_or("the record gives no reason").into());
+            Row { cells, invalid: true, ..Row::default() }
+        })
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut head = lead_head(several);
+    head.push(Head::text("Why it is invalid"));
+    vec![Block::heading("Invalid tests"), facts(head, rows)]
+}
+
+/// Every reason for a missing figure, with the columns and tests it holds for.
+fn missing(sides: &[Side<'_>]) -> Vec<Block> {
+    let mut rows = Vec::new();
+    for side in sides {
+        let mut reasons: Vec<(&str, Vec<String>, Vec<u32>)> = Vec::new();
+        for r in &side.run.records {
+            for (id, reason) in &r.absent {
+                let title = column(id).map_or_else(|| id.clone(), loadline_model::Column::heading);
+                let index = reasons.iter().position(|(text, ..)| *text == reason.as_str()).unwrap_or_else(|| {
+                    reasons.push((reason.as_str(), Vec::new(), Vec::new()));
+                    reasons.len() - 1
+                });
+                if let Some((_, columns, tests)) = reasons.get_mut(index) {
+                    if !columns.contains(&title) {
+                        columns.push(title);
+                    }
+                    if !tests.contains(&r.test) {
+                        tests.push(r.test);
+                    }
+                }
+            }
+        }
+        let total = side.run.records.len();
+        for (i, (reason, columns, tests)) in reasons.into_iter().enumerate() {
+            let which = if tests.len() == total { "all".to_owned() } else { spans(&tests) };
+            let platform = if i == 0 { side.label.as_str() } else { "" };
+            let mut row = Row::of([platform, &columns.join(", "), &which, reason]);
+            row.first = i == 0;
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let head = ["Platform", "Figure", "Tests", "Why there is none"].map(Head::text).into();
+    vec![Block::heading("Figures that are missing"), facts(head, rows)]
+}
+
+/// `1–4, 7`.
+fn spans(tests: &[u32]) -> String {
+    let mut sorted = tests.to_vec();
+    sorted.sort_unstable();
+    let mut out: Vec<(u32, u32)> = Vec::new();
+    for test in sorted {
+        match out.last_mut() {
+            Some((_, end)) if end.checked_add(1) == Some(test) => *end = test,
+            _ => out.push((test, test)),
+        }
+    }
+    let span = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}–{b}") };
+    out.into_iter().map(span).collect::<Vec<_>>().join(", ")
+}
+
+fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
+    let mut rows = Vec::new();
+    for (label, r) in all {
+        for (text, n) in &r.error_texts {
+            let mut cells = lead(label, r, several);
+            cells.extend([Cell::from(number(*n as f64, 0)), Cell::from(text.as_str())]);
+            rows.push(Row { cells, ..Row::default() });
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut head = lead_head(several);
+    head.extend([Head::number("Times", ""), Head::text("Error")]);
+    vec![Block::heading("Errors of transactions"), facts(head, rows)]
+}
+
+/// What records note besides: each text once, with its tests.
+fn notes(sides: &[Side<'_>]) -> Vec<Block> {
+    let mut items = Vec::new();
+    for side in sides {
+        let mut texts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for r in &side.run.records {
+            let forced = r.forced.as_deref();
+            for text in r.notes.iter().map(String::as_str).chain(forced) {
+                texts.entry(text).or_default().push(r.test);
+            }
+        }
+        let of = if sides.len() > 1 { format!("{}, ", side.label) } else { String::new() };
+        let item = |(text, tests): (&str, Vec<u32>)| {
+            let word = if tests.len() == 1 { "test" } else { "tests" };
+            format!("{of}{word} {}: {}.", spans(&tests), stop(text))
+        };
+        items.extend(texts.into_iter().map(item));
+    }
+    if items.is_empty() { Vec::new() } else { vec![Block::heading("Notes"), Block::List { items }] }
+}
+
+fn waits(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
+    let rows: Vec<Row> = all
+        .iter()
+        .filter(|(_, r)| r.waits.samples > 0)
+        .map(|(label, r)| {
+            let mut events: Vec<(&String, &u64)> = r.waits.sessions.iter().collect();
+            events.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+            let mean = |n: u64| n as f64 / f64::from(r.waits.samples);
+            let mut top: Vec<String> =
+                events.iter().take(TOP_WAITS).map(|(e, n)| format!("{e} {:.2}", mean(**n))).collect();
+            let rest: u64 = events.iter().skip(TOP_WAITS).map(|(_, n)| **n).fold(0, u64::saturating_add);
+            if rest > 0 {
+                top.push(format!("others {:.2}", mean(rest)));
+            }
+            let mut cells = lead(label, r, several);
+            let shown = if top.is_empty() { "no session was seen".to_owned() } else { top.join(" · ") };
+            cells.extend([Cell::from(number(f64::from(r.waits.samples), 0)), Cell::from(shown)]);
+            Row { cells, ..Row::default() }
+        })
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut head = lead_head(several);
+    head.extend([Head::number("Samples", ""), Head::text("Mean number of job sessions seen, by wait event")]);
+    let summary = "Wait profile: what the job sessions were seen doing".to_owned();
+    vec![Block::heading("Waits"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
+}
+
+fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
+    let made: Vec<_> = all.iter().flat_map(|(label, r)| r.checks.iter().map(move |c| (*label, *r, c))).collect();
+    if made.is_empty() {
+        return Vec::new();
+    }
+    let n = |o: Outcome| made.iter().filter(|(.., c)| c.outcome == o).count();
+    let summary = format!(
+        "{}: {} passed, {} noted, {} failed, {} could not be made",
+        count(made.len(), "check", "checks"),
+        n(Outcome::Passed),
+        n(Outcome::Noted),
+        n(Outcome::Failed),
+        n(Outcome::NotMade)
+    );
+    let rows = made
+        .iter()
+        .map(|(label, r, c)| {
+            let outcome = match c.outcome {
+                Outcome::Passed => "passed",
+                Outcome::Noted => "noted",
+                Outcome::Failed => "FAILED",
+                Outcome::NotMade => "not made",
+            };
+            let mut cells = lead(label, r, several);
+            cells.extend([c.id.as_str(), outcome, c.detail.as_str()].map(Cell::from));
+            Row { cells, invalid: c.outcome == Outcome::Failed, ..Row::default() }
+        })
+        .collect();
+    let mut head = lead_head(several);
+    head.extend(["Check", "Outcome", "What was seen and what is allowed"].map(Head::text));
+    vec![Block::heading("Checks"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spans;
+
+    #[test]
+    fn tests_are_listed_as_spans() {
+        assert_eq!(spans(&[7, 1, 2, 3, 9]), "1–3, 7, 9");
+        assert_eq!(spans(&[u32::MAX, u32::MAX - 1]), "4294967294–4294967295");
+    }
+}

@@ -1,0 +1,214 @@
+//! Factors between platforms, as computed by `loadline_analyze::compare`.
+
+use loadline_analyze::compare::At;
+use loadline_analyze::compare::METRICS;
+use loadline_analyze::{Comparison, Factor};
+use loadline_model::Column;
+use loadline_model::column::column;
+use loadline_model::format::ABSENT;
+
+use crate::columns::value;
+use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+
+const ONE_TEST: &str = "one test each: no interval";
+
+/// Factors at each platform's peak, and their range over equal job counts.
+pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
+    let mut blocks = Vec::new();
+    for (base, other) in pairs(comparisons) {
+        let of_pair = comparisons.iter().filter(|c| c.base == base && c.other == other);
+        blocks.push(Block::Table(summary_table(&base, &other, of_pair)));
+    }
+    if !blocks.is_empty() {
+        blocks.push(Block::para(
+            "«260 at 4» is a figure at 4 jobs. A factor says how many times better than the base platform: above 1 is in favour of the other one, both \
+             where more is better (throughput, redo) and where less is (times). In brackets its 95 % confidence interval \
+             (log ratio, delta method), where both sides have repetitions. Work that is not equal is not compared.",
+        ));
+    }
+    Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, blocks }
+}
+
+fn pairs(comparisons: &[Comparison]) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    for c in comparisons {
+        let pair = (c.base.clone(), c.other.clone());
+        if !out.contains(&pair) {
+            out.push(pair);
+        }
+    }
+    out
+}
+
+fn summary_table<'a>(base: &str, other: &str, comparisons: impl Iterator<Item = &'a Comparison>) -> Table {
+    let mut notes = Notes::default();
+    let mut rows = Vec::new();
+    for comparison in comparisons {
+        rows.extend(summary_rows(comparison, &mut notes));
+    }
+    Table {
+        caption: format!("{other} against {base}"),
+        sub: format!("base: {base}"),
+        class: "key",
+        head: vec![
+            Head::text("Workload"),
+            Head::text("Figure"),
+            Head::number(&format!("{base} at its peak"), ""),
+            Head::number(&format!("{other} at its peak"), ""),
+            Head::number("Factor at peak", "×"),
+            Head::number("Lowest at equal jobs", "×"),
+            Head::number("Highest at equal jobs", "×"),
+        ],
+        rows,
+        notes: notes.finish(),
+    }
+}
+
+fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
+    if let Some(reason) = &c.refused {
+        return vec![refused_row(&c.workload, 7, reason)];
+    }
+    let peak = c.peak();
+    let mut rows: Vec<Row> = METRICS
+        .iter()
+        .filter_map(|m| column(m.id))
+        .filter_map(|column| {
+            let at_peak = peak.and_then(|p| p.factor(column.id));
+            let range = c.range(column.id);
+            if at_peak.is_none() && range.is_none() {
+                return None;
+            }
+            let absent = || Cell::from(ABSENT);
+            let peak_cells = match at_peak {
+                Some(f) => {
+                    let at = peak.map(|p| p.at);
+                    let (base_jobs, other_jobs) = match at {
+                        Some(At::Peak { base_jobs, other_jobs }) => {
+                            (format!(" at {base_jobs}"), format!(" at {other_jobs}"))
+                        }
+                        _ => (String::new(), String::new()),
+                    };
+                    let (base, other) = (value(column, f.base), value(column, f.other));
+                    [Cell::from(base + &base_jobs), Cell::from(other + &other_jobs), factor_cell(f, notes)]
+                }
+                None => [absent(), absent(), absent()],
+            };
+            let mut end = |end: Option<(u32, Factor)>| {
+                end.map_or_else(absent, |(jobs, f)| {
+                    let cell = factor_cell(&f, notes);
+                    Cell { text: format!("{} at {jobs}", cell.text), mark: cell.mark }
+                })
+            };
+            let ends = [end(range.map(|r| r.0)), end(range.map(|r| r.1))];
+            let lead = [Cell::from(""), Cell::from(column.heading())];
+            Some(Row { cells: lead.into_iter().chain(peak_cells).chain(ends).collect(), ..Row::default() })
+        })
+        .collect();
+    if let Some(first) = rows.first_mut() {
+        first.first = true;
+        if let Some(cell) = first.cells.first_mut() {
+            let marks: Vec<String> = caveats(c).iter().map(|text| notes.mark(text, "")).collect();
+            *cell = Cell { text: c.workload.clone(), mark: marks.join(" ") };
+        }
+    }
+    let why = peak.and_then(|p| p.refused.clone());
+    if rows.is_empty() {
+        let per_jobs = c.rows.iter().find_map(|r| r.refused.clone());
+        let reason = why.or(per_jobs).unwrap_or_else(|| "no figure was measured on both platforms".to_owned());
+        return vec![refused_row(&c.workload, 7, &reason)];
+    }
+    let mut remarks: Vec<String> = Vec::new();
+    if let Some(why) = why {
+        remarks.push(format!("Peaks are not compared: {why}."));
+    }
+    if !c.rows.iter().any(|r| matches!(r.at, At::Jobs(_))) {
+        remarks.push("No job count was measured on both platforms.".to_owned());
+    }
+    if let Some(last) = rows.last_mut() {
+        last.remark = remarks.join(" ");
+    }
+    rows
+}
+
+fn caveats(c: &Comparison) -> Vec<String> {
+    let mut out: Vec<String> = c.rows.iter().filter_map(|r| r.caveat.clone()).collect();
+    out.sort();
+    out.dedup();
+    out
+}
+
+fn refused_row(label: &str, width: usize, reason: &str) -> Row {
+    let mut cells: Vec<Cell> = vec![label.into()];
+    cells.extend((1..width).map(|_| Cell::from(ABSENT)));
+    Row { cells, first: true, invalid: false, remark: format!("Not compared: {reason}.") }
+}
+
+/// `4.95`, or `4.95 [4.80, 5.10]`; without an interval a note says why.
+fn factor_cell(f: &Factor, notes: &mut Notes) -> Cell {
+    let text = format!("{:.2}", f.factor.value);
+    match f.factor.interval {
+        Some(i) => format!("{text} [{:.2}, {:.2}]", i.low, i.high).into(),
+        None if f.n_base == 1 && f.n_other == 1 => Cell { text, mark: notes.mark(ONE_TEST, "") },
+        None => {
+            let reason = if f.metric.id.ends_with("_max") {
+                "a maximum has no interval".to_owned()
+            } else {
+                format!("{} against {} tests: no interval", f.n_other, f.n_base)
+            };
+            Cell { text, mark: notes.mark(&reason, "") }
+        }
+    }
+}
+
+/// Every factor at every job count that both platforms measured.
+pub(crate) fn in_full(comparisons: &[Comparison]) -> Section {
+    let tables: Vec<Block> =
+        comparisons.iter().filter(|c| !c.rows.is_empty()).map(|c| Block::Table(full_table(c))).collect();
+    Section { id: "factors-in-full", title: "Factors at equal job counts".to_owned(), in_text: false, blocks: tables }
+}
+
+fn full_table(c: &Comparison) -> Table {
+    let columns: Vec<&'static Column> = METRICS
+        .iter()
+        .filter(|m| c.rows.iter().any(|r| r.factor(m.id).is_some()))
+        .filter_map(|m| column(m.id))
+        .collect();
+    let mut notes = Notes::default();
+    let rows = c
+        .rows
+        .iter()
+        .map(|row| {
+            let place = match row.at {
+                At::Jobs(jobs) => jobs.to_string(),
+                At::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
+            };
+            let mut cells: Vec<Cell> = vec![place.into()];
+            cells.extend(columns.iter().map(|column| match row.factor(column.id) {
+                Some(f) => factor_cell(f, &mut notes),
+                None if row.refused.is_some() => ABSENT.into(),
+                None => {
+                    let reason = "not measured on both platforms, or zero on one";
+                    Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
+                }
+            }));
+            let remark = row.refused.as_ref().map(|r| format!("Not compared: {r}.")).unwrap_or_default();
+            Row { cells, remark, ..Row::default() }
+        })
+        .collect();
+    let head = std::iter::once(Head::text("Jobs"))
+        .chain(columns.iter().map(|c| Head {
+            title: c.heading(),
+            unit: "×".to_owned(),
+            numeric: true,
+            tip: c.meaning.to_owned(),
+        }))
+        .collect();
+    Table {
+        caption: c.workload.clone(),
+        sub: format!("{} against {}", c.other, c.base),
+        class: "figures",
+        head,
+        rows,
+        notes: notes.finish(),
+    }
+}

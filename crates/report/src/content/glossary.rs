@@ -1,0 +1,39 @@
+//! Appendix: what every column means and where it comes from.
+
+use loadline_model::Column;
+
+use crate::columns;
+use crate::doc::{Block, Head, Row, Section, Table};
+use crate::side::Side;
+
+/// The section: all columns of the runs' tables, with their sources by kind of target.
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let mut kinds: Vec<&str> = Vec::new();
+    for side in sides {
+        let kind = side.run.manifest.target.kind.as_str();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let mut head: Vec<Head> = ["Column", "Id", "Meaning"].map(Head::text).into();
+    head.extend(kinds.iter().map(|k| Head::text(&format!("Source on {k}"))));
+    let rows = columns::of_files(sides.iter().flat_map(|s| &s.run.records))
+        .into_iter()
+        .map(|c| {
+            let fixed = [c.heading(), c.id.to_owned(), c.meaning.to_owned()];
+            Row::of(fixed.into_iter().chain(kinds.iter().map(|k| source(c, k))))
+        })
+        .collect();
+    let table = Table { class: "facts", head, rows, ..Table::default() };
+    let summary = "All columns, what they mean and where their figures come from".to_owned();
+    Section {
+        id: "columns",
+        title: "Where the figures come from".to_owned(),
+        in_text: false,
+        blocks: vec![Block::Details { summary, blocks: vec![Block::Table(table)] }],
+    }
+}
+
+fn source(column: &Column, kind: &str) -> String {
+    column.source(kind).unwrap_or_default().to_owned()
+}

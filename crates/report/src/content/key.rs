@@ -1,0 +1,178 @@
+//! The key figures: per workload and platform its peak, the latency there and the load line.
+
+use loadline_analyze::{Estimate, LoadLine, Point, Saturation, Sweep};
+use loadline_model::column::column;
+use loadline_model::format::{ABSENT, duration_ns, number};
+
+use super::count;
+use crate::columns::value;
+use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::side::Side;
+
+/// The section.
+pub(crate) fn section(sides: &[Side<'_>], workloads: &[String]) -> Section {
+    let blocks = if workloads.is_empty() { Vec::new() } else { vec![Block::Table(table(sides, workloads)), meaning()] };
+    Section { id: "key-figures", title: "Key figures".to_owned(), in_text: true, blocks }
+}
+
+fn table(sides: &[Side<'_>], workloads: &[String]) -> Table {
+    let several = sides.len() > 1;
+    let mut head = vec![Head::text("Workload")];
+    if several {
+        head.push(Head::text("Platform"));
+    }
+    head.extend([
+        Head::number("Valid", "tests").tip("Valid tests out of all tests that were finished."),
+        Head::number("Peak", "tps").tip("Highest mean throughput of any job count, valid tests only."),
+        Head::number("at", "jobs").tip("Job count with the highest throughput."),
+        Head::number("Latency", "ms").tip("Mean transaction time at the peak; in an open loop the response time."),
+        Head::number("p50", "ms").tip("Median of the same."),
+        Head::number("p99", "ms").tip("99th percentile of the same."),
+        Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."),
+        Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."),
+        Head::text("Growth"),
+        Head::text("Load line"),
+    ]);
+    let mut notes = Notes::default();
+    let mut rows = Vec::new();
+    for workload in workloads {
+        let mut first = true;
+        for side in sides {
+            for sweep in side.sweeps.iter().filter(|s| s.workload == *workload) {
+                rows.push(row(side, sweep, several, first, &mut notes));
+                first = false;
+            }
+        }
+    }
+    Table { class: "key", head, rows, notes: notes.finish(), ..Table::default() }
+}
+
+fn row(side: &Side<'_>, sweep: &Sweep, several: bool, first: bool, notes: &mut Notes) -> Row {
+    let ambiguous = side.sweeps.iter().filter(|s| s.workload == sweep.workload).count() > 1;
+    let mut cells: Vec<Cell> = vec![name(sweep, ambiguous).into()];
+    if several {
+        cells.push(side.label.as_str().into());
+    }
+    let valid: usize = sweep.points.iter().map(|p| p.tests.len()).sum();
+    let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
+    cells.push(if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() }.into());
+    match sweep.peak() {
+        Some(peak) => {
+            let response = peak.figure("response_time_ns_mean").is_some();
+            let latency = if response {
+                ["response_time_ns_mean", "response_time_ns_p50", "response_time_ns_p99"]
+            } else {
+                ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"]
+            };
+            cells.push(figure(side, peak, "commit_throughput_tps", notes));
+            cells.push(peak.jobs.to_string().into());
+            cells.extend(latency.map(|id| figure(side, peak, id, notes)));
+            cells.push(figure(side, peak, "redo_mib_per_s", notes));
+            cells.push(figure(side, peak, "redo_kib_per_tx", notes));
+        }
+        None => {
+            let mark = notes.mark("no valid test has a throughput", "");
+            cells.extend((0..7).map(|_| Cell { text: ABSENT.to_owned(), mark: mark.clone() }));
+        }
+    }
+    cells.push(format!("{}{}", growth(sweep.saturation()), beyond(sweep)).into());
+    cells.push(load_line(&sweep.load_line(side.run.manifest.plan.latency_objective_ns)).into());
+    Row { cells, first, ..Row::default() }
+}
+
+/// The workload, and what tells its sweep from others of the same workload on the platform.
+pub(crate) fn name(sweep: &Sweep, ambiguous: bool) -> String {
+    let mut out = sweep.workload.clone();
+    if ambiguous {
+        let parameters = sweep.parameters.iter().map(|(k, v)| format!("{k} {v}"));
+        let parts: Vec<String> = std::iter::once(format!("{} driver", sweep.driver)).chain(parameters).collect();
+        out = format!("{out} ({})", parts.join(", "));
+    }
+    if let Some(rate) = sweep.rate_tps {
+        out = format!("{out} at {} tps, open loop", number(rate, 1));
+    }
+    out
+}
+
+/// A figure of `point` with its interval, or `–` with the reason that its tests give.
+pub(crate) fn figure(side: &Side<'_>, point: &Point, id: &str, notes: &mut Notes) -> Cell {
+    let Some(column) = column(id) else { return ABSENT.into() };
+    match point.figure(id) {
+        Some(e) => with_interval(column, e).into(),
+        None => {
+            let reason = side
+                .run
+                .records
+                .iter()
+                .filter(|r| point.tests.contains(&r.test))
+                .find_map(|r| r.absent.get(id))
+                .map_or("the record gives no reason", String::as_str);
+            Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
+        }
+    }
+}
+
+/// `14,900 ± 120`, or the mean alone where there is no interval.
+pub(crate) fn with_interval(column: &loadline_model::Column, e: &Estimate) -> String {
+    let mean = value(column, e.mean);
+    e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
+}
+
+fn growth(saturation: Saturation) -> String {
+    match saturation {
+        Saturation::Saturated { peak_jobs } => format!("saturated at {}", count(peak_jobs as usize, "job", "jobs")),
+        Saturation::Rising { jobs, previous_jobs, growth_pct } if growth_pct.is_finite() => {
+            format!("still rising at {jobs} jobs (+{growth_pct:.1} % over {previous_jobs})")
+        }
+        Saturation::Rising { jobs, .. } => format!("still rising at {jobs} jobs"),
+        Saturation::Unknown => "unknown: fewer than two job counts".to_owned(),
+    }
+}
+
+/// Job counts above the highest valid one that have invalid tests only: what is said of growth and
+/// peak does not reach them.
+fn beyond(sweep: &Sweep) -> String {
+    let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.jobs).max().unwrap_or(0);
+    let jobs: Vec<String> = sweep.points.iter().filter(|p| p.jobs > highest).map(|p| p.jobs.to_string()).collect();
+    if jobs.is_empty() { String::new() } else { format!("; invalid at {} jobs", jobs.join(", ")) }
+}
+
+fn load_line(line: &LoadLine) -> String {
+    let ms = |v: f64| duration_ns(v * 1e6);
+    let at = |jobs: u32, tps: f64, latency: f64, at_least: bool| {
+        let jobs = count(jobs as usize, "job", "jobs");
+        let least = if at_least { "at least " } else { "" };
+        format!("{least}{jobs}: {} tps at {}", number(tps, 0), ms(latency))
+    };
+    match line {
+        LoadLine::Objective { jobs, throughput_tps, latency_ms, objective_ms, at_least, missed_below } => {
+            let missed: Vec<String> = missed_below.iter().map(u32::to_string).collect();
+            let missed = if missed.is_empty() {
+                String::new()
+            } else {
+                format!("; missed at {} jobs though", missed.join(", "))
+            };
+            format!("{} (mean ≤ {}{missed})", at(*jobs, *throughput_tps, *latency_ms, *at_least), ms(*objective_ms))
+        }
+        LoadLine::NoneMeets { objective_ms, lowest_latency_ms, jobs } => format!(
+            "none: the objective of {} is missed at every job count (lowest mean: {} at {})",
+            ms(*objective_ms),
+            ms(*lowest_latency_ms),
+            count(*jobs as usize, "job", "jobs")
+        ),
+        LoadLine::Power { jobs, throughput_tps, latency_ms, at_least } => {
+            format!("{} (power)", at(*jobs, *throughput_tps, *latency_ms, *at_least))
+        }
+        LoadLine::Unknown => ABSENT.to_owned(),
+    }
+}
+
+fn meaning() -> Block {
+    Block::para(
+        "Only valid tests feed these figures. Latency is the transaction time at the peak: from a transaction's first \
+         statement to the return of its commit. The load line is the highest load at which mean latency still meets the \
+         objective; where no objective was given it is the load with the highest power (throughput / latency), marked \
+         «power». «a ± b» is a mean over repetitions with its 95 % confidence interval (Student's t); a percentile over \
+         repetitions is the mean of the repetitions' percentiles.",
+    )
+}

@@ -1,0 +1,118 @@
+//! What stands in a report, in the order in which a reader needs it: verdict and key figures
+//! first, then charts and tables, then the evidence.
+
+mod charts;
+mod evidence;
+mod factors;
+mod glossary;
+mod key;
+mod platform;
+mod tables;
+
+pub(crate) use tables::cell as test_cell;
+
+use loadline_model::Column;
+use loadline_model::manifest::RunState;
+
+use crate::RunData;
+use crate::doc::{Document, Section};
+use crate::side::{Side, comparisons, sides, workloads};
+
+/// The report of `runs`; test tables have the columns `chosen`, or the usual ones.
+pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
+    let sides = sides(runs);
+    let workloads = workloads(&sides);
+    let comparisons = comparisons(&sides);
+    let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
+    let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
+    let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
+    let sections = [
+        key::section(&sides, &workloads),
+        factors::summary(&comparisons),
+        charts::over_jobs(&sides, &workloads),
+        tables::section(&sides, &workloads, chosen),
+        factors::in_full(&comparisons),
+        charts::over_time(&sides),
+        evidence::section(&sides),
+        platform::section(&sides),
+        platform::again(&sides),
+        glossary::section(&sides),
+    ];
+    Document {
+        title: sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · "),
+        subtitle: subtitle(&sides),
+        verdict: verdict(tests, valid),
+        all_well: tests > 0 && valid == tests && complete,
+        remarks: remarks(&sides),
+        sections: sections.into_iter().filter(|s: &Section| !s.blocks.is_empty()).collect(),
+    }
+}
+
+fn verdict(tests: usize, valid: usize) -> String {
+    match (tests, tests - valid) {
+        (0, _) => "No test was finished: there is no figure to report.".to_owned(),
+        (1, 0) => "1 test, and it is valid.".to_owned(),
+        (1, _) => "1 test, and it is invalid.".to_owned(),
+        (n, 0) => format!("{n} tests, all valid."),
+        (n, bad) => format!("{n} tests: {valid} valid, {bad} invalid."),
+    }
+}
+
+fn subtitle(sides: &[Side<'_>]) -> String {
+    let one = |s: &Side<'_>| {
+        let m = &s.run.manifest;
+        let database = format!("{} {}", m.target.product, m.target.version);
+        format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
+    };
+    match sides {
+        [only] => one(only),
+        many => many.iter().map(|s| format!("{}: {}", s.label, one(s))).collect::<Vec<_>>().join(" · "),
+    }
+}
+
+/// What qualifies the verdict.
+fn remarks(sides: &[Side<'_>]) -> Vec<String> {
+    let several = sides.len() > 1;
+    let mut out = Vec::new();
+    for side in sides {
+        let m = &side.run.manifest;
+        let of = if several { format!(" of «{}»", side.label) } else { String::new() };
+        let resume = format!("`loadline run --resume {}` goes on with it", m.run);
+        match m.state {
+            RunState::Complete => {}
+            RunState::Started => {
+                out.push(format!("The run{of} is not complete: it is under way or was cut off; {resume}."))
+            }
+            RunState::Interrupted => out.push(format!("The run{of} was interrupted and is not complete; {resume}.")),
+            RunState::Failed => out.push(format!("The run{of} ended by an error and is not complete; {resume}.")),
+        }
+        for skipped in &m.plan.skipped {
+            out.push(format!(
+                "{} was skipped{}: {}.",
+                skipped.code,
+                if several { format!(" on «{}»", side.label) } else { String::new() },
+                stop(&skipped.reason)
+            ));
+        }
+        out.extend(side.run.warnings.iter().map(|w| format!("Stored run{of}: {}.", stop(w))));
+    }
+    out
+}
+
+/// `text` without a full stop at its end.
+pub(crate) fn stop(text: &str) -> &str {
+    text.trim_end().trim_end_matches('.')
+}
+
+/// An RFC 3339 time in UTC as people read it: `2025-01-02 03:04:05 UTC`; anything else as it is.
+pub(crate) fn when(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..19), rfc3339.strip_suffix('Z')) {
+        (Some(day), Some("T"), Some(time), Some(_)) => format!("{day} {time} UTC"),
+        _ => rfc3339.to_owned(),
+    }
+}
+
+/// `n` things, in words that agree.
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}

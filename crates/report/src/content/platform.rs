@@ -1,0 +1,259 @@
+//! What was measured: the manifests of all platforms side by side, and how to run them again.
+
+use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
+use loadline_model::manifest::{Manifest, Storage};
+use loadline_model::{Jobs, Severity};
+
+use super::{stop, when};
+use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::side::Side;
+
+/// The section.
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let manifests: Vec<&Manifest> = sides.iter().map(|s| &s.run.manifest).collect();
+    let mut blocks = Vec::new();
+    let mut table = |title: &str, rows: Vec<(String, Vec<String>)>| {
+        if !rows.is_empty() {
+            blocks.push(Block::heading(title));
+            blocks.push(Block::Table(side_by_side(sides, rows)));
+        }
+    };
+    table("Run and plan", collect(&manifests, plan));
+    table("Database", collect(&manifests, database));
+    table("Settings", collect(&manifests, settings));
+    table("Machine", collect(&manifests, machine));
+    table("Storage", collect(&manifests, storage));
+    table("Cost of loadline itself", collect(&manifests, overhead));
+    table("Calibration: redo per transaction", collect(&manifests, calibration));
+    blocks.extend(doctor(sides));
+    blocks.extend(target_notes(sides));
+    Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, blocks }
+}
+
+/// Rows of all manifests by name, in the order in which names first appear.
+fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) -> Vec<(String, Vec<String>)> {
+    let each: Vec<Vec<(String, String)>> = manifests.iter().map(|m| of(m)).collect();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in each.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let value = |facts: &[(String, String)], name: &String| {
+        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
+    };
+    names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
+}
+
+fn side_by_side(sides: &[Side<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
+    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
+    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
+    Table { class: "facts manifest", head, rows, ..Table::default() }
+}
+
+fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+fn optional(name: &str, value: Option<String>) -> Option<(String, String)> {
+    value.map(|v| fact(name, v))
+}
+
+fn plan(m: &Manifest) -> Vec<(String, String)> {
+    let p = &m.plan;
+    let jobs = match &p.jobs {
+        Jobs::Auto { max } => format!("auto: doubled until saturated, at most {max}"),
+        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let workloads = p.workloads.iter().map(|w| {
+        let parameters = w.parameters.iter().map(|(k, v)| format!("{k} {v}"));
+        let reason = Some(w.driver_reason.clone()).filter(|r| !r.is_empty());
+        let forced = w.forced.as_ref().map(|f| format!("forced: {f}"));
+        let more: Vec<String> = parameters.chain(reason).chain(forced).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
+        format!("{}: {} driver{more}", w.code, w.driver)
+    });
+    let mut out = vec![
+        fact("Run", &m.run),
+        fact("Started", when(&m.started_at)),
+        fact("loadline", &m.loadline_version),
+        fact("Workloads", workloads.collect::<Vec<_>>().join("\n")),
+        fact("Jobs", jobs),
+        fact("Measured window", seconds(p.duration_s)),
+        fact("Warm-up", seconds(p.warmup_s)),
+        fact("Repetitions", p.repeat.to_string()),
+        fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
+        fact("Payload that compresses away", format!("{:.0} %", p.payload_compressibility * 100.0)),
+        fact("Seed", p.seed.to_string()),
+        fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
+    ];
+    let skipped: Vec<String> = p.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect();
+    out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
+    out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
+    out
+}
+
+/// Short times with their fraction, long ones in words.
+fn seconds(s: f64) -> String {
+    if s < 60.0 && s.fract() != 0.0 { format!("{s} s") } else { duration_s(s) }
+}
+
+fn database(m: &Manifest) -> Vec<(String, String)> {
+    let t = &m.target;
+    let mut out = vec![
+        fact("Product", &t.product),
+        fact("Version", &t.version),
+        fact("Target", &t.url),
+        fact("Nodes", t.nodes.to_string()),
+        fact("Where", if t.local { "on the machine that ran loadline" } else { "remote" }),
+    ];
+    let nodes = &m.plan.nodes;
+    out.extend(optional("Further nodes", (!nodes.is_empty()).then(|| nodes.join("\n"))));
+    out
+}
+
+fn settings(m: &Manifest) -> Vec<(String, String)> {
+    m.target.settings.iter().map(|(k, v)| fact(k, v)).collect()
+}
+
+fn machine(m: &Manifest) -> Vec<(String, String)> {
+    let c = &m.machine;
+    vec![
+        fact("Host", &c.host),
+        fact("CPU", format!("{} × {}", c.cpus, c.cpu_model)),
+        fact("Memory", bytes(c.memory_bytes as f64)),
+        fact("Kernel", &c.kernel),
+        fact("Operating system", &c.os),
+        fact("Virtualisation", c.virtualisation.as_deref().unwrap_or("none seen")),
+        fact("Is the database's machine", if m.target.local { "yes" } else { "no, it is loadline's own" }),
+    ]
+}
+
+fn storage(m: &Manifest) -> Vec<(String, String)> {
+    let t = &m.target;
+    let mut out = Vec::new();
+    for (role, dir) in [("log", &t.log_dir), ("data", &t.data_dir)] {
+        if let (false, Some(dir)) = (t.storage.contains_key(role), dir) {
+            out.push((format!("Under {role}"), format!("{dir} (filesystem and device are not known)")));
+        }
+    }
+    for (role, s) in &t.storage {
+        out.push((format!("Under {role}"), place(s)));
+        let facts: Vec<String> = s.device_facts.iter().map(|(k, v)| format!("{k}: {v}")).collect();
+        if let Some(device) = &s.device {
+            out.push((format!("Device under {role}"), format!("{device}\n{}", facts.join(", ")).trim().to_owned()));
+        }
+    }
+    out
+}
+
+fn place(s: &Storage) -> String {
+    let free = s.free_bytes.map(|f| format!(", {} free", bytes(f as f64))).unwrap_or_default();
+    format!("{}\n{} on {} ({}), mounted at {}{free}", s.path, s.filesystem, s.source, s.mount_options, s.mount_point)
+}
+
+fn overhead(m: &Manifest) -> Vec<(String, String)> {
+    let o = &m.overhead;
+    let per_tx =
+        |ns: Option<f64>| ns.map_or("not measured".to_owned(), |ns| format!("{} a transaction", duration_ns(ns)));
+    let on = o.workload.as_ref().map(|w| format!(", {w}")).unwrap_or_default();
+    vec![
+        (format!("Client driver, on null:{on}"), per_tx(o.client_ns_per_tx)),
+        fact("Clock and histogram inside the database", per_tx(o.in_database_ns_per_tx)),
+    ]
+}
+
+fn calibration(m: &Manifest) -> Vec<(String, String)> {
+    let one = |(code, c): (&String, &loadline_model::manifest::Calibration)| {
+        let seen = c.redo_bytes_per_tx.map_or("not measured".to_owned(), |b| format!("{} seen", bytes(b)));
+        let nominal = c
+            .nominal
+            .map(|[low, mid, high]| format!("nominal {}, allowed {} to {}", bytes(mid), bytes(low), bytes(high)));
+        let parameters: Vec<String> = c.parameters.iter().map(|(k, v)| format!("{k} {v}")).collect();
+        let with = (!parameters.is_empty()).then(|| format!("with {}", parameters.join(", ")));
+        let parts: Vec<String> = [Some(seen), nominal, with, c.note.clone()].into_iter().flatten().collect();
+        (code.clone(), parts.join("; "))
+    };
+    m.calibration.iter().map(one).collect()
+}
+
+fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
+    let mut rows = Vec::new();
+    for side in sides {
+        let mut findings: Vec<_> = side.run.manifest.doctor.iter().collect();
+        findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+        for (i, f) in findings.into_iter().enumerate() {
+            let severity = match f.severity {
+                Severity::Ok => "ok",
+                Severity::Warning => "warning",
+                Severity::Refused => "REFUSED",
+            };
+            let platform = if i == 0 { side.label.as_str() } else { "" };
+            let mut row = Row::of([platform, severity, &f.subject, &f.value, &f.advice].map(Cell::from));
+            row.first = i == 0;
+            row.invalid = f.severity == Severity::Refused;
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let head = ["Platform", "Finding", "Subject", "Found", "What it means"].map(Head::text).into();
+    let table = Table { class: "facts", head, rows, ..Table::default() };
+    vec![Block::heading("What the doctor said before the run"), Block::Table(table)]
+}
+
+fn target_notes(sides: &[Side<'_>]) -> Vec<Block> {
+    let several = sides.len() > 1;
+    let items: Vec<String> = sides
+        .iter()
+        .flat_map(|s| s.run.manifest.target.notes.iter().map(move |n| (s, n)))
+        .map(|(s, n)| if several { format!("{}: {}.", s.label, stop(n)) } else { format!("{}.", stop(n)) })
+        .collect();
+    if items.is_empty() { Vec::new() } else { vec![Block::heading("About the target"), Block::List { items }] }
+}
+
+/// The section with the exact commands.
+pub(crate) fn again(sides: &[Side<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    for side in sides {
+        let command = &side.run.manifest.command;
+        if command.is_empty() {
+            continue;
+        }
+        if sides.len() > 1 {
+            blocks.push(Block::heading(side.label.clone()));
+        }
+        blocks.push(Block::Code { text: command.iter().map(|a| shell(a)).collect::<Vec<_>>().join(" ") });
+    }
+    if !blocks.is_empty() {
+        let seeds: Vec<String> = sides.iter().map(|s| s.run.manifest.plan.seed.to_string()).collect();
+        blocks.push(Block::para(format!(
+            "Passwords are left out. The seed was {}: with --seed the same data and the same random choices come again.",
+            seeds.join(", ")
+        )));
+    }
+    Section { id: "again", title: "Run it again".to_owned(), in_text: false, blocks }
+}
+
+/// `argument` as a shell would take it.
+fn shell(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell;
+
+    #[test]
+    fn arguments_are_quoted_for_a_shell() {
+        assert_eq!(shell("postgres://u@h/db"), "postgres://u@h/db");
+        assert_eq!(shell("postgres://u@/db?host=/tmp&port=5"), "'postgres://u@/db?host=/tmp&port=5'");
+        assert_eq!(shell("it's"), "'it'\\''s'");
+        assert_eq!(shell(""), "''");
+    }
+}

@@ -1,0 +1,31 @@
+//! One CSV table with all tests of all runs.
+
+use loadline_model::Column;
+use loadline_model::column::Cell;
+
+use crate::{RunData, columns};
+
+/// Header of column ids, then one line a test. What was not measured is an empty cell.
+pub(crate) fn render(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {
+    let records = || runs.iter().flat_map(|r| &r.records);
+    let columns = chosen.map_or_else(|| columns::of_files(records()), <[_]>::to_vec);
+    let mut out = line(columns.iter().map(|c| c.id.to_owned()));
+    for record in records() {
+        out.push_str(&line(columns.iter().map(|c| match c.cell(record) {
+            Cell::Number(n) if !n.is_finite() => String::new(),
+            _ => c.plain(record),
+        })));
+    }
+    out
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let mut out = cells.map(|c| quoted(&c)).collect::<Vec<_>>().join(",");
+    out.push('\n');
+    out
+}
+
+/// `cell` in quotes where RFC 4180 asks for them; quotes inside are doubled.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}

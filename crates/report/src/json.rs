@@ -1,0 +1,88 @@
+//! Everything as one JSON object: manifests and records as stored, and the computed summary.
+
+use loadline_analyze::{Comparison, LoadLine, Saturation, Sweep};
+use loadline_model::{Manifest, TestRecord};
+use serde::Serialize;
+
+use crate::side::{Side, comparisons, sides};
+use crate::{ReportError, RunData};
+
+/// Version of the layout below.
+const REPORT_SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    runs: Vec<Run<'a>>,
+    summary: Summary<'a>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    label: &'a str,
+    manifest: &'a Manifest,
+    tests: &'a [TestRecord],
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    tests: usize,
+    valid: usize,
+    invalid: usize,
+    sweeps: Vec<SweepSummary<'a>>,
+    comparisons: Vec<Comparison>,
+}
+
+#[derive(Serialize)]
+struct SweepSummary<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    sweep: &'a Sweep,
+    peak_jobs: Option<u32>,
+    peak_throughput_tps: Option<f64>,
+    saturation: Saturation,
+    load_line: LoadLine,
+}
+
+/// The object, indented, with a line end.
+pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
+    let sides = sides(runs);
+    let records = || runs.iter().flat_map(|r| &r.records);
+    let valid = records().filter(|r| r.valid).count();
+    let tests = records().count();
+    let report = Report {
+        schema: REPORT_SCHEMA,
+        runs: sides
+            .iter()
+            .map(|s| Run {
+                label: &s.label,
+                manifest: &s.run.manifest,
+                tests: &s.run.records,
+                warnings: &s.run.warnings,
+            })
+            .collect(),
+        summary: Summary {
+            tests,
+            valid,
+            invalid: tests - valid,
+            sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
+            comparisons: comparisons(&sides),
+        },
+    };
+    let mut text = serde_json::to_string_pretty(&report)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
+    let peak = sweep.peak();
+    SweepSummary {
+        label: &side.label,
+        sweep,
+        peak_jobs: peak.map(|p| p.jobs),
+        peak_throughput_tps: peak.and_then(|p| p.throughput()).map(|t| t.mean),
+        saturation: sweep.saturation(),
+        load_line: sweep.load_line(side.run.manifest.plan.latency_objective_ns),
+    }
+}

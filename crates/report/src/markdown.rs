@@ -1,0 +1,116 @@
+//! A document as GitHub's Markdown.
+
+use std::fmt::Write as _;
+
+use crate::doc::{Block, Document, Table};
+
+/// The whole document.
+pub(crate) fn render(document: &Document) -> String {
+    let mut out =
+        format!("# {}\n\n{}\n\n**{}**\n", line(&document.title), line(&document.subtitle), line(&document.verdict));
+    if !document.remarks.is_empty() {
+        out.push('\n');
+        for remark in &document.remarks {
+            let _ = writeln!(out, "- {}", line(remark));
+        }
+    }
+    for section in &document.sections {
+        if section.blocks.iter().all(|b| matches!(b, Block::Charts { .. } | Block::Para { .. })) {
+            // What is left of a section of charts would be a legend without a chart.
+            continue;
+        }
+        let _ = write!(out, "\n## {}\n", line(&section.title));
+        blocks(&mut out, &section.blocks);
+    }
+    out
+}
+
+fn blocks(out: &mut String, all: &[Block]) {
+    for block in all {
+        match block {
+            Block::Heading { text, .. } => {
+                let _ = write!(out, "\n### {}\n", line(text));
+            }
+            Block::Para { text } => {
+                let _ = write!(out, "\n{}\n", line(text));
+            }
+            Block::Table(t) => table(out, t),
+            Block::Charts { .. } => {}
+            Block::Code { text } => {
+                // Indented code needs no fence that the text could close.
+                out.push('\n');
+                for l in text.lines() {
+                    let _ = writeln!(out, "    {}", crate::text::clean(l));
+                }
+            }
+            Block::List { items } => {
+                out.push('\n');
+                for item in items {
+                    let _ = writeln!(out, "- {}", line(item));
+                }
+            }
+            Block::Details { summary, blocks: inside } => {
+                let _ = write!(out, "\n<details><summary>{}</summary>\n", line(summary));
+                blocks(out, inside);
+                out.push_str("\n</details>\n");
+            }
+        }
+    }
+}
+
+fn table(out: &mut String, t: &Table) {
+    if !t.caption.is_empty() {
+        let sub = if t.sub.is_empty() { String::new() } else { format!(" ({})", line(&t.sub)) };
+        let _ = write!(out, "\n**{}**{sub}\n", line(&t.caption));
+    }
+    let head = t.head.iter().map(|h| match h.unit.as_str() {
+        "" => line(&h.title),
+        unit => format!("{} [{}]", line(&h.title), line(unit)),
+    });
+    let _ = write!(out, "\n{}", row(head));
+    let _ = write!(out, "{}", row(t.head.iter().map(|h| if h.numeric { "---:" } else { "---" }.to_owned())));
+    for r in &t.rows {
+        out.push_str(&row(r.cells.iter().enumerate().map(|(i, c)| {
+            let mark = if c.mark.is_empty() { String::new() } else { format!("<sup>{}</sup>", line(&c.mark)) };
+            let text = format!("{}{mark}", line(&c.text));
+            match (r.invalid, i) {
+                (true, 0) => format!("✗ {text}"),
+                _ => text,
+            }
+        })));
+    }
+    let remarks = t.rows.iter().filter(|r| !r.remark.is_empty()).map(|r| {
+        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
+        let name = name.map(|n| format!("{}: ", line(n))).unwrap_or_default();
+        format!("- {}{name}{}", if r.invalid { "✗ " } else { "" }, line(&r.remark))
+    });
+    let notes = t.notes.iter().map(|n| format!("- <sup>{}</sup> {}", line(&n.mark), line(&n.text)));
+    let below: Vec<String> = remarks.chain(notes).collect();
+    if !below.is_empty() {
+        let _ = write!(out, "\n{}\n", below.join("\n"));
+    }
+}
+
+fn row(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// `text` on one line, with everything that Markdown or HTML gives a meaning taken from it.
+fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\n' => out.push_str("<br>"),
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '|' | '*' | '_' | '`' | '\\' | '[' | ']' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,329 @@
+//! Line charts as SVG, written by hand: colours must be CSS variables (dark mode, paper), every
+//! point carries its figures as a tooltip, and error bars, hollow markers and labels at the line's
+//! end are wanted. A charting library that draws pixels in fixed colours gives none of these.
+
+use std::fmt::Write as _;
+
+use loadline_model::format::number;
+
+/// A point of a line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    /// Ends of the error bar.
+    pub(crate) bar: Option<(f64, f64)>,
+    /// Shown when pointed at.
+    pub(crate) tip: String,
+}
+
+/// A line with its name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    /// Joined by the line.
+    pub(crate) points: Vec<Point>,
+    /// Drawn hollow and not joined: figures that do not hold.
+    pub(crate) hollow: Vec<Point>,
+    /// Number of the colour and marker.
+    pub(crate) colour: usize,
+    /// 0…1; lines of one family differ by it.
+    pub(crate) opacity: f64,
+    /// Whether the line is broken up, for figures that do not hold.
+    pub(crate) dashed: bool,
+}
+
+/// A chart.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    pub(crate) lines: Vec<Line>,
+    /// Markers and a legend above, or plain lines with their names at their ends.
+    pub(crate) markers: bool,
+    /// Whether x is a count.
+    pub(crate) whole_x: bool,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+/// Number of colours and markers before they repeat.
+pub(crate) const COLOURS: usize = 6;
+const CHAR: f64 = 6.1;
+
+/// `text` with everything that XML gives a meaning replaced; control characters become spaces.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Ticks from 0 to at least `max` in steps of 1, 2 or 5 times a power of ten.
+fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
+    let max = if max.is_finite() && max > 0.0 { max.min(1e300) } else { 1.0 };
+    let rough = max / about;
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|f| f * power >= rough * 0.999_999).unwrap_or(10.0);
+    let mut step = factor * power;
+    if whole {
+        step = step.max(1.0).ceil();
+    }
+    let n = (max / step * 0.999_999).ceil().clamp(1.0, 20.0) as u32;
+    ((0..=n).map(|i| f64::from(i) * step).collect(), step)
+}
+
+fn tick_text(value: f64, step: f64) -> String {
+    if value != 0.0 && !(1e-4..1e9).contains(&step) {
+        return format!("{value:.1e}");
+    }
+    let decimals = (0..=6)
+        .find(|d| {
+            let s = step * 10f64.powi(*d);
+            (s - s.round()).abs() < 1e-6 * s
+        })
+        .unwrap_or(6);
+    number(value, usize::try_from(decimals).unwrap_or(0))
+}
+
+fn shortened(text: &str, at_most: usize) -> String {
+    if text.chars().count() <= at_most {
+        return text.to_owned();
+    }
+    text.chars().take(at_most.saturating_sub(1)).chain(['…']).collect()
+}
+
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x_max: f64,
+    y_max: f64,
+}
+
+impl Frame {
+    fn x(&self, x: f64) -> f64 {
+        self.left + (x / self.x_max).clamp(0.0, 1.0) * (self.right - self.left)
+    }
+
+    fn y(&self, y: f64) -> f64 {
+        self.bottom - (y / self.y_max).clamp(0.0, 1.0) * (self.bottom - self.top)
+    }
+}
+
+impl Chart {
+    /// The chart as an `svg` element; `None` if no line has a point.
+    pub(crate) fn svg(&self) -> Option<String> {
+        let usable = |p: &&Point| p.x.is_finite() && p.y.is_finite();
+        let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
+        all().next()?;
+        let x_max = all().map(|p| p.x).fold(0.0, f64::max);
+        let y_max = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y))).fold(0.0, f64::max);
+        let (y_ticks, y_step) = ticks(y_max, 4.0, false);
+        let (x_ticks, x_step) = ticks(x_max, 6.0, self.whole_x);
+        let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
+        let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
+        let legend = if self.markers { self.legend() } else { (String::new(), 0.0) };
+        let labels = if self.markers { 0.0 } else { self.widest_name() };
+        let x_top = if self.whole_x { x_ticks.last().copied().unwrap_or(1.0) } else { x_max.max(f64::MIN_POSITIVE) };
+        let frame = Frame {
+            left: 12.0 + widest * CHAR,
+            right: self.width - 14.0 - labels,
+            top: 40.0 + legend.1,
+            bottom: self.height - 38.0,
+            x_max: x_top,
+            y_max: y_ticks.last().copied().unwrap_or(1.0),
+        };
+        let mut s = format!(
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">",
+            self.width,
+            self.height,
+            escape(&self.title)
+        );
+        let _ = write!(s, "<text class=\"ti\" x=\"2\" y=\"13\">{}</text>", escape(&self.title));
+        let _ = write!(s, "<text class=\"ax\" x=\"2\" y=\"{:.1}\">{}</text>", frame.top - 11.0, escape(&self.y_label));
+        s.push_str(&legend.0);
+        grid(&mut s, &frame, &y_ticks, &y_texts, &x_ticks, x_step);
+        let _ = write!(
+            s,
+            "<text class=\"ax\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            frame.right,
+            self.height - 6.0,
+            escape(&self.x_label)
+        );
+        for line in &self.lines {
+            self.line(&mut s, &frame, line);
+        }
+        if !self.markers {
+            self.end_labels(&mut s, &frame);
+        }
+        s.push_str("</svg>");
+        Some(s)
+    }
+
+    fn widest_name(&self) -> f64 {
+        let widest = self.lines.iter().map(|l| shortened(&l.name, 18).chars().count()).max().unwrap_or(0);
+        widest as f64 * CHAR + 6.0
+    }
+
+    /// Legend and its height: names in rows that fit the width.
+    fn legend(&self) -> (String, f64) {
+        let (mut s, mut x, mut y) = (String::new(), 8.0, 32.0);
+        for line in &self.lines {
+            let name = shortened(&line.name, 40);
+            let wide = 20.0 + name.chars().count() as f64 * CHAR + 10.0;
+            if x > 8.0 && x + wide > self.width {
+                x = 8.0;
+                y += 16.0;
+            }
+            let _ = write!(s, "<g class=\"c{}\">{}", line.colour % COLOURS + 1, marker(line.colour, x, y - 4.0, "mk"));
+            let _ = write!(s, "<text class=\"le\" x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>", x + 9.0, escape(&name));
+            x += wide;
+        }
+        (s, y - 12.0)
+    }
+
+    fn line(&self, s: &mut String, frame: &Frame, line: &Line) {
+        let opacity = if line.opacity > 0.0 && line.opacity < 1.0 {
+            format!(" opacity=\"{:.2}\"", line.opacity)
+        } else {
+            String::new()
+        };
+        let _ = write!(s, "<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1);
+        let ok = |p: &&Point| p.x.is_finite() && p.y.is_finite();
+        let path: Vec<String> =
+            line.points.iter().filter(ok).map(|p| format!("{:.1},{:.1}", frame.x(p.x), frame.y(p.y))).collect();
+        if path.len() > 1 {
+            let class = if line.dashed { "ln da" } else { "ln" };
+            let _ = write!(s, "<polyline class=\"{class}\" points=\"{}\"/>", path.join(" "));
+        }
+        for p in line.points.iter().filter(ok) {
+            let (x, y) = (frame.x(p.x), frame.y(p.y));
+            if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
+                let (a, b) = (frame.y(low), frame.y(high));
+                let _ = write!(
+                    s,
+                    "<path class=\"er\" d=\"M{x:.1} {a:.1}V{b:.1}M{:.1} {a:.1}h6M{:.1} {b:.1}h6\"/>",
+                    x - 3.0,
+                    x - 3.0
+                );
+            }
+            if self.markers {
+                tipped(s, &marker(line.colour, x, y, "mk"), &p.tip);
+            }
+        }
+        if self.markers {
+            for p in line.hollow.iter().filter(ok) {
+                tipped(s, &marker(line.colour, frame.x(p.x), frame.y(p.y), "mk ho"), &p.tip);
+            }
+        }
+        s.push_str("</g>");
+    }
+
+    /// Names at the right ends of the lines, moved apart where they would lie on each other.
+    fn end_labels(&self, s: &mut String, frame: &Frame) {
+        let end = |l: &Line| l.points.iter().rev().find(|p| p.y.is_finite()).map(|p| frame.y(p.y));
+        let mut ends: Vec<(f64, &Line)> = self.lines.iter().filter_map(|l| Some((end(l)?, l))).collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let gap = ((frame.bottom - frame.top + 20.0) / ends.len().max(1) as f64).min(12.0);
+        let mut next = f64::MIN;
+        for (y, _) in &mut ends {
+            *y = y.max(next);
+            next = *y + gap;
+        }
+        let mut limit = frame.bottom + 2.0;
+        for (y, _) in ends.iter_mut().rev() {
+            *y = y.min(limit);
+            limit = *y - gap;
+        }
+        for (y, line) in ends {
+            let _ = write!(
+                s,
+                "<text class=\"le\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                frame.right + 5.0,
+                y + 3.5,
+                escape(&shortened(&line.name, 18))
+            );
+        }
+    }
+}
+
+fn grid(s: &mut String, frame: &Frame, y_ticks: &[f64], y_texts: &[String], x_ticks: &[f64], x_step: f64) {
+    for (value, text) in y_ticks.iter().zip(y_texts) {
+        let y = frame.y(*value);
+        let class = if *value == 0.0 { "zero" } else { "gr" };
+        let _ = write!(s, "<path class=\"{class}\" d=\"M{:.1} {y:.1}H{:.1}\"/>", frame.left, frame.right);
+        let _ = write!(
+            s,
+            "<text class=\"tk\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            frame.left - 5.0,
+            y + 3.5,
+            escape(text)
+        );
+    }
+    for value in x_ticks.iter().filter(|v| **v <= frame.x_max * 1.000_001) {
+        let x = frame.x(*value);
+        let _ = write!(s, "<path class=\"zero\" d=\"M{x:.1} {:.1}v4\"/>", frame.bottom);
+        let _ = write!(
+            s,
+            "<text class=\"tk\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            frame.bottom + 16.0,
+            escape(&tick_text(*value, x_step))
+        );
+    }
+}
+
+fn tipped(s: &mut String, shape: &str, tip: &str) {
+    let _ = write!(s, "<g>{shape}<title>{}</title></g>", escape(tip));
+}
+
+/// Marker number `n` around a point; each is told from the others without its colour.
+fn marker(n: usize, x: f64, y: f64, class: &str) -> String {
+    let path = |d: String| format!("<path class=\"{class}\" d=\"{d}\"/>");
+    match n % COLOURS {
+        0 => format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\"/>"),
+        1 => path(format!("M{:.1} {:.1}h6.6v6.6h-6.6z", x - 3.3, y - 3.3)),
+        2 => path(format!("M{x:.1} {:.1}l4.2 7.4h-8.4z", y - 4.8)),
+        3 => path(format!("M{x:.1} {:.1}l4.6 4.6l-4.6 4.6l-4.6 -4.6z", y - 4.6)),
+        4 => path(format!("M{x:.1} {:.1}l4.2 -7.4h-8.4z", y + 4.8)),
+        _ => path(format!("M{:.1} {:.1}h5v8h-5z", x - 2.5, y - 4.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_start_at_zero_and_reach_the_maximum() {
+        for max in [1e-9, 0.3, 1.0, 7.0, 72.0, 367_848.0, 1e12, 1e300] {
+            let (t, _) = ticks(max, 4.0, false);
+            assert_eq!(t[0], 0.0);
+            assert!(*t.last().unwrap() >= max * 0.999 && t.len() <= 8, "{max}: {t:?}");
+        }
+        assert_eq!(ticks(3.0, 6.0, true).0, [0.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn tick_texts_have_the_decimals_of_their_step() {
+        assert_eq!(tick_text(0.5, 0.25), "0.50");
+        assert_eq!(tick_text(2000.0, 1000.0), "2,000");
+        assert_eq!(tick_text(1e300, 1e300), "1.0e300");
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escape("<a & \"b'\n"), "&lt;a &amp; &quot;b&#39; ");
+    }
+}

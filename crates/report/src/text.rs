@@ -1,0 +1,179 @@
+//! A document as plain text, and the grid that terminal tables are drawn with.
+
+use std::fmt::Write as _;
+
+use crate::doc::{Block, Document, Head, Table};
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+/// Prose is broken here.
+const PROSE: usize = 100;
+
+/// The document's figures; evidence is left to the other formats.
+pub(crate) fn render(document: &Document) -> String {
+    let mut out = format!("{}\n", clean(&document.title));
+    out.push_str(&wrapped(&document.subtitle, "", PROSE));
+    let _ = write!(out, "\n{}\n", clean(&document.verdict));
+    for remark in &document.remarks {
+        out.push_str(&wrapped(remark, "  ", PROSE));
+    }
+    for section in document.sections.iter().filter(|s| s.in_text) {
+        let title = clean(&section.title);
+        let _ = write!(out, "\n{title}\n{}\n", "=".repeat(title.chars().count()));
+        for block in &section.blocks {
+            match block {
+                Block::Table(t) => table(&mut out, t),
+                Block::Para { text } => {
+                    out.push('\n');
+                    out.push_str(&wrapped(text, "", PROSE));
+                }
+                // Captions name the workload already, and the rest is evidence or drawing.
+                _ => {}
+            }
+        }
+    }
+    out
+}
+
+fn table(out: &mut String, t: &Table) {
+    out.push('\n');
+    if !t.caption.is_empty() {
+        let sub = if t.sub.is_empty() { String::new() } else { format!(" ({})", clean(&t.sub)) };
+        let _ = writeln!(out, "{}{sub}", clean(&t.caption));
+    }
+    let rows: Vec<Vec<String>> = t
+        .rows
+        .iter()
+        .map(|r| {
+            let cells = r.cells.iter().enumerate();
+            cells
+                .map(|(i, c)| {
+                    let cross = if r.invalid && i == 0 { "✗" } else { "" };
+                    format!("{}{}{cross}", clean(&c.text), superscript(&c.mark))
+                })
+                .collect()
+        })
+        .collect();
+    out.push_str(&grid(&t.head, &rows));
+    for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
+        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
+        let name = name.map(|n| format!("{n}: ")).unwrap_or_default();
+        let cross = if r.invalid { "✗ " } else { "" };
+        out.push_str(&wrapped(&format!("{cross}{name}{}", r.remark), "", PROSE));
+    }
+    for n in &t.notes {
+        out.push_str(&wrapped(&format!("{} {}", superscript(&n.mark), n.text), "", PROSE));
+    }
+}
+
+/// Heading lines of a column: the words of its title as long as no line is wider than the cells
+/// need, then the unit.
+fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
+    let title = clean(&head.title);
+    let widest_word = title.split(' ').map(|w| w.chars().count()).max().unwrap_or(0);
+    let unit = if head.unit.is_empty() { String::new() } else { format!("[{}]", clean(&head.unit)) };
+    let width = cells.max(widest_word).max(unit.chars().count());
+    let mut lines: Vec<String> = Vec::new();
+    for word in title.split(' ') {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    if !unit.is_empty() {
+        lines.push(unit);
+    }
+    lines
+}
+
+/// Width that a column needs.
+pub(crate) fn column_width(head: &Head, cells: usize) -> usize {
+    heading_lines(head, cells).iter().map(|l| l.chars().count()).max().unwrap_or(0).max(cells)
+}
+
+/// Widest cell of column `index`.
+fn widest(rows: &[Vec<String>], index: usize) -> usize {
+    rows.iter().filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
+}
+
+/// Headings over rows, numbers to the right, texts to the left.
+pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
+    let columns: Vec<(usize, Vec<String>)> = head
+        .iter()
+        .enumerate()
+        .map(|(i, h)| {
+            let cells = widest(rows, i);
+            (column_width(h, cells), heading_lines(h, cells))
+        })
+        .collect();
+    let tall = columns.iter().map(|c| c.1.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded: Vec<String> = cells
+            .zip(head)
+            .zip(&columns)
+            .map(
+                |((text, h), (width, _))| if h.numeric { format!("{text:>width$}") } else { format!("{text:<width$}") },
+            )
+            .collect();
+        out.push_str(padded.join(GAP).trim_end());
+        out.push('\n');
+    };
+    for i in 0..tall {
+        // Headings stand on the line: the last lines of all columns are level.
+        let cell =
+            |c: &'_ Vec<String>| i.checked_sub(tall - c.len()).and_then(|at| c.get(at)).cloned().unwrap_or_default();
+        let texts: Vec<String> = columns.iter().map(|c| cell(&c.1)).collect();
+        line(&mut texts.iter().map(String::as_str));
+    }
+    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.0)).collect();
+    line(&mut rules.iter().map(String::as_str));
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    out
+}
+
+/// Width of a grid with these column widths.
+pub(crate) fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+/// `text` broken into lines of at most `width`, each led by `indent`.
+pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for word in clean(text).split_whitespace() {
+        let long = word.chars().count();
+        if used > 0 && used + 1 + long > width {
+            out.push('\n');
+            used = 0;
+        }
+        if used == 0 {
+            out.push_str(indent);
+            used = indent.chars().count();
+        } else {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += long;
+    }
+    out.push('\n');
+    out
+}
+
+/// `text` without control characters: nothing from a record may steer the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Digits set high: `12` becomes `¹²`.
+pub(crate) fn superscript(mark: &str) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let high = |c: char| c.to_digit(10).and_then(|d| DIGITS.get(d as usize)).copied().unwrap_or(c);
+    mark.chars().map(high).collect()
+}

@@ -1,0 +1,225 @@
+//! Runs made by hand: two platforms, two workloads, an invalid test, missing figures, an error.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use loadline_model::manifest::{Calibration, Machine, Overhead, RunState, Storage, TargetInfo};
+use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
+use loadline_model::snapshot::WaitProfile;
+use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord};
+use loadline_report::RunData;
+
+fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
+where
+    V: Clone,
+{
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect()
+}
+
+pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
+    let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload {
+        code: code.to_owned(),
+        driver: Driver::Database,
+        driver_reason: String::new(),
+        parameters: BTreeMap::new(),
+        forced: None,
+    });
+    Manifest {
+        schema: 1,
+        run: run.to_owned(),
+        loadline_version: "0.1.0".to_owned(),
+        started_at: "2025-03-04T05:06:07Z".to_owned(),
+        command: ["loadline", "run", "--target", "postgres://bench@db1/bench?host=/tmp&port=5433"]
+            .map(String::from)
+            .into(),
+        plan: Plan {
+            target: "postgres://bench@db1/bench".to_owned(),
+            nodes: Vec::new(),
+            platform: platform.to_owned(),
+            workloads: workloads.into(),
+            skipped: Vec::new(),
+            jobs: Jobs::List(vec![1, 2, 4]),
+            duration_s: 30.0,
+            warmup_s: 2.5,
+            repeat: 1,
+            rate_tps: None,
+            payload_compressibility: 0.0,
+            seed: 42,
+            latency_objective_ns: None,
+            settings: BTreeMap::new(),
+            force: false,
+        },
+        target: TargetInfo {
+            kind: "postgres".to_owned(),
+            product: "PostgreSQL".to_owned(),
+            version: "15.8 (Debian 15.8-0+deb12u1)".to_owned(),
+            url: "postgres://bench@db1/bench".to_owned(),
+            nodes: 1,
+            local: true,
+            settings: map(&[("fsync", "on".to_owned()), ("wal_buffers", "16MB".to_owned())]),
+            log_dir: Some("/var/lib/postgresql/15/main/pg_wal".to_owned()),
+            data_dir: Some("/var/lib/postgresql/15/main".to_owned()),
+            storage: map(&[(
+                "log",
+                Storage {
+                    path: "/var/lib/postgresql/15/main/pg_wal".to_owned(),
+                    mount_point: "/".to_owned(),
+                    filesystem: "ext4".to_owned(),
+                    mount_options: "rw,relatime".to_owned(),
+                    source: "/dev/nvme0n1p2".to_owned(),
+                    device: Some("nvme0n1".to_owned()),
+                    device_facts: map(&[
+                        ("model", "KXG60ZNV512G".to_owned()),
+                        ("write_cache", "write back".to_owned()),
+                    ]),
+                    free_bytes: Some(123_456_789_012),
+                },
+            )]),
+            notes: vec!["the server shares its machine with loadline".to_owned()],
+        },
+        doctor: vec![
+            Finding::new("fsync", Severity::Ok, "fsync", "on", ""),
+            Finding::new(
+                "jit",
+                Severity::Warning,
+                "jit",
+                "on",
+                "It slows short statements; it is switched off for the jobs.",
+            ),
+        ],
+        machine: Machine {
+            host: "db1".to_owned(),
+            cpu_model: "AMD EPYC 7543".to_owned(),
+            cpus: 8,
+            memory_bytes: 64 << 30,
+            kernel: "6.1.0-25-amd64".to_owned(),
+            os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
+            virtualisation: None,
+        },
+        overhead: Overhead {
+            client_ns_per_tx: Some(812.0),
+            in_database_ns_per_tx: None,
+            workload: Some("LGWR-LAT1".to_owned()),
+        },
+        calibration: map(&[(
+            "LGWR-LAT1",
+            Calibration {
+                parameters: map(&[("payload_bytes", 1200)]),
+                redo_bytes_per_tx: Some(1_571.0),
+                nominal: Some([1024.0, 1536.0, 2048.0]),
+                note: None,
+            },
+        )]),
+        state: RunState::Complete,
+    }
+}
+
+/// A valid test with plausible figures at `tps`.
+pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f64, kib: f64) -> TestRecord {
+    let mut r = TestRecord {
+        schema: 1,
+        platform: m.plan.platform.clone(),
+        run: m.run.clone(),
+        test,
+        workload: workload.to_owned(),
+        group: "log-writer".to_owned(),
+        target: m.target.url.clone(),
+        driver: Driver::Database,
+        nodes: 1,
+        jobs,
+        repetition: 1,
+        started_at: "2025-03-04T05:06:07Z".to_owned(),
+        valid: true,
+        invalid_reason: None,
+        forced: None,
+        checks: Vec::new(),
+        absent: BTreeMap::new(),
+        notes: Vec::new(),
+        error_texts: BTreeMap::new(),
+        waits: WaitProfile {
+            samples: 300,
+            sessions: map(&[("IO:WALSync", u64::from(jobs) * 180), ("CPU", u64::from(jobs) * 90)]),
+        },
+        parameters: BTreeMap::new(),
+        figures: BTreeMap::new(),
+    };
+    let ms = f64::from(jobs) / tps * 1000.0;
+    for (id, value) in [
+        ("cpu_busy_pct", 12.0),
+        ("cpu_user_pct", 8.0),
+        ("cpu_sys_pct", 4.0),
+        ("cpu_idle_pct", 80.0),
+        ("cpu_iowait_pct", 8.0),
+        ("commit_throughput_tps", tps),
+        ("commit_latency_ms", ms),
+        ("redo_writes_per_s", tps * 0.9),
+        ("redo_sync_writes_per_s", tps * 0.8),
+        ("redo_mib_per_s", tps * kib / 1024.0),
+        ("redo_kib_per_tx", kib),
+        ("log_file_sync_ms", ms * 0.7),
+        ("elapsed_s", 30.0),
+        ("commit_time_ns_p50", ms * 0.8e6),
+        ("commit_time_ns_p99", ms * 2.4e6),
+        ("commit_time_ns_max", ms * 9e6),
+        ("transaction_time_ns_p50", ms * 0.95e6),
+        ("transaction_time_ns_p99", ms * 2.6e6),
+        ("errors", 0.0),
+        ("rows_per_tx", 1.0),
+        ("statements_per_tx", 1.0),
+    ] {
+        r.set(id, value);
+    }
+    r.leave_out("redo_blocks_per_s", "PostgreSQL 15 does not count WAL bytes written, only 18 and later do");
+    r.leave_out("flash_cache_write_pct", "the database has no flash log");
+    r.leave_out("limit_share_pct", "the limit of the device was not measured");
+    r.add_check(Check::require(
+        "littles-law",
+        true,
+        "jobs / tps is 1.00 of the transaction time, allowed 0.95 to 1.05".to_owned(),
+    ));
+    r.add_check(Check::new("client-cpu", Outcome::NotMade, "the driver runs in the database"));
+    r
+}
+
+/// One run. Workloads differ enough that their charts differ.
+pub(crate) fn run(platform: &str, id: &str, speed: f64) -> RunData {
+    let m = manifest(platform, id);
+    let mut records = Vec::new();
+    for (workload, base, kib) in [("LGWR-LAT1", 2_000.0, 1.53), ("LGWR-THR", 90.0, 481.2)] {
+        for (jobs, gain) in [(1, 1.0), (2, 1.8), (4, 2.9)] {
+            let test = records.len() as u32 + 1;
+            records.push(record(&m, test, workload, jobs, base * gain * speed, kib));
+        }
+    }
+    let series = records
+        .iter()
+        .map(|r| {
+            let tps = r.figure("commit_throughput_tps").unwrap();
+            let wave = |t: i32| tps * (1.0 + 0.04 * (f64::from(t) * 1.7 + f64::from(r.test)).sin());
+            let rows = (-2..30).map(|t| vec![Some(f64::from(t)), Some(wave(t))]).collect();
+            (r.test, Series { columns: vec!["t_s".to_owned(), "commit_throughput_tps".to_owned()], rows })
+        })
+        .collect();
+    RunData { manifest: m, records, series, histograms: BTreeMap::new(), warnings: Vec::new() }
+}
+
+/// Two platforms; the second has an invalid test with errors and skipped a workload.
+pub(crate) fn two_platforms() -> Vec<RunData> {
+    let mut b = run("nvme", "20250304-050607-nvme", 2.6);
+    b.manifest.plan.skipped.push(SkippedWorkload {
+        code: "LGWR-LAT125".to_owned(),
+        reason: "it needs 3 GiB of free space, and there are 2".to_owned(),
+    });
+    b.manifest.target.settings.insert("wal_buffers".to_owned(), "64MB".to_owned());
+    let bad = &mut b.records[5];
+    bad.add_check(Check::require(
+        "commits",
+        false,
+        "the jobs counted 20,358 commits, the database 20,101: more than 1 % apart".to_owned(),
+    ));
+    bad.set("errors", 3.0);
+    bad.error_texts.insert("40001: could not serialize access".to_owned(), 3);
+    bad.notes.push("a checkpoint began in the window".to_owned());
+    vec![run("sata ssd", "20250304-040506-sata", 1.0), b]
+}

@@ -1,0 +1,42 @@
+//! Whole reports of the fixture, as they stand.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{run, two_platforms};
+use loadline_report::{Format, Options, render, terminal_table};
+
+fn text(format: Format) -> String {
+    String::from_utf8(render(&two_platforms(), format, &Options::default()).unwrap()).unwrap()
+}
+
+#[test]
+fn html() {
+    insta::assert_snapshot!(text(Format::Html));
+}
+
+#[test]
+fn markdown() {
+    insta::assert_snapshot!(text(Format::Markdown));
+}
+
+#[test]
+fn csv() {
+    insta::assert_snapshot!(text(Format::Csv));
+}
+
+#[test]
+fn plain_text() {
+    insta::assert_snapshot!(text(Format::Text));
+}
+
+#[test]
+fn terminal_at_80_columns() {
+    insta::assert_snapshot!(terminal_table(&two_platforms()[1].records, Some(80)));
+}
+
+#[test]
+fn terminal_at_200_columns() {
+    insta::assert_snapshot!(terminal_table(&run("a", "run-a", 1.0).records, Some(200)));
+}

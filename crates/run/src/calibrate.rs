@@ -1,0 +1,209 @@
+//! Calibration: a log-writer workload is given the payload (and, where the log holds whole pages,
+//! the number of rows) with which one of its transactions writes the redo that it is defined by.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loadline_model::manifest::Calibration;
+use loadline_model::snapshot::counter;
+use loadline_target::{ClientSession, Observer, Target, TargetError, Work};
+use loadline_workload::{Arg, Execute, RedoSize};
+
+/// Transactions per measurement: enough for the redo of whatever else goes on to vanish.
+const TRANSACTIONS: u32 = 64;
+/// Redo per measurement, at the least enough for the log's own page headers to even out.
+const MIN_BYTES: f64 = 512.0 * 1024.0;
+/// Good enough: within this share of nominal.
+const CLOSE: f64 = 0.02;
+const ROUNDS: u32 = 4;
+
+/// Finds the parameters of `work` with which its redo comes nearest to nominal. `probe` measures
+/// bytes of redo per transaction for a given work, or says why it cannot.
+///
+/// # Errors
+/// When the target fails.
+pub fn calibrate(
+    work: &Work,
+    mut probe: impl FnMut(&Work) -> Result<Result<f64, String>, TargetError>,
+) -> Result<Calibration, TargetError> {
+    let mut best = Calibration { parameters: BTreeMap::new(), ..Calibration::default() };
+    let Some(size) = work.workload.redo else {
+        best.note = Some("the workload is not defined by its redo".into());
+        return Ok(best);
+    };
+    best.nominal = Some([size.min, size.nominal, size.max]);
+    let mut tried = Vec::new();
+    let mut given: BTreeMap<String, i64> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        let work = with(work, &given);
+        let seen = match probe(&work)? {
+            Ok(seen) => seen,
+            Err(reason) => {
+                best.note = Some(format!("not calibrated: {reason}"));
+                return Ok(best);
+            }
+        };
+        let nearer = best.redo_bytes_per_tx.is_none_or(|b| (seen - size.nominal).abs() < (b - size.nominal).abs());
+        // What lies inside the definition is better than what lies nearer but outside.
+        let inside = |b: f64| (size.min..=size.max).contains(&b);
+        let best_inside = best.redo_bytes_per_tx.is_some_and(inside);
+        if (nearer && (inside(seen) || !best_inside)) || (inside(seen) && !best_inside) {
+            best.redo_bytes_per_tx = Some(seen);
+            best.parameters.clone_from(&given);
+        }
+        if (seen - size.nominal).abs() <= CLOSE * size.nominal {
+            break;
+        }
+        tried.push((work.params.get(size.payload), work.params.get(size.rows), seen));
+        match next(&work, size, &tried) {
+            Some(parameters) => given = parameters,
+            None => break,
+        }
+    }
+    if let Some(seen) = best.redo_bytes_per_tx.filter(|b| !(size.min..=size.max).contains(b)) {
+        best.note = Some(format!(
+            "no payload gives {:.2} to {:.2} KiB of redo per transaction here: the nearest is {:.2} KiB",
+            size.min / 1024.0,
+            size.max / 1024.0,
+            seen / 1024.0
+        ));
+    }
+    Ok(best)
+}
+
+/// `work` with some parameters replaced; those that are out of range stay as they are.
+#[must_use]
+pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
+    let mut all = work.params.to_map();
+    all.extend(given.iter().map(|(k, v)| (k.clone(), *v)));
+    match work.workload.params(&all) {
+        Ok(params) => Work::new(work.workload, params, work.seed, work.compressibility),
+        Err(_) => work.clone(),
+    }
+}
+
+/// The parameters to try next: a payload longer or shorter by what is missing per row; if that was
+/// tried and changed nothing in the right direction, another number of rows.
+fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeMap<String, i64>> {
+    let (payload, rows, seen) = *tried.last()?;
+    let range = |name: &str| work.workload.params.iter().find(|p| p.name == name).map_or((1, 1), |p| (p.min, p.max));
+    let missing_per_row = (size.nominal - seen) / rows as f64;
+    let (low, high) = range(size.payload);
+    let payload_next = (payload + missing_per_row.round() as i64).clamp(low, high);
+    let overshot = tried.iter().any(|(p, _, _)| *p == payload_next)
+        || tried.windows(2).any(|t| (t[1].2 - size.nominal).abs() >= (t[0].2 - size.nominal).abs());
+    let (name, value) = if !overshot && payload_next != payload {
+        (size.payload, payload_next)
+    } else {
+        // The log grows in steps larger than a byte of payload: count in rows of the first try.
+        let (first_payload, first_rows, first_seen) = *tried.first()?;
+        let rows_next = (first_rows as f64 * size.nominal / first_seen.max(1.0)).round() as i64;
+        let (low, high) = range(size.rows);
+        let rows_next = rows_next.clamp(low, high);
+        if first_rows == 1 || tried.iter().any(|(_, r, _)| *r == rows_next) {
+            return None;
+        }
+        return Some([(size.payload.to_owned(), first_payload), (size.rows.to_owned(), rows_next)].into());
+    };
+    let mut given: BTreeMap<String, i64> = [(size.rows.to_owned(), rows)].into();
+    given.insert(name.to_owned(), value);
+    Some(given)
+}
+
+struct Through<'a>(&'a mut dyn ClientSession);
+
+impl Execute for Through<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.0.execute(statement, args)
+    }
+}
+
+/// Bytes of redo per transaction of `work`, measured with one session at the client.
+///
+/// # Errors
+/// When the target fails. The inner error says why there is no figure.
+pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<Result<f64, String>, TargetError> {
+    let mut observer = target.observer()?;
+    let mut session = target.client_session(work, 0)?;
+    let mut stream = work.stream(0)?;
+    let mut run = |n: u32| -> Result<(), TargetError> {
+        for _ in 0..n {
+            session.begin()?;
+            stream.transaction(&mut Through(session.as_mut()))?;
+            session.commit()?;
+        }
+        session.publish_counters()
+    };
+    let redo = |o: &mut dyn Observer| o.snapshot().map(|s| s.counters.get(counter::REDO_BYTES).copied());
+    let nominal = work.workload.redo.map_or(1024.0, |r| r.nominal);
+    let n = TRANSACTIONS.max((MIN_BYTES / nominal) as u32);
+    // The first change of a page after a checkpoint logs the whole page, and every row of the job
+    // must have been met once.
+    let own = work.workload.tables.first().map_or(0, |t| t.rows(&work.params));
+    let first = (own / work.program.rows_per_tx().max(1) + 1) as u32;
+    run(first)?;
+    let before = redo(observer.as_mut())?;
+    run(n)?;
+    let after = redo(observer.as_mut())?;
+    Ok(match before.zip(after) {
+        Some((before, after)) if after > before => Ok((after - before) / f64::from(n)),
+        Some(_) => Err("the target's redo counter did not move".into()),
+        None => Err("the target does not say how much redo it writes".into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_workload::CATALOGUE;
+
+    fn work(i: usize) -> Work {
+        let w = CATALOGUE[i];
+        Work::new(w, w.params(&BTreeMap::new()).unwrap(), 1, 0.0)
+    }
+
+    fn by_bytes(work: &Work) -> f64 {
+        60.0 + work.params.get("rows") as f64 * (work.params.get("payload") + 72) as f64
+    }
+
+    #[test]
+    fn a_log_of_bytes_meets_nominal() {
+        for (i, w) in CATALOGUE.iter().enumerate() {
+            let c = calibrate(&work(i), |w| Ok(Ok(by_bytes(w)))).unwrap();
+            let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
+            assert!((seen / size.nominal - 1.0).abs() <= 0.02, "{}: {seen}", w.code);
+            assert_eq!(by_bytes(&with(&work(i), &c.parameters)), seen, "the parameters are those that were measured");
+        }
+    }
+
+    #[test]
+    fn a_log_of_pages_stays_within_the_definition() {
+        // One page of 1,048 bytes a row, two as soon as a payload needs an overflow page.
+        let pages = |w: &Work| w.params.get("rows") as f64 * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 };
+        for (i, w) in CATALOGUE.iter().enumerate() {
+            let c = calibrate(&work(i), |w| Ok(Ok(pages(w)))).unwrap();
+            let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
+            assert!((size.min..=size.max).contains(&seen), "{}: {seen}", w.code);
+        }
+        // Pages of 4 KiB cannot make an LGWR-LAT1, and that is said.
+        let c = calibrate(&work(0), |_| Ok(Ok(4120.0))).unwrap();
+        assert!(c.note.is_some_and(|n| n.contains("4.02 KiB")));
+    }
+
+    #[test]
+    fn more_redo_per_row_takes_fewer_rows() {
+        // Pages of 4 KiB: LGWR-LAT125 needs 31 of them.
+        let pages = |w: &Work| w.params.get("rows") as f64 * 4120.0;
+        let c = calibrate(&work(2), |w| Ok(Ok(pages(w)))).unwrap();
+        assert!((28..=34).contains(&c.parameters["rows"]), "{c:?}");
+        assert!(c.note.is_none());
+    }
+
+    #[test]
+    fn a_target_without_redo_says_so() {
+        let c = calibrate(&work(0), |_| Ok(Err("it has none".into()))).unwrap();
+        assert!(c.redo_bytes_per_tx.is_none() && c.note.unwrap().contains("it has none"));
+    }
+}

@@ -1,0 +1,153 @@
+//! The timing loop of the client driver.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use loadline_target::clock::now_ns;
+use loadline_target::{ClientSession, TargetError};
+use loadline_workload::{Arg, Execute, Program, Stream};
+
+use crate::job::JobResult;
+use crate::pace::Pace;
+use crate::schedule::{Schedule, Shared};
+
+/// A job gives up after so many transactions in a row have failed.
+const GIVE_UP_AFTER: u32 = 100;
+
+/// Hands the stream's statements to the session.
+struct Plain<'a>(&'a mut dyn ClientSession);
+
+impl Execute for Plain<'_> {
+    type Error = TargetError;
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.0.execute(statement, args)
+    }
+}
+
+/// The same for a transaction of one statement, whose commit goes with it.
+struct WithCommit<'a> {
+    session: &'a mut dyn ClientSession,
+    commit_ns: u64,
+}
+
+impl Execute for WithCommit<'_> {
+    type Error = TargetError;
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let (rows, commit_ns) = self.session.execute_and_commit(statement, args)?;
+        self.commit_ns = commit_ns;
+        Ok(rows)
+    }
+}
+
+/// One transaction; returns when its commit began.
+#[inline]
+fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<u64, TargetError> {
+    if single {
+        let mut with_commit = WithCommit { session, commit_ns: 0 };
+        stream.transaction(&mut with_commit)?;
+        return Ok(with_commit.commit_ns);
+    }
+    session.begin()?;
+    stream.transaction(&mut Plain(session))?;
+    let commit_ns = now_ns();
+    session.commit()?;
+    Ok(commit_ns)
+}
+
+/// Sleeps until `ns` on the clock.
+pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
+    loop {
+        let now = now_ns();
+        if now >= ns || shared.stopped() {
+            return;
+        }
+        // In pieces, so that an interruption is seen.
+        std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+    }
+}
+
+/// Runs job `job` until it is told to stop.
+pub(crate) fn run(
+    job: u32,
+    session: &mut dyn ClientSession,
+    stream: &mut Stream,
+    program: &Program,
+    schedule: &Schedule,
+    shared: &Shared,
+    pace: Option<Pace>,
+) -> JobResult {
+    let mut result = JobResult::new(schedule, pace.is_some());
+    let (mut pace, single) = (pace, program.is_single_statement());
+    let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
+    if pace.is_some() {
+        // Without it the kernel may wake a thread 50 µs late: that would be our latency, not the
+        // target's. Where it is refused, the default stays.
+        let _ = nix::sys::prctl::set_timerslack(1);
+    }
+    sleep_until(schedule.start_ns, shared);
+    while !shared.stopped() {
+        let intended_ns = pace.as_mut().map(Pace::next_start_ns);
+        if let Some(at) = intended_ns {
+            sleep_until(at, shared);
+            if shared.stopped() {
+                break;
+            }
+        }
+        let start_ns = now_ns();
+        let outcome = transaction(session, stream, single);
+        let end_ns = now_ns();
+        match outcome {
+            Ok(commit_ns) => {
+                result.completed(schedule, start_ns, commit_ns, end_ns);
+                if let (Some(intended), Some(response), true) =
+                    (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
+                {
+                    response.record(end_ns.saturating_sub(intended));
+                }
+                failed_in_a_row = 0;
+                if let Some(progress) = shared.progress.get(job as usize) {
+                    progress.set(result.total);
+                }
+            }
+            Err(e) => {
+                failed_in_a_row += 1;
+                result.failed(schedule, start_ns, end_ns, e.to_string());
+                let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
+                if gone || failed_in_a_row >= GIVE_UP_AFTER {
+                    result.lost = Some(if gone {
+                        e.to_string()
+                    } else {
+                        format!("{GIVE_UP_AFTER} transactions in a row failed, the last with: {e}")
+                    });
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        if !passed_open && end_ns >= schedule.open_ns {
+            passed_open = true;
+            publish(session, &mut result);
+            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        }
+        if !passed_close && end_ns >= schedule.close_ns {
+            passed_close = true;
+            result.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
+            publish(session, &mut result);
+            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    result
+}
+
+fn publish(session: &mut dyn ClientSession, result: &mut JobResult) {
+    if let Err(e) = session.publish_counters() {
+        result.lost.get_or_insert(e.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_target::Canceller;
+use loadline_workload::CATALOGUE;
+
+use super::*;
+
+/// An engine whose transactions take as long as told and fail as often as told.
+struct Scripted {
+    sleep_ms: u64,
+    fail_every: u64,
+    done: u64,
+    lost_after: u64,
+    rolled_back: u64,
+}
+
+impl ClientSession for Scripted {
+    fn begin(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+    fn execute(&mut self, _: usize, _: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.done += 1;
+        if self.done > self.lost_after {
+            return Err(TargetError::Lost("the server went away".into()));
+        }
+        if self.fail_every > 0 && self.done.is_multiple_of(self.fail_every) {
+            return Err(TargetError::Statement("ERROR 40001: could not serialize".into()));
+        }
+        std::thread::sleep(Duration::from_millis(self.sleep_ms));
+        Ok(1)
+    }
+    fn commit(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        self.rolled_back += 1;
+        Ok(())
+    }
+    fn canceller(&self) -> Canceller {
+        Canceller::new(|| ())
+    }
+}
+
+fn engine() -> Scripted {
+    Scripted { sleep_ms: 2, fail_every: 0, done: 0, lost_after: u64::MAX, rolled_back: 0 }
+}
+
+fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Schedule) {
+    let workload = CATALOGUE[0];
+    let params = workload.params(&Default::default()).unwrap();
+    let program = (workload.program)(&params);
+    let mut stream = Stream::new(&program, 0, Arc::from(loadline_workload::pool(1, 0, 0.0)), 0).unwrap();
+    let start_ns = now_ns();
+    let open_ns = start_ns + warmup_ms * 1_000_000;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };
+    let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+    let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
+    let result = std::thread::scope(|scope| {
+        let running = scope.spawn(|| super::run(0, session, &mut stream, &program, &schedule, &shared, pace));
+        while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        shared.stop.store(true, Ordering::Relaxed);
+        running.join().unwrap()
+    });
+    (result, schedule)
+}
+
+#[test]
+fn time_in_transactions_fills_the_window() {
+    let (result, schedule) = run_for(&mut engine(), 50, 300, None);
+    assert!(result.ran_through(&schedule) && result.errors_total == 0);
+    assert_eq!(result.per_second.iter().sum::<u64>(), result.transaction.count());
+    let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
+    assert!((0.95..=1.001).contains(&share), "{share}");
+}
+
+#[test]
+fn errors_are_counted_beside_and_rolled_back() {
+    let mut session = Scripted { fail_every: 5, ..engine() };
+    let (result, schedule) = run_for(&mut session, 50, 300, None);
+    assert!(result.errors > 0 && result.errors_total >= result.errors && result.ran_through(&schedule));
+    assert_eq!(result.total + result.errors_total, session.done);
+    assert_eq!(session.rolled_back, result.errors_total);
+    assert_eq!(result.error_texts.values().sum::<u64>(), result.errors_total);
+}
+
+#[test]
+fn a_lost_session_ends_the_job_and_says_why() {
+    let (result, schedule) = run_for(&mut Scripted { lost_after: 30, ..engine() }, 50, 300, None);
+    assert_eq!(result.lost.as_deref(), Some("the server went away"));
+    assert!(!result.ran_through(&schedule));
+}
+
+#[test]
+fn a_statement_that_always_fails_ends_the_job() {
+    let (result, _) = run_for(&mut Scripted { fail_every: 1, ..engine() }, 50, 1000, None);
+    assert!(result.lost.is_some_and(|l| l.contains("in a row")));
+}
+
+#[test]
+fn open_loop_counts_from_the_intended_start() {
+    // 2 ms of work every 1 ms: the queue grows, and with it the response time, not the service time.
+    let (result, _) = run_for(&mut engine(), 50, 400, Some(1000.0));
+    let response = result.response.as_ref().unwrap();
+    assert_eq!(response.count(), result.transaction.count());
+    let (slowest, service) = (response.max_ns().unwrap(), result.transaction.quantile_ns(0.5).unwrap());
+    assert!(slowest > 50 * service, "response {slowest} ns, service {service} ns");
+    assert!(result.behind_ns > 50_000_000, "behind by {} ns", result.behind_ns);
+}
+
+#[test]
+fn open_loop_below_capacity_keeps_the_rate() {
+    let (result, schedule) = run_for(&mut engine(), 50, 500, Some(100.0));
+    let tps = result.transaction.count() as f64 / (schedule.window_ns() as f64 / 1e9);
+    assert!((90.0..=110.0).contains(&tps), "{tps}");
+}

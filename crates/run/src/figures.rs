@@ -1,0 +1,343 @@
+//! From what was measured to figures: each is computed once, here, and has a counter behind it.
+
+use std::collections::BTreeMap;
+
+use loadline_collect::os::{CpuShares, DiskRates};
+use loadline_collect::{CpuSource, Edge, Point};
+use loadline_model::record::RECORD_SCHEMA;
+use loadline_model::snapshot::counter;
+use loadline_model::{Driver, Latencies, Series, Snapshot, TestRecord};
+use loadline_store::{TestOutput, rfc3339};
+use loadline_target::Target;
+use loadline_workload::Commit;
+
+use crate::job::JobResult;
+use crate::test::{Measured, Request};
+use crate::verify::{Facts, outside_share, verify};
+
+/// What the record says about the test besides its figures.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Platform name.
+    pub platform: String,
+    /// Run id.
+    pub run: String,
+    /// Number of the test.
+    pub test: u32,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Target URL without secrets.
+    pub target: String,
+    /// What was refused and forced.
+    pub forced: Option<String>,
+    /// Result of the evidence query before the test.
+    pub evidence_before: Option<i64>,
+    /// The same after it, or why it is missing.
+    pub evidence_after: Result<Option<i64>, String>,
+    /// How far the target's counters may lag, s.
+    pub counter_lag_s: f64,
+    /// CPUs of the machine that loadline runs on.
+    pub cpus: u32,
+}
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Makes the record of a test, with every check made.
+#[must_use]
+pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutput {
+    let mut merged = JobResult::new(&measured.schedule, request.rate_tps.is_some());
+    measured.jobs.iter().for_each(|j| merged.merge(j));
+    let mut record = blank(request, measured, id, &merged);
+    for (column, reason) in request.target.absent_columns() {
+        record.leave_out(column, reason);
+    }
+    record.leave_out("limit_share_pct", "this version of loadline has no reference log writer to compare with yet");
+    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
+    own_figures(&mut record, &merged, measured, request);
+    let edges = (measured.open.snapshot.as_ref().ok(), measured.close.snapshot.as_ref().ok());
+    if let (Some(open), Some(close)) = edges {
+        database_figures(&mut record, open, close);
+    } else {
+        let why = [&measured.open, &measured.close].iter().find_map(|e| e.snapshot.as_ref().err().cloned());
+        let why = format!("the database's counters could not be read: {}", why.unwrap_or_default());
+        for id in DATABASE_COLUMNS {
+            record.leave_out(id, why.clone());
+        }
+    }
+    log_file_sync(&mut record, measured, request.target.as_ref());
+    machine_figures(&mut record, measured, request);
+    client_figures(&mut record, measured, &merged, id);
+    let facts = facts(request, measured, id, &merged, &record, edges);
+    if request.rate_tps.is_none() {
+        record.set("outside_tx_pct", outside_share(&facts) * 100.0);
+    } else {
+        record.leave_out("outside_tx_pct", "open loop: jobs wait between transactions by intent");
+    }
+    if let Ok(Some((grown, _))) = facts.evidence {
+        record.set("rows_changed_database", grown as f64);
+    }
+    let checks = verify(&facts);
+    checks.into_iter().for_each(|c| record.add_check(c));
+    record.notes.extend(measured.collected.problems.iter().cloned());
+    let mut histograms = vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
+    histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
+    let snapshots = [("before", &measured.before), ("open", &measured.open.snapshot), ("close", &measured.close.snapshot), ("after", &measured.after)];
+    let snapshots = snapshots.into_iter().filter_map(|(n, s)| s.as_ref().ok().map(|s| (n.to_owned(), s.clone()))).collect();
+    TestOutput { series: series(measured, &merged), record, histograms, snapshots }
+}
+
+/// Columns that come from the database's counters.
+const DATABASE_COLUMNS: &[&str] = &[
+    "redo_blocks_per_s", "redo_writes_per_s", "redo_sync_writes_per_s", "redo_mib_per_s", "redo_kib_per_tx",
+    "redo_bytes_per_tx", "commits_database", "commits_per_redo_sync",
+];
+
+fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResult) -> TestRecord {
+    let workload = request.work.workload;
+    TestRecord {
+        schema: RECORD_SCHEMA,
+        platform: id.platform.clone(),
+        run: id.run.clone(),
+        test: id.test,
+        workload: workload.code.into(),
+        group: workload.group.into(),
+        target: id.target.clone(),
+        driver: request.driver,
+        nodes: request.target.nodes(),
+        jobs: request.jobs,
+        repetition: id.repetition,
+        started_at: rfc3339(measured.opened_at),
+        valid: true,
+        invalid_reason: None,
+        forced: id.forced.clone(),
+        checks: Vec::new(),
+        absent: BTreeMap::new(),
+        notes: Vec::new(),
+        error_texts: merged.error_texts.clone(),
+        waits: measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns),
+        parameters: request.work.params.to_map(),
+        figures: BTreeMap::new(),
+    }
+}
+
+fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured, request: &Request) {
+    let window_s = measured.schedule.window_ns() as f64 / 1e9;
+    record.set("elapsed_s", window_s);
+    record.set("warmup_s", request.warmup_s);
+    record.set("commits", merged.transaction.count() as f64);
+    record.set("errors", merged.errors as f64);
+    record.set("commit_throughput_tps", merged.transaction.count() as f64 / window_s);
+    record.set("statements_per_tx", request.work.program.statements_per_tx() as f64);
+    record.set("rows_per_tx", request.work.program.rows_per_tx() as f64);
+    let none = "no transaction completed in the window";
+    match merged.transaction.mean_ns() {
+        Some(mean) => record.set("commit_latency_ms", mean / 1e6),
+        None => record.leave_out("commit_latency_ms", none),
+    }
+    latencies(record, "transaction_time", &merged.transaction, none);
+    latencies(record, "commit_time", &merged.commit, none);
+    if let Some(mean) = merged.commit.mean_ns() {
+        record.set("commit_time_ns_mean", mean);
+    }
+    match (&merged.response, request.rate_tps) {
+        (Some(response), Some(rate)) => {
+            record.set("rate_tps", rate);
+            latencies(record, "response_time", response, none);
+            if let Some(mean) = response.mean_ns() {
+                record.set("response_time_ns_mean", mean);
+            }
+        }
+        _ => {
+            for id in ["rate_tps", "response_time_ns_mean", "response_time_ns_p50", "response_time_ns_p99", "response_time_ns_max"] {
+                record.leave_out(id, "closed loop: no rate was asked for");
+            }
+        }
+    }
+}
+
+fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &str) {
+    let figures = [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
+    for (suffix, ns) in figures {
+        let id = format!("{name}_ns_{suffix}");
+        match ns {
+            Some(ns) => record.set(&id, ns as f64),
+            None => record.leave_out(&id, none),
+        }
+    }
+}
+
+/// Figures from the database's counters at both edges. What a counter does not cover was said by
+/// the target before.
+fn database_figures(record: &mut TestRecord, open: &Snapshot, close: &Snapshot) {
+    let seconds = open.seconds_until(close);
+    let rate = |name| open.delta(close, name).map(|d| d / seconds);
+    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
+    let mut set = |id: &str, value: Option<f64>| match value {
+        Some(v) => record.set(id, v),
+        None if record.absent.contains_key(id) => {}
+        None => record.leave_out(id, "the target did not provide the counter at both edges of the window"),
+    };
+    set("redo_blocks_per_s", rate(counter::REDO_BLOCKS));
+    set("redo_writes_per_s", rate(counter::REDO_WRITES));
+    set("redo_sync_writes_per_s", rate(counter::REDO_SYNCS));
+    let redo = rate(counter::REDO_BYTES);
+    set("redo_mib_per_s", redo.map(|r| r / MIB));
+    let per_tx = redo.filter(|_| tps > 0.0).map(|r| r / tps);
+    set("redo_bytes_per_tx", per_tx);
+    set("redo_kib_per_tx", per_tx.map(|b| b / KIB));
+    let commits = open.delta(close, counter::COMMITS);
+    set("commits_database", commits);
+    let syncs = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0);
+    set("commits_per_redo_sync", commits.zip(syncs).map(|(c, s)| c / s));
+}
+
+/// By Little's law: sessions waiting for the log writer at a time = commits per second × wait per
+/// commit.
+fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Target) {
+    const ID: &str = "log_file_sync_ms";
+    let events = target.log_sync_events();
+    if events.is_empty() || record.absent.contains_key(ID) {
+        if !record.absent.contains_key(ID) {
+            record.leave_out(ID, "the target does not say what sessions wait for");
+        }
+        return;
+    }
+    let window = (measured.schedule.open_ns, measured.schedule.close_ns);
+    let profile = measured.collected.waits_between(window.0, window.1);
+    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
+    match profile.mean_sessions(events) {
+        Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
+            record.set(ID, waiting / tps * 1e3);
+            record.notes.push(format!("log file sync is estimated from {} samples of the sessions' wait events", profile.samples));
+        }
+        _ => record.leave_out(ID, format!("only {} samples of wait events in the window", profile.samples)),
+    }
+}
+
+fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Request) {
+    let cpu = [&measured.open.cpu, &measured.close.cpu];
+    let shares = cpu[0].as_ref().zip(cpu[1].as_ref()).and_then(|(a, b)| CpuShares::between(a, b));
+    match shares {
+        Some(s) => {
+            let all = [("busy", s.busy_pct), ("user", s.user_pct), ("sys", s.sys_pct), ("idle", s.idle_pct), ("iowait", s.iowait_pct)];
+            for (name, pct) in all {
+                record.set(&format!("cpu_{name}_pct"), pct);
+            }
+            if s.steal_pct >= 1.0 {
+                record.notes.push(format!("{:.0} % of the CPU time was stolen by the hypervisor", s.steal_pct));
+            }
+        }
+        None => {
+            let why = match request.cpu {
+                CpuSource::Local => "/proc/stat could not be read",
+                _ => "the database runs on another machine and does not let loadline read /proc/stat there",
+            };
+            for name in ["busy", "user", "sys", "idle", "iowait"] {
+                record.leave_out(&format!("cpu_{name}_pct"), why);
+            }
+        }
+    }
+    let disk = measured.open.disk.as_ref().zip(measured.close.disk.as_ref());
+    let seconds = seconds_between(&measured.open, &measured.close);
+    let rates = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds));
+    let ids = ["device_writes_per_s", "device_write_mib_per_s", "device_util_pct"];
+    match rates {
+        Some(r) => ids.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| record.set(id, v)),
+        None => ids.iter().for_each(|id| record.leave_out(id, "the device under the log is not known, or is on another machine")),
+    }
+}
+
+fn seconds_between(open: &Edge, close: &Edge) -> f64 {
+    close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9
+}
+
+fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResult, id: &Identity) {
+    let process = measured.open.process.as_ref().zip(measured.close.process.as_ref());
+    let used = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64);
+    let seconds = seconds_between(&measured.open, &measured.close);
+    let none = "the CPU time of this process could not be read";
+    let done = merged.transaction.count() as f64 / (measured.schedule.window_ns() as f64 / 1e9) * seconds;
+    match used {
+        Some(ns) if done > 0.0 => record.set("client_cpu_us_per_tx", ns / 1e3 / done),
+        Some(_) => record.leave_out("client_cpu_us_per_tx", "no transaction completed in the window"),
+        None => record.leave_out("client_cpu_us_per_tx", none),
+    }
+    match used {
+        Some(ns) => record.set("client_cpu_pct", ns / 1e9 / seconds / f64::from(id.cpus.max(1)) * 100.0),
+        None => record.leave_out("client_cpu_pct", none),
+    }
+}
+
+fn facts<'a>(
+    request: &'a Request,
+    measured: &'a Measured,
+    id: &Identity,
+    merged: &'a JobResult,
+    record: &TestRecord,
+    edges: (Option<&Snapshot>, Option<&Snapshot>),
+) -> Facts<'a> {
+    let delta = |a: Option<&Snapshot>, b: Option<&Snapshot>, name| a.zip(b).and_then(|(a, b)| a.delta(b, name));
+    let evidence = match (id.evidence_before, &id.evidence_after) {
+        (Some(before), Ok(Some(after))) => Ok(Some((after - before, request.work.program.rows_per_tx()))),
+        (_, Err(e)) => Err(e.clone()),
+        _ => Ok(None),
+    };
+    let redo = record.figure("redo_bytes_per_tx").zip(request.work.workload.redo);
+    Facts {
+        schedule: measured.schedule,
+        jobs: &measured.jobs,
+        merged,
+        rate_tps: request.rate_tps,
+        durable: request.work.program.commit == Commit::Wait,
+        window_commits: delta(edges.0, edges.1, counter::COMMITS),
+        all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
+        window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
+        counter_lag_s: id.counter_lag_s,
+        evidence,
+        evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
+        redo,
+        client_cpu_share: record.figure("client_cpu_pct").map(|p| p / 100.0),
+        client_driver: request.driver == Driver::Client,
+    }
+}
+
+/// One row a second: the jobs' own counts, and rates from the counters between whole seconds.
+fn series(measured: &Measured, merged: &JobResult) -> Series {
+    let columns = ["t_s", "commit_throughput_tps", "redo_mib_per_s", "redo_writes_per_s", "redo_sync_writes_per_s",
+        "cpu_busy_pct", "cpu_iowait_pct", "device_writes_per_s", "device_util_pct"];
+    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
+    let points = &measured.collected.points;
+    // The reading nearest to a moment, if it was taken within a fifth of a second of it.
+    let near = |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
+    let rows = merged.per_second.iter().enumerate().map(|(i, n)| {
+        let begin = i as u64 * 1_000_000_000;
+        let end = (begin + 1_000_000_000).min(window_ns);
+        let seconds = (end - begin) as f64 / 1e9;
+        let pair = near(open_ns + begin).zip(near(open_ns + end)).filter(|(a, b)| b.at_ns > a.at_ns);
+        let rate = |name: &str| pair.and_then(|(a, b)| counter_rate(a, b, name));
+        let cpu = pair.and_then(|(a, b)| a.cpu.as_ref().zip(b.cpu.as_ref())).and_then(|(a, b)| CpuShares::between(a, b));
+        let disk = pair.and_then(|(a, b)| {
+            let (x, y) = a.disk.as_ref().zip(b.disk.as_ref())?;
+            DiskRates::between(x, y, (b.at_ns - a.at_ns) as f64 / 1e9)
+        });
+        vec![
+            Some(end as f64 / 1e9),
+            Some(*n as f64 / seconds),
+            rate(counter::REDO_BYTES).map(|r| r / MIB),
+            rate(counter::REDO_WRITES),
+            rate(counter::REDO_SYNCS),
+            cpu.map(|c| c.busy_pct),
+            cpu.map(|c| c.iowait_pct),
+            disk.map(|d| d.writes_per_s),
+            disk.map(|d| d.util_pct),
+        ]
+    });
+    Series { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() }
+}
+
+fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
+    let (a, b) = a.snapshot.as_ref().zip(b.snapshot.as_ref())?;
+    let seconds = a.seconds_until(b);
+    (seconds > 0.0).then(|| a.delta(b, name).map(|d| d / seconds)).flatten()
+}

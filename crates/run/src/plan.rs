@@ -1,0 +1,299 @@
+//! From what a user asks for to a plan in which every value is valid and explicit.
+
+use std::collections::BTreeMap;
+
+use loadline_model::capability::Driver;
+use loadline_model::format::parse_duration_s;
+use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec};
+use loadline_target::{TargetError, TargetKind, kind_of, redact};
+use loadline_workload::{CATALOGUE, ParamError, Unknown, Workload, find, find_group};
+use thiserror::Error;
+
+/// Default target: needs nothing but this program.
+pub const DEFAULT_TARGET: &str = "sqlite:";
+/// Default folder of runs.
+pub const DEFAULT_RESULTS: &str = "loadline-results";
+/// Default window: short enough for a first study in about a minute.
+pub const DEFAULT_DURATION_S: f64 = 4.0;
+/// Default warm-up.
+pub const DEFAULT_WARMUP_S: f64 = 1.0;
+/// Shortest warm-up: jobs must be running before the window opens.
+pub const MIN_WARMUP_S: f64 = 0.2;
+/// Default seed.
+pub const DEFAULT_SEED: u64 = 42;
+/// Where an automatic sweep ends at the latest.
+pub const AUTO_MAX_JOBS: u32 = 1024;
+/// Most jobs that one process runs.
+pub const MAX_JOBS: u32 = 4096;
+
+/// Why a plan cannot be made. All of these are usage errors: nothing was started.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// A target or node that cannot be taken.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A workload or group that does not exist.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// A workload parameter that cannot be taken.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// A value that is out of its range.
+    #[error("{0}")]
+    Value(String),
+    /// Nothing of what was asked for can run.
+    #[error("nothing to run on {target}: {reasons}")]
+    Nothing {
+        /// The target.
+        target: String,
+        /// Why each workload was skipped.
+        reasons: String,
+    },
+}
+
+fn value<T>(text: String) -> Result<T, PlanError> {
+    Err(PlanError::Value(text))
+}
+
+/// Makes the plan of `spec`. The platform's name is left empty if it is not given: it is known when
+/// the target has been opened.
+///
+/// # Errors
+/// [`PlanError`], which names the offending value and the allowed ones.
+pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    let url = spec.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned());
+    let kind = kind_of(&url)?;
+    (kind.check_url)(&url)?;
+    let nodes = spec.node.clone().unwrap_or_default();
+    for node in &nodes {
+        (kind_of(node)?.check_url)(node)?;
+    }
+    let settings = spec.setting.clone().unwrap_or_default();
+    if !settings.is_empty() && !(kind.is_temporary)(&url) {
+        return value(format!(
+            "--setting {} cannot be given to {}: only a server or database that loadline makes itself takes settings; change it on the server",
+            settings.keys().next().map_or("", String::as_str),
+            redact(&url)
+        ));
+    }
+    let force = spec.force.unwrap_or(false);
+    let (workloads, skipped) = choose(spec, kind, force)?;
+    if workloads.is_empty() {
+        let reasons = skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        return Err(PlanError::Nothing { target: redact(&url), reasons });
+    }
+    let rate_tps = rate(spec, &workloads)?;
+    let compressibility = spec.payload_compressibility.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&compressibility) {
+        return value(format!("payload compressibility {compressibility} must be between 0 (random) and 1 (all zeros)"));
+    }
+    let repeat = spec.repeat.unwrap_or(1);
+    if !(1..=1000).contains(&repeat) {
+        return value(format!("repeat = {repeat}: it must be between 1 and 1000"));
+    }
+    let objective = spec.latency_objective.as_ref().map(|t| time("latency objective", t, 1e-6, 3600.0)).transpose()?;
+    Ok(Plan {
+        target: redact(&url),
+        nodes: nodes.iter().map(|n| redact(n)).collect(),
+        platform: spec.platform.clone().unwrap_or_default(),
+        workloads,
+        skipped,
+        jobs: jobs(spec.jobs.as_ref())?,
+        duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
+        warmup_s: spec.warmup.as_ref().map_or(Ok(DEFAULT_WARMUP_S), |t| time("warm-up", t, MIN_WARMUP_S, 3600.0))?,
+        repeat,
+        rate_tps,
+        payload_compressibility: compressibility,
+        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
+        settings,
+        force,
+    })
+}
+
+/// The workloads asked for, in the catalogue's order, with their drivers; and what does not fit.
+fn choose(
+    spec: &PlanSpec,
+    kind: &TargetKind,
+    force: bool,
+) -> Result<(Vec<PlannedWorkload>, Vec<SkippedWorkload>), PlanError> {
+    let mut wanted: Vec<&'static Workload> = Vec::new();
+    for code in spec.workload.iter().flatten() {
+        wanted.push(find(code)?);
+    }
+    for group in spec.group.iter().flatten() {
+        wanted.extend(find_group(group)?);
+    }
+    if spec.workload.is_none() && spec.group.is_none() {
+        wanted.extend(CATALOGUE);
+    }
+    let parameters = spec.parameters.clone().unwrap_or_default();
+    for code in parameters.keys() {
+        find(code)?;
+    }
+    let (mut planned, mut skipped) = (Vec::new(), Vec::new());
+    for workload in CATALOGUE.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
+        let given = parameters.iter().find(|(c, _)| c.eq_ignore_ascii_case(workload.code)).map(|(_, p)| p.clone());
+        let parameters = given.unwrap_or_default();
+        workload.params(&parameters)?;
+        match driver(workload, kind, spec.driver, force) {
+            Ok((driver, driver_reason, forced)) => {
+                planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
+            }
+            Err(reason) => skipped.push(SkippedWorkload { code: workload.code.into(), reason }),
+        }
+    }
+    Ok((planned, skipped))
+}
+
+type Chosen = (Driver, String, Option<String>);
+
+/// The driver a workload runs with: the one asked for, or the first that can do what it needs.
+fn driver(workload: &Workload, kind: &TargetKind, asked: Option<Driver>, force: bool) -> Result<Chosen, String> {
+    let capabilities = (kind.capabilities)();
+    let refusal = |driver| capabilities.refusal(driver, workload.needs);
+    if let Some(driver) = asked {
+        let exists = !capabilities.missing_drivers.iter().any(|(d, _)| *d == driver);
+        return match refusal(driver) {
+            None => Ok((driver, String::new(), None)),
+            Some(reason) if force && exists => Ok((driver, String::new(), Some(reason))),
+            Some(reason) => Err(format!("not with the {driver} driver: {reason}")),
+        };
+    }
+    let mut reasons = Vec::new();
+    for driver in Driver::ALL {
+        match refusal(driver) {
+            None => return Ok((driver, reasons.join("; "), None)),
+            Some(reason) => reasons.push(format!("not with the {driver} driver: {reason}")),
+        }
+    }
+    Err(reasons.join("; "))
+}
+
+fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
+    let Some(rate) = spec.rate else { return Ok(None) };
+    if !(rate.is_finite() && rate > 0.0 && rate <= 1e8) {
+        return value(format!("rate {rate} must be a number of transactions per second above 0 and at most 100,000,000"));
+    }
+    if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
+        return value(format!(
+            "a rate needs the client driver, but {} would run with the database driver: add --driver client",
+            w.code
+        ));
+    }
+    Ok(Some(rate))
+}
+
+fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
+    let allowed = format!("give «auto» or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
+    let mut list = match spec {
+        None => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
+        Some(JobsSpec::Word(word)) if word.eq_ignore_ascii_case("auto") => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
+        Some(JobsSpec::Word(word)) => return value(format!("jobs «{word}» is no job count: {allowed}")),
+        Some(JobsSpec::One(n)) => vec![*n],
+        Some(JobsSpec::List(list)) => list.clone(),
+    };
+    if list.is_empty() {
+        return value(format!("the list of job counts is empty: {allowed}"));
+    }
+    if let Some(n) = list.iter().find(|n| !(1..=MAX_JOBS).contains(*n)) {
+        return value(format!("{n} jobs cannot be run: {allowed}"));
+    }
+    list.sort_unstable();
+    list.dedup();
+    Ok(Jobs::List(list))
+}
+
+/// Seconds of a time, within `min` and `max` seconds.
+fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanError> {
+    let seconds = match spec {
+        TimeSpec::Seconds(s) => *s,
+        TimeSpec::Text(text) => parse_duration_s(text).map_err(|e| PlanError::Value(format!("{what}: {e}")))?,
+    };
+    if (min..=max).contains(&seconds) {
+        return Ok(seconds);
+    }
+    let shown = match spec {
+        TimeSpec::Seconds(s) => format!("{s} s"),
+        TimeSpec::Text(text) => text.clone(),
+    };
+    value(format!("{what} {shown} must be between {min} s and {max} s"))
+}
+
+/// Workload parameters of a plan entry.
+///
+/// # Errors
+/// When the catalogue does not have the workload (any more) or refuses a parameter.
+pub fn planned(workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
+    let found = find(&workload.code)?;
+    let mut given = workload.parameters.clone();
+    given.extend(calibrated.iter().map(|(k, v)| (k.clone(), *v)));
+    Ok((found, found.params(&given)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> PlanSpec {
+        PlanSpec::default()
+    }
+
+    fn refused(spec: PlanSpec, parts: &[&str]) {
+        let e = make_plan(&spec).unwrap_err().to_string();
+        for part in parts {
+            assert!(e.contains(part), "«{e}» does not say «{part}»");
+        }
+    }
+
+    #[test]
+    fn nothing_asked_for_is_the_whole_catalogue_on_sqlite() {
+        let plan = make_plan(&spec()).unwrap();
+        assert_eq!(plan.target, "sqlite:");
+        assert_eq!(plan.workloads.len() + plan.skipped.len(), CATALOGUE.len());
+        assert!(plan.workloads.iter().all(|w| w.driver == Driver::Client && w.driver_reason.contains("procedures")));
+    }
+
+    #[test]
+    fn bad_values_are_named_with_the_allowed_ones() {
+        let text = |s: &str| Some(TimeSpec::Text(s.into()));
+        let list = |l: &[u32]| Some(JobsSpec::List(l.to_vec()));
+        refused(PlanSpec { target: Some("oracel://x".into()), ..spec() }, &["oracel", "sqlite:", "postgres:"]);
+        refused(PlanSpec { workload: Some(vec!["LGWR-LAT2".into()]), ..spec() }, &["LGWR-LAT2", "did you mean"]);
+        refused(PlanSpec { group: Some(vec!["logwriter".into()]), ..spec() }, &["logwriter", "log-writer"]);
+        refused(PlanSpec { jobs: list(&[0]), ..spec() }, &["0 jobs", "auto"]);
+        refused(PlanSpec { jobs: list(&[1, 99_999]), ..spec() }, &["99999", "4096"]);
+        refused(PlanSpec { jobs: list(&[]), ..spec() }, &["empty"]);
+        refused(PlanSpec { jobs: Some(JobsSpec::Word("many".into())), ..spec() }, &["many", "auto"]);
+        refused(PlanSpec { duration: text("soon"), ..spec() }, &["soon", "30s"]);
+        refused(PlanSpec { duration: text("0s"), ..spec() }, &["0s", "0.2 s"]);
+        refused(PlanSpec { warmup: text("0"), ..spec() }, &["warm-up", "0.2 s"]);
+        refused(PlanSpec { repeat: Some(0), ..spec() }, &["repeat = 0"]);
+        refused(PlanSpec { rate: Some(0.0), ..spec() }, &["rate 0"]);
+        refused(PlanSpec { rate: Some(f64::NAN), ..spec() }, &["rate"]);
+        refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);
+        refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
+        let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
+        refused(PlanSpec { parameters: rows(0), ..spec() }, &["«rows»", "0", "between 1"]);
+    }
+
+    #[test]
+    fn a_rate_is_refused_with_the_database_driver() {
+        let pg = Some("postgres://u@h/d".to_owned());
+        refused(PlanSpec { target: pg.clone(), rate: Some(10.0), ..spec() }, &["--driver client"]);
+        assert!(make_plan(&PlanSpec { target: pg, rate: Some(10.0), driver: Some(Driver::Client), ..spec() }).is_ok());
+    }
+
+    #[test]
+    fn no_password_reaches_the_plan() {
+        let url = "postgres://ann:tops3cret@host/db?password=tops3cret".to_owned();
+        let plan = make_plan(&PlanSpec { target: Some(url.clone()), node: Some(vec![url]), ..spec() }).unwrap();
+        assert!(!format!("{plan:?}").contains("tops3cret"));
+    }
+
+    #[test]
+    fn settings_are_for_private_servers_only() {
+        let setting = Some(BTreeMap::from([("fsync".to_owned(), "off".to_owned())]));
+        refused(PlanSpec { target: Some("postgres://u@h/d".into()), setting, ..spec() }, &["fsync", "loadline makes itself"]);
+    }
+}

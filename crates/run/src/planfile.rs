@@ -1,0 +1,118 @@
+//! Plan files: TOML with the keys of [`PlanSpec`].
+
+use std::path::Path;
+
+use loadline_model::format::nearest;
+use loadline_model::plan::PlanSpec;
+use thiserror::Error;
+
+/// Why a plan file cannot be used.
+#[derive(Debug, Error)]
+pub enum PlanFileError {
+    /// It cannot be read.
+    #[error("cannot read the plan {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not a plan.
+    #[error("{path} is not a plan: {message}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+}
+
+/// Keys of a plan file.
+pub const KEYS: &[&str] = &[
+    "target", "node", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat", "driver", "rate",
+    "payload-compressibility", "seed", "results", "latency-objective", "setting", "parameters", "force",
+];
+
+/// Reads the plan file `path`.
+///
+/// # Errors
+/// [`PlanFileError`] naming the file, the line, and for an unknown key the nearest valid one.
+pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| PlanFileError::Read { path: shown.clone(), source })?;
+    parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })
+}
+
+/// Reads the text of a plan file.
+///
+/// # Errors
+/// What is wrong, with the line.
+pub fn parse(text: &str) -> Result<PlanSpec, String> {
+    // Keys first: a friendly word about an unknown key is worth more than what a parser says.
+    let table: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
+    for key in table.keys() {
+        if !KEYS.contains(&key.as_str()) {
+            let line = text.lines().position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
+            let at = line.map_or(String::new(), |l| format!("line {}: ", l + 1));
+            let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+            return Err(format!("{at}there is no key «{key}»{near} (known: {})", KEYS.join(", ")));
+        }
+    }
+    toml::from_str(text).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_model::Driver;
+    use loadline_model::plan::JobsSpec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_plan_is_read() {
+        let spec = parse(
+            "target = \"postgres-temp:\"\nworkload = [\"LGWR-LAT1\"]\njobs = [1, 2]\nduration = \"30s\"\nwarmup = 2\n\
+             driver = \"client\"\n[setting]\nfsync = \"off\"\n[parameters.LGWR-LAT1]\nrows = 2\n",
+        )
+        .unwrap();
+        assert_eq!(spec.jobs, Some(JobsSpec::List(vec![1, 2])));
+        assert_eq!(spec.driver, Some(Driver::Client));
+        assert_eq!(spec.parameters.unwrap()["LGWR-LAT1"]["rows"], 2);
+        assert_eq!(parse("jobs = \"auto\"").unwrap().jobs, Some(JobsSpec::Word("auto".into())));
+        assert_eq!(parse("jobs = 4").unwrap().jobs, Some(JobsSpec::One(4)));
+    }
+
+    #[test]
+    fn an_unknown_key_gets_the_nearest_and_its_line() {
+        let e = parse("jobs = 1\n\ndurration = \"3s\"").unwrap_err();
+        assert!(e.contains("line 3") && e.contains("«durration»") && e.contains("«duration»"), "{e}");
+        let e = parse("driver = \"clinet\"").unwrap_err();
+        assert!(e.contains("clinet") && e.contains("client"), "{e}");
+        assert!(parse("jobs = [").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn every_key_is_known() {
+        let spec = PlanSpec {
+            target: Some(String::new()), node: Some(vec![]), platform: Some(String::new()), workload: Some(vec![]),
+            group: Some(vec![]), jobs: Some(JobsSpec::One(1)), duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
+            warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)), repeat: Some(1), driver: Some(Driver::Client),
+            rate: Some(1.0), payload_compressibility: Some(0.0), seed: Some(1), results: Some(String::new()),
+            latency_objective: Some(loadline_model::plan::TimeSpec::Seconds(1.0)), setting: Some(Default::default()),
+            parameters: Some(Default::default()), force: Some(true),
+        };
+        let table = toml::Table::try_from(&spec).unwrap();
+        let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();
+        let mut known = KEYS.to_vec();
+        keys.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(keys, known);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC{0,80}") {
+            let _ = parse(&text);
+        }
+    }
+}

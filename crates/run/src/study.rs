@@ -1,0 +1,287 @@
+//! A run from its plan to its last record.
+
+mod prepare;
+mod tests_of_plan;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use loadline_collect::CpuSource;
+use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState};
+use loadline_model::plan::{Jobs, Plan};
+use loadline_model::{Finding, Manifest, Severity, TestRecord};
+use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
+use loadline_target::{OpenRequest, RunLock, Target, TargetError, kind_of};
+use thiserror::Error;
+
+use crate::event::{Event, Listener};
+use crate::plan::PlanError;
+use crate::test::TestError;
+
+/// A run that is about to begin or to go on.
+pub struct Study {
+    /// The plan; on resume, that of the manifest.
+    pub plan: Plan,
+    /// How the target is opened, with its secrets.
+    pub request: OpenRequest,
+    /// Folder of runs.
+    pub results: PathBuf,
+    /// Run folder to go on with.
+    pub resume: Option<PathBuf>,
+    /// The command line without secrets.
+    pub command: Vec<String>,
+    /// Version of loadline.
+    pub version: String,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// What a run leaves.
+#[derive(Debug)]
+pub struct StudyOutcome {
+    /// The run folder.
+    pub folder: PathBuf,
+    /// All its tests, those of before a resume included.
+    pub records: Vec<TestRecord>,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// All tests of the plan are there.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+    /// It could not go on; what was measured is there.
+    Failed(StudyError),
+}
+
+/// Why a run did not begin, or could not go on.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The run folder.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The doctor refuses the target.
+    #[error("the target would give false figures:\n{0}\nChange it, or measure all the same with --force (its tests are then marked)")]
+    Doctor(String),
+    /// More jobs than the target takes.
+    #[error("{asked} jobs are more than the target takes: {because}; at most {most} jobs fit")]
+    TooManyJobs {
+        /// What was asked for.
+        asked: u32,
+        /// Which setting limits them.
+        because: String,
+        /// What fits.
+        most: u32,
+    },
+    /// A test did not come about.
+    #[error("test {test} ({workload}, {jobs} jobs) could not be finished: {source}")]
+    Test {
+        /// Number of the test.
+        test: u32,
+        /// Workload code.
+        workload: String,
+        /// Number of jobs.
+        jobs: u32,
+        /// Why.
+        source: TestError,
+    },
+    /// The run has been stopped by the user before its first test.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Everything that lives as long as the run.
+struct Context {
+    target: Arc<dyn Target>,
+    lock: Option<RunLock>,
+    manifest: Manifest,
+    folder: RunFolder,
+    records: Vec<TestRecord>,
+    cpu: CpuSource,
+    disk: Option<String>,
+    /// Highest job count of an automatic sweep.
+    max_jobs: u32,
+    /// What the doctor refused and was forced.
+    forced: Option<String>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Study {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`StudyError`] if it could not begin: nothing is left behind then. A run that began ends
+    /// with an outcome.
+    pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
+        let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
+        let mut context = self.begin(listener)?;
+        listener.on(Event::Started { folder: context.folder.path() });
+        for skipped in &context.manifest.plan.skipped {
+            listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
+        }
+        let result = context.measure(listener);
+        let ended = match result {
+            Ok(()) => Ended::Complete,
+            Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => Ended::Interrupted,
+            Err(e) => Ended::Failed(e),
+        };
+        context.manifest.state = match ended {
+            Ended::Complete => RunState::Complete,
+            Ended::Interrupted => RunState::Interrupted,
+            Ended::Failed(_) => RunState::Failed,
+        };
+        let written = context.folder.write_manifest(&context.manifest);
+        context.leave(temporary, &self.request, listener);
+        let ended = match (ended, written) {
+            (Ended::Complete | Ended::Interrupted, Err(e)) => Ended::Failed(e.into()),
+            (ended, _) => ended,
+        };
+        Ok(StudyOutcome { folder: context.folder.path().to_owned(), records: context.records, ended })
+    }
+
+    /// Everything before the first test.
+    fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
+        let mut step = |text: &str| listener.on(Event::Step(text.to_owned()));
+        // The folder first if it exists already: a damaged run or one that is under way is refused
+        // before the target is touched.
+        let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
+        if resumed.is_none() {
+            writable(&self.results)?;
+        }
+        step("opening the target");
+        let target: Arc<dyn Target> = Arc::from(loadline_target::open(&self.request)?);
+        let lock = target.lock()?;
+        let mut info = target.info()?;
+        let findings = target.doctor()?;
+        listener.on(Event::Doctor(&findings));
+        let forced = refused(&findings, self.plan.force)?;
+        let mut plan = self.plan.clone();
+        let max_jobs = fit_jobs(&mut plan, target.as_ref())?;
+        if info.local {
+            for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
+                if let Some(storage) = dir.and_then(|d| loadline_collect::inventory::storage(Path::new(&d)).ok()) {
+                    info.storage.insert(role.to_owned(), storage);
+                }
+            }
+        }
+        let (cpu, disk) = if info.local {
+            (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
+        } else {
+            (CpuSource::Snapshot, None)
+        };
+        if plan.platform.is_empty() {
+            plan.platform = format!("{} {}", info.product, info.version);
+        }
+        let mut context = match resumed {
+            Some(r) => {
+                let changed = r.manifest.target.version != info.version || r.manifest.target.settings != info.settings;
+                r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
+                if changed {
+                    let text = "the target's version or settings are no longer those of the tests measured before".to_owned();
+                    listener.on(Event::Warning(text));
+                }
+                let manifest = Manifest { state: RunState::Started, ..r.manifest };
+                Context { target, lock: Some(lock), manifest, folder: r.folder, records: r.records, cpu, disk, max_jobs, forced, interrupted: Arc::clone(&self.interrupted) }
+            }
+            None => {
+                let now = SystemTime::now();
+                let folder = RunFolder::create(&self.results, &run_name(now, &info.kind))?;
+                let manifest = Manifest {
+                    schema: MANIFEST_SCHEMA,
+                    run: folder.id(),
+                    loadline_version: self.version.clone(),
+                    started_at: rfc3339(now),
+                    command: self.command.clone(),
+                    plan,
+                    target: info,
+                    doctor: findings,
+                    machine: loadline_collect::inventory::machine(),
+                    overhead: Overhead::default(),
+                    calibration: Default::default(),
+                    state: RunState::Started,
+                };
+                Context { target, lock: Some(lock), manifest, folder, records: Vec::new(), cpu, disk, max_jobs, forced, interrupted: Arc::clone(&self.interrupted) }
+            }
+        };
+        let written = context.measure_overhead().map_err(StudyError::from).and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
+        if let Err(e) = written {
+            if self.resume.is_none() {
+                // Nothing was measured: no empty folder is left behind.
+                let _ = std::fs::remove_dir_all(context.folder.path());
+            }
+            return Err(e);
+        }
+        Ok(context)
+    }
+}
+
+/// The folder of runs can be made and is a folder.
+fn writable(results: &Path) -> Result<(), StudyError> {
+    // `RunFolder::create` says everything else; a run that is refused at once leaves no server
+    // started and no schema made.
+    if results.exists() && !results.is_dir() {
+        return Err(PlanError::Value(format!("{} is a file, not a folder: give another folder with --results", results.display())).into());
+    }
+    Ok(())
+}
+
+/// What the doctor refuses; an error unless forced.
+fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyError> {
+    let refused: Vec<String> = findings
+        .iter()
+        .filter(|f| f.severity == Severity::Refused)
+        .map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice))
+        .collect();
+    if refused.is_empty() {
+        return Ok(None);
+    }
+    if force { Ok(Some(refused.join("; ").trim().to_owned())) } else { Err(StudyError::Doctor(refused.join("\n"))) }
+}
+
+/// Checks the plan's job counts against what the target takes; returns the most for a sweep.
+fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
+    let limit = target.job_limit()?;
+    match &plan.jobs {
+        Jobs::List(list) => {
+            let asked = list.iter().copied().max().unwrap_or(1);
+            match limit.jobs {
+                Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
+                _ => Ok(asked),
+            }
+        }
+        Jobs::Auto { max } => match limit.jobs {
+            Some(0) => Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
+            limit => Ok((*max).min(limit.unwrap_or(u32::MAX))),
+        },
+    }
+}
+
+impl Context {
+    fn stopped(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Removes what the run made on the target.
+    fn leave(&mut self, temporary: bool, request: &OpenRequest, listener: &mut dyn Listener) {
+        self.lock = None;
+        if temporary {
+            return;
+        }
+        if let Err(e) = self.target.clean() {
+            let url = loadline_target::redact(&request.url);
+            listener.on(Event::Warning(format!("loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it")));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What is done once for a workload: tables, calibration, procedure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loadline_model::manifest::Overhead;
+use loadline_model::plan::PlannedWorkload;
+use loadline_model::{Driver, manifest::Calibration};
+use loadline_target::{TargetError, Work};
+
+use super::{Context, StudyError};
+use crate::calibrate::{calibrate, measure, with};
+use crate::event::{Event, Listener};
+use crate::overhead;
+use crate::plan::planned;
+
+impl Context {
+    /// The workload as planned, with `calibrated` parameters in place of some.
+    fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
+        let plan = &self.manifest.plan;
+        let (found, params) = planned(workload, calibrated)?;
+        Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
+    }
+
+    /// Measures what loadline itself costs, with the first workload.
+    pub(super) fn measure_overhead(&mut self) -> Result<(), TargetError> {
+        let Some(first) = self.manifest.plan.workloads.first().cloned() else { return Ok(()) };
+        let Ok(work) = self.work(&first, &BTreeMap::new()) else { return Ok(()) };
+        self.manifest.overhead = Overhead {
+            client_ns_per_tx: Some(overhead::client_ns_per_tx(&work)?),
+            in_database_ns_per_tx: None,
+            workload: Some(first.code),
+        };
+        Ok(())
+    }
+
+    /// Makes the tables of a workload anew, calibrates it, and puts its program into the database.
+    /// A resumed run takes the calibration that its first tests had.
+    pub(super) fn prepare(&mut self, workload: &PlannedWorkload, listener: &mut dyn Listener) -> Result<Arc<Work>, StudyError> {
+        listener.on(Event::Step(format!("preparing {}", workload.code)));
+        let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
+        let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
+        self.target.create(&work)?;
+        self.target.load(&work, 1)?;
+        if known.is_none() {
+            let calibration = self.calibrate(workload, &work)?;
+            if let Some(note) = &calibration.note {
+                listener.on(Event::Warning(format!("{}: {note}", workload.code)));
+            }
+            work = with(&work, &calibration.parameters);
+            self.manifest.calibration.insert(workload.code.clone(), calibration);
+        }
+        if workload.driver == Driver::Database {
+            self.target.install(&work)?;
+            if self.manifest.overhead.in_database_ns_per_tx.is_none() {
+                self.manifest.overhead.in_database_ns_per_tx = self.target.in_database_overhead_ns(&work)?;
+            }
+        }
+        self.folder.write_manifest(&self.manifest)?;
+        Ok(Arc::new(work))
+    }
+
+    fn calibrate(&self, workload: &PlannedWorkload, work: &Work) -> Result<Calibration, StudyError> {
+        let size = work.workload.redo;
+        // A user who gives the sizes wants these and no others.
+        if let Some(size) = size {
+            if [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p)) {
+                let seen = measure(&self.target, work)?;
+                return Ok(Calibration {
+                    redo_bytes_per_tx: seen.as_ref().ok().copied(),
+                    nominal: Some([size.min, size.nominal, size.max]),
+                    note: Some("not calibrated: its size was given".into()),
+                    ..Calibration::default()
+                });
+            }
+        }
+        Ok(calibrate(work, |w| measure(&self.target, w))?)
+    }
+}

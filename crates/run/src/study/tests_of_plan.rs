@@ -1,0 +1,164 @@
+//! The tests of a plan, one after another, each on disk before the next begins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loadline_model::TestRecord;
+use loadline_model::plan::{Jobs, PlannedWorkload};
+use loadline_target::{TargetError, Work};
+
+use super::{Context, StudyError};
+use crate::event::{Event, Listener, TestPosition};
+use crate::figures::{Identity, output};
+use crate::sweep::next_jobs;
+use crate::test::{Request, TestError, run_test};
+
+/// Time that a test takes besides warm-up and window, s: loading, sessions, counters.
+const AROUND_S: f64 = 0.6;
+/// Steps that an automatic sweep has, as far as nothing is known yet.
+const TYPICAL_STEPS: f64 = 4.0;
+
+impl Context {
+    /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
+    /// they lie far apart in time.
+    pub(super) fn measure(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let plan = self.manifest.plan.clone();
+        let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
+        for repetition in 1..=plan.repeat {
+            for (index, workload) in plan.workloads.iter().enumerate() {
+                while let Some(jobs) = self.next(workload, repetition) {
+                    if self.stopped() {
+                        return Err(StudyError::Interrupted);
+                    }
+                    if !prepared.contains_key(&workload.code) {
+                        let work = self.prepare(workload, listener)?;
+                        prepared.insert(workload.code.clone(), work);
+                    }
+                    let Some(work) = prepared.get(&workload.code) else { continue };
+                    let (left_s, left_exact) = self.left(index, repetition, jobs);
+                    let position = TestPosition {
+                        test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
+                        workload: workload.code.clone(),
+                        jobs,
+                        repetition,
+                        repeat: plan.repeat,
+                        left_s,
+                        left_exact,
+                    };
+                    self.one_test(workload, &Arc::clone(work), position, listener)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tests of a workload and repetition that are there.
+    fn done<'a>(&'a self, code: &'a str, repetition: u32) -> impl Iterator<Item = &'a TestRecord> {
+        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition)
+    }
+
+    /// The job count that a workload needs next in this repetition. Later repetitions repeat the
+    /// job counts that the first one found.
+    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<u32> {
+        let jobs_of = |repetition| self.done(&workload.code, repetition).map(|r| r.jobs).collect::<Vec<u32>>();
+        let done = jobs_of(repetition);
+        let first_missing = |wanted: &[u32]| wanted.iter().copied().find(|j| !done.contains(j));
+        match &self.manifest.plan.jobs {
+            Jobs::List(list) => first_missing(list),
+            Jobs::Auto { .. } if repetition > 1 => first_missing(&jobs_of(1)),
+            Jobs::Auto { .. } => {
+                let points: Vec<(u32, f64)> = self
+                    .done(&workload.code, 1)
+                    .map(|r| (r.jobs, r.figure("commit_throughput_tps").unwrap_or(0.0)))
+                    .collect();
+                next_jobs(&points, self.max_jobs)
+            }
+        }
+    }
+
+    /// Seconds that the rest of the run takes, this test included, and whether that is exact.
+    fn left(&self, index: usize, repetition: u32, jobs: u32) -> (f64, bool) {
+        let plan = &self.manifest.plan;
+        let one = plan.duration_s + plan.warmup_s + AROUND_S;
+        let remaining_repetitions = f64::from(plan.repeat - repetition);
+        let remaining_workloads = (plan.workloads.len() - index - 1) as f64;
+        match &plan.jobs {
+            Jobs::List(list) => {
+                let here = list.iter().filter(|j| **j >= jobs).count() as f64;
+                let steps = list.len() as f64;
+                ((here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions) * one, true)
+            }
+            Jobs::Auto { .. } => {
+                let done = plan.workloads[..index].iter().map(|w| self.done(&w.code, 1).count()).sum::<usize>() as f64;
+                let steps = if index > 0 { done / index as f64 } else { TYPICAL_STEPS };
+                let code = plan.workloads.get(index).map_or("", |w| w.code.as_str());
+                let here = (steps - self.done(code, repetition).count() as f64).max(1.0);
+                ((here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions) * one, false)
+            }
+        }
+    }
+
+    fn one_test(
+        &mut self,
+        workload: &PlannedWorkload,
+        work: &Arc<Work>,
+        position: TestPosition,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let plan = &self.manifest.plan;
+        let (test, jobs) = (position.test, position.jobs);
+        let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs, source };
+        let gone = |e: TargetError| failed(TestError::Target(e));
+        listener.on(Event::TestStarted(position.clone()));
+        self.target.load(work, jobs).map_err(gone)?;
+        let unsettled = self.target.settle().map_err(gone)?;
+        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let request = Request {
+            target: Arc::clone(&self.target),
+            work: Arc::clone(work),
+            driver: workload.driver,
+            jobs,
+            warmup_s: plan.warmup_s,
+            duration_s: plan.duration_s,
+            rate_tps: plan.rate_tps,
+            cpu: self.cpu,
+            disk: self.disk.clone(),
+            interrupted: Arc::clone(&self.interrupted),
+        };
+        let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
+        let measured = run_test(&request, |elapsed_s, completed| {
+            let seconds = elapsed_s - last.0;
+            let tps = if seconds > 0.0 { completed.saturating_sub(last.1) as f64 / seconds } else { 0.0 };
+            last = (elapsed_s, completed);
+            let closed = request.rate_tps.is_none();
+            let latency_ms = (closed && tps > 0.0).then(|| f64::from(jobs) / tps * 1e3);
+            listener.on(Event::Progress { position: position.clone(), elapsed_s, total_s, tps, latency_ms });
+        })
+        .map_err(failed)?;
+        let evidence_after = self.target.evidence(work);
+        let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
+        if let (Some(lost), Err(_)) = (lost, self.target.info()) {
+            // The server is gone, not just a session: the test can be repeated when it is back.
+            return Err(failed(TestError::Target(TargetError::Lost(lost))));
+        }
+        let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
+        let identity = Identity {
+            platform: plan.platform.clone(),
+            run: self.manifest.run.clone(),
+            test,
+            repetition: position.repetition,
+            target: self.manifest.target.url.clone(),
+            forced: (!forced.is_empty()).then(|| forced.join("; ")),
+            evidence_before,
+            evidence_after: evidence_after.map_err(|e| e.to_string()),
+            counter_lag_s: self.target.counter_lag_s(),
+            cpus: self.manifest.machine.cpus,
+        };
+        let mut output = output(&request, &measured, &identity);
+        output.record.notes.extend(unsettled);
+        self.folder.append(&output)?;
+        listener.on(Event::TestDone(&output.record));
+        self.records.push(output.record);
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! One test: sessions, common window, collectors, and what comes out of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_model::Driver;
+use loadline_model::Snapshot;
+use loadline_model::snapshot::WaitSample;
+use loadline_target::clock::now_ns;
+use loadline_target::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
+use loadline_workload::{Program, Stream};
+
+use crate::job::JobResult;
+use crate::pace::Pace;
+use crate::schedule::{Schedule, Shared};
+use crate::{client_job, database_job};
+
+/// What one test is asked to do.
+#[derive(Clone)]
+pub struct Request {
+    /// The database.
+    pub target: Arc<dyn Target>,
+    /// The work.
+    pub work: Arc<Work>,
+    /// The driver.
+    pub driver: Driver,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Warm-up, s.
+    pub warmup_s: f64,
+    /// Window, s.
+    pub duration_s: f64,
+    /// Rate over all jobs (open loop).
+    pub rate_tps: Option<f64>,
+    /// Where CPU figures come from.
+    pub cpu: CpuSource,
+    /// Block device under the log, if it is on this machine.
+    pub disk: Option<String>,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// The window.
+    pub schedule: Schedule,
+    /// Wall-clock time at which it opened.
+    pub opened_at: SystemTime,
+    /// What each job brought back.
+    pub jobs: Vec<JobResult>,
+    /// Counters before the jobs connected.
+    pub before: Result<Snapshot, String>,
+    /// Counters at the opening.
+    pub open: Edge,
+    /// Counters at the close.
+    pub close: Edge,
+    /// Counters after the jobs had gone.
+    pub after: Result<Snapshot, String>,
+    /// Series, waits, problems.
+    pub collected: Collected,
+}
+
+/// Why a test did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The target failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The counters could not be read at an edge of the window.
+    #[error("the counters could not be read: {0}")]
+    Counters(String),
+    /// The system gave no thread.
+    #[error("no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)")]
+    Thread {
+        /// Which job.
+        job: u32,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// How long jobs may take to pass an edge of the window before its snapshot is taken all the same.
+const PASS_AT_MOST: Duration = Duration::from_millis(1000);
+/// How long a job may take to end after it has been told to before its session is cut.
+const END_AT_MOST: Duration = Duration::from_secs(30);
+/// Time between the last session being ready and the common start.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// A target's observer as the sampler wants it.
+struct ObserverSource(Box<dyn Observer>);
+
+impl Source for ObserverSource {
+    fn snapshot(&mut self) -> Result<Snapshot, String> {
+        self.0.snapshot().map_err(|e| e.to_string())
+    }
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
+        self.0.sample_waits().map_err(|e| e.to_string())
+    }
+}
+
+/// A job's session with what it needs to run.
+enum Session {
+    Client(Box<dyn ClientSession>, Stream),
+    Database(Box<dyn DatabaseSession>),
+}
+
+impl Session {
+    fn open(request: &Request, job: u32) -> Result<Session, TargetError> {
+        Ok(match request.driver {
+            Driver::Client => {
+                Session::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
+            }
+            Driver::Database => Session::Database(request.target.database_session(&request.work, job)?),
+        })
+    }
+
+    fn canceller(&self) -> Canceller {
+        match self {
+            Session::Client(s, _) => s.canceller(),
+            Session::Database(s) => s.canceller(),
+        }
+    }
+
+    fn run(&mut self, job: u32, program: &Program, schedule: &Schedule, shared: &Shared, pace: Option<Pace>) -> JobResult {
+        match self {
+            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, schedule, shared, pace),
+            Session::Database(s) => database_job::run(job, s.as_mut(), schedule, shared),
+        }
+    }
+}
+
+/// A running job thread.
+struct Job {
+    thread: JoinHandle<JobResult>,
+    go: Sender<Schedule>,
+}
+
+struct Ready {
+    outcome: Result<Canceller, TargetError>,
+}
+
+/// Runs one test. `tick` is called about once a second with the seconds since the start and the
+/// transactions completed so far.
+///
+/// # Errors
+/// [`TestError`]; nothing of the test is then of use.
+pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Measured, TestError> {
+    let mut observer = request.target.observer()?;
+    let before = observer.snapshot().map_err(|e| e.to_string());
+    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let (ready, inbox) = channel();
+    let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+
+    let start_ns = now_ns() + LEAD.as_nanos() as u64;
+    let open_ns = start_ns + (request.warmup_s * 1e9) as u64;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + (request.duration_s * 1e9) as u64 };
+    let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
+    let mut config = SamplerConfig::new(open_ns);
+    config.cpu = request.cpu;
+    config.disk.clone_from(&request.disk);
+    let sampler = Sampler::start(config, Box::new(ObserverSource(observer))).map_err(|e| TestError::Counters(e.to_string()));
+    let sampler = match sampler {
+        Ok(s) => s,
+        Err(e) => {
+            // Dropping the senders sends the waiting jobs home.
+            end_jobs(jobs, &cancellers, &shared);
+            return Err(e);
+        }
+    };
+    for job in &jobs {
+        // A job that is gone has said why already, or will when it is joined.
+        let _ = job.go.send(schedule);
+    }
+    let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
+    let results = end_jobs(jobs, &cancellers, &shared);
+    let mut collected = sampler.finish();
+    let after = match collected.source.as_mut() {
+        Some(source) => source.snapshot(),
+        None => Err("the session that reads the counters hangs".to_owned()),
+    };
+    if request.interrupted.load(Ordering::Relaxed) {
+        return Err(TestError::Interrupted);
+    }
+    let (open, close) = edges.map_err(|text| lost_first(&results, text))?;
+    Ok(Measured { schedule, opened_at, jobs: results, before, open, close, after, collected })
+}
+
+/// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
+fn lost_first(results: &[JobResult], text: String) -> TestError {
+    match results.iter().find_map(|r| r.lost.clone()) {
+        Some(lost) => TestError::Target(TargetError::Lost(lost)),
+        None => TestError::Counters(text),
+    }
+}
+
+/// Starts a thread a job, which opens its session and waits; returns when all are ready.
+fn open_jobs(
+    request: &Request,
+    shared: &Arc<Shared>,
+    ready: &Sender<Ready>,
+    inbox: &Receiver<Ready>,
+) -> Result<(Vec<Job>, Vec<Canceller>), TestError> {
+    let mut jobs = Vec::new();
+    for job in 0..request.jobs {
+        let (go, wait) = channel();
+        let stop_flag = Arc::clone(shared);
+        let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
+        let spawned = std::thread::Builder::new()
+            .name(format!("job {job}"))
+            .stack_size(1 << 20)
+            .spawn(move || job_thread(job, &request, &shared, &ready, &wait));
+        match spawned {
+            Ok(thread) => jobs.push(Job { thread, go }),
+            Err(source) => {
+                end_jobs(jobs, &[], &stop_flag);
+                return Err(TestError::Thread { job, source });
+            }
+        }
+    }
+    let mut cancellers = Vec::new();
+    let mut failure = None;
+    for _ in 0..jobs.len() {
+        match inbox.recv() {
+            Ok(Ready { outcome: Ok(canceller) }) => cancellers.push(canceller),
+            Ok(Ready { outcome: Err(e) }) => {
+                failure.get_or_insert(e);
+            }
+            Err(_) => break,
+        }
+    }
+    if let Some(e) = failure {
+        end_jobs(jobs, &cancellers, shared);
+        return Err(e.into());
+    }
+    Ok((jobs, cancellers))
+}
+
+fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Schedule>) -> JobResult {
+    let session = Session::open(request, job);
+    let (mut session, outcome) = match session {
+        Ok(s) => {
+            let canceller = s.canceller();
+            (Some(s), Ok(canceller))
+        }
+        Err(e) => (None, Err(e)),
+    };
+    let _ = ready.send(Ready { outcome });
+    // No schedule: another job could not be opened, or the user stops.
+    match (session.as_mut(), go.recv()) {
+        (Some(session), Ok(schedule)) => {
+            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, schedule.start_ns));
+            session.run(job, &request.work.program, &schedule, shared, pace)
+        }
+        _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
+    }
+}
+
+/// Waits for the window to open and close and takes the snapshots at its edges.
+fn attend(
+    schedule: &Schedule,
+    shared: &Shared,
+    jobs: &[Job],
+    sampler: &Sampler,
+    tick: &mut impl FnMut(f64, u64),
+) -> Result<(Edge, Edge), String> {
+    let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
+    let mut next_tick = schedule.start_ns + 1_000_000_000;
+    let mut wait_until = |ns: u64| {
+        while now_ns() < ns && !shared.stopped() && !all_gone() {
+            let now = now_ns();
+            if now >= next_tick {
+                tick((now - schedule.start_ns) as f64 / 1e9, shared.completed());
+                next_tick += 1_000_000_000;
+            }
+            std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
+        }
+    };
+    wait_until(schedule.open_ns);
+    wait_passed(&shared.passed_open, jobs, shared);
+    let open = sampler.edge("open").map_err(|e| e.to_string());
+    wait_until(schedule.close_ns);
+    wait_passed(&shared.passed_close, jobs, shared);
+    let close = sampler.edge("close").map_err(|e| e.to_string());
+    shared.stop.store(true, Ordering::Relaxed);
+    Ok((open?, close?))
+}
+
+/// Waits until all jobs that still live have passed an edge: their counters are then visible.
+fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Shared) {
+    let deadline = Instant::now() + PASS_AT_MOST;
+    while (passed.load(Ordering::Relaxed) as usize) < jobs.len() && Instant::now() < deadline && !shared.stopped() {
+        if jobs.iter().all(|j| j.thread.is_finished()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Tells all jobs to end and collects what they bring; cuts the sessions of those that hang.
+fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<JobResult> {
+    shared.stop.store(true, Ordering::Relaxed);
+    let threads: Vec<JoinHandle<JobResult>> = jobs.into_iter().map(|j| j.thread).collect();
+    let deadline = Instant::now() + END_AT_MOST;
+    let mut cut = false;
+    while threads.iter().any(|t| !t.is_finished()) {
+        // The user who interrupts does not wait for a hanging server.
+        let urgent = shared.interrupted.load(Ordering::Relaxed);
+        let limit = if urgent { deadline.checked_sub(END_AT_MOST - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
+        if !cut && Instant::now() >= limit {
+            cancellers.iter().for_each(Canceller::cancel);
+            cut = true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    threads
+        .into_iter()
+        .map(|t| {
+            t.join().unwrap_or_else(|_| JobResult {
+                lost: Some("the job ended by a defect of loadline: please report it".into()),
+                ..JobResult::default()
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,170 @@
+//! What can go wrong with a run folder, in words that say what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run folder could not be made, written or read. Each text stands alone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The place for results is not a directory.
+    #[error("the results folder «{}» is a file: name a directory, or move the file away", .0.display())]
+    ResultsIsFile(PathBuf),
+    /// The name of a run cannot be that of a folder.
+    #[error("«{0}» cannot be the name of a run: use letters, digits, «-», «_» and «.», and no «/»")]
+    BadName(String),
+    /// The filesystem (or a quota on it) is full.
+    #[error("no space left: cannot {doing} «{}» ({cause}). {advice}", .path.display())]
+    Full {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+        /// What to do next.
+        advice: String,
+    },
+    /// Any other I/O error.
+    #[error("cannot {doing} «{}»: {cause}. {advice}", .path.display())]
+    Io {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+        /// What to do next.
+        advice: String,
+    },
+    /// A finished test could not be put on disk; those before it are.
+    #[error("test {test} could not be stored: {cause} {safe}; then `loadline run --resume {}` goes on", .run.display())]
+    NotStored {
+        /// Number of the test.
+        test: u32,
+        /// The run folder.
+        run: PathBuf,
+        /// What went wrong.
+        cause: Box<StoreError>,
+        /// What of the run is safe.
+        safe: String,
+    },
+    /// A value has no place in the file format: a defect of loadline.
+    #[error("test {test} cannot be stored: {what}. This is a defect of loadline: please report it")]
+    Unwritable {
+        /// Number of the test.
+        test: u32,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another live process writes to the run.
+    #[error("the run «{}» is in use by another loadline{}: wait until it ends, or stop it", .path.display(),
+        .holder.map_or(String::new(), |pid| format!(" (process {pid})")))]
+    Locked {
+        /// The run folder.
+        path: PathBuf,
+        /// Process that holds the lock, if it could be told.
+        holder: Option<u32>,
+    },
+    /// A file of a run is not as loadline wrote it.
+    #[error("«{}»{} is damaged: {what}. {advice}", .path.display(),
+        .line.map_or(String::new(), |n| format!(", line {n},")))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1, where the file has lines.
+        line: Option<usize>,
+        /// What is wrong.
+        what: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A file was written by a newer loadline.
+    #[error("«{}»{} has layout {found}, but this loadline knows layouts up to {known}: use the loadline that wrote it, \
+        or a newer one", .path.display(), .line.map_or(String::new(), |n| format!(", line {n},")))]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1, where the file has lines.
+        line: Option<usize>,
+        /// Layout found.
+        found: u64,
+        /// Highest layout this version reads.
+        known: u32,
+    },
+    /// There is nothing at the path.
+    #[error("«{}» does not exist: name a run folder, such as results/2026-11-20-161530-postgres", .0.display())]
+    Missing(PathBuf),
+    /// The path is no run folder.
+    #[error("«{}» is no run folder: it has no manifest.json", .0.display())]
+    NotARun(PathBuf),
+    /// The path is a directory of run folders.
+    #[error("«{}» is no run folder, but holds {}: name one of them, e.g. {}", .path.display(), listed(.runs),
+        .runs.first().map_or(String::new(), |r| .path.join(r).display().to_string()))]
+    HoldsRuns {
+        /// The directory.
+        path: PathBuf,
+        /// Names of the run folders in it, in order.
+        runs: Vec<String>,
+    },
+    /// The run has no test of that number.
+    #[error("the run «{}» has no test {test}: it has {}", .run.display(),
+        if *.tests == 0 { "none yet".to_owned() } else { format!("{tests}") })]
+    NoSuchTest {
+        /// The run folder.
+        run: PathBuf,
+        /// Number asked for.
+        test: u32,
+        /// How many tests it has.
+        tests: usize,
+    },
+}
+
+impl StoreError {
+    /// Whether a full filesystem (or quota) is behind it.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self {
+            StoreError::Full { .. } => true,
+            StoreError::NotStored { cause, .. } => cause.is_full(),
+            _ => false,
+        }
+    }
+}
+
+/// At most ten names, and how many more there are.
+fn listed(runs: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let names = runs.iter().take(SHOWN).map(|r| format!("«{r}»")).collect::<Vec<_>>().join(", ");
+    let more = runs.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{} {names}{rest}", if runs.len() == 1 { "the run" } else { "the runs" })
+}
+
+/// Wraps an I/O error: a full disk is told apart because its remedy is another.
+pub(crate) fn io_error(doing: &'static str, path: &Path, cause: io::Error, advice: &str) -> StoreError {
+    let path = path.to_owned();
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let advice = "Free space on its filesystem, or choose another folder for the results.".to_owned();
+            StoreError::Full { doing, path, cause, advice }
+        }
+        _ => StoreError::Io { doing, path, cause, advice: advice.to_owned() },
+    }
+}
+
+pub(crate) const RESTORE: &str = "Restore it from a copy";
+pub(crate) const RESTORE_OR_CUT: &str = "Restore it from a copy, or delete that line to go on without its test";
+
+pub(crate) fn damaged(path: &Path, line: Option<usize>, what: impl Into<String>) -> StoreError {
+    StoreError::Damaged { path: path.to_owned(), line, what: what.into(), advice: RESTORE }
+}
+
+/// What a JSON error says, without its «at line 1», which would be taken for a line of the file.
+pub(crate) fn json_text(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => format!("{} (at character {})", &text[..at], e.column()),
+        None => text,
+    }
+}

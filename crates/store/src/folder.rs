@@ -1,0 +1,293 @@
+//! Writing a run.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord};
+
+use crate::error::{StoreError, io_error};
+use crate::stored::{read_manifest, read_tests, torn_warning};
+use crate::{atomic, hlog, jsonl, layout, series_csv, snapshots, time};
+
+const PERMISSIONS: &str = "Check its permissions, or choose another folder for the results with --results.";
+/// Runs that start in the same second on the same kind of target get a number; so many at most.
+const MOST_OF_A_NAME: u32 = 10_000;
+/// How often, and how long apart, a lock is tried for.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Everything that one test leaves behind.
+#[derive(Debug, Clone)]
+pub struct TestOutput {
+    /// Its line in `tests.jsonl`.
+    pub record: TestRecord,
+    /// One row a second.
+    pub series: Series,
+    /// Latencies in ns by kind: `transaction`, `commit`, `response`.
+    pub histograms: Vec<(String, Latencies)>,
+    /// The database's counters by edge of the window: `open`, `close`.
+    pub snapshots: Vec<(String, Snapshot)>,
+}
+
+/// A run folder that this process, and no other, writes to. The lock dies with the process.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    /// Held for its lock.
+    _lock: File,
+    /// `tests.jsonl`, once there is a first test.
+    tests: Option<File>,
+    /// Its length up to the last whole line, bytes.
+    whole_bytes: u64,
+    stored: BTreeSet<u32>,
+    last: Option<u32>,
+}
+
+/// A run that was cut off, ready to go on.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The folder.
+    pub folder: RunFolder,
+    /// What the run was made of.
+    pub manifest: Manifest,
+    /// The tests that are done.
+    pub records: Vec<TestRecord>,
+    /// What was repaired.
+    pub warnings: Vec<String>,
+}
+
+impl RunFolder {
+    /// Makes folder `name` (or `name-2`, `name-3`, … if it is taken) in `results`, which is made
+    /// if it is missing; locks it and proves that it can be written to.
+    ///
+    /// # Errors
+    /// `results` is a file, cannot be written to or is full; `name` cannot be a folder's name.
+    pub fn create(results: &Path, name: &str) -> Result<RunFolder, StoreError> {
+        let mut parts = Path::new(name).components();
+        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(n)), None) if n == name) {
+            return Err(StoreError::BadName(name.to_owned()));
+        }
+        if std::fs::metadata(results).is_ok_and(|m| !m.is_dir()) {
+            return Err(StoreError::ResultsIsFile(results.to_owned()));
+        }
+        std::fs::create_dir_all(results).map_err(|e| io_error("create", results, e, PERMISSIONS))?;
+        let path = new_directory(results, name)?;
+        Self::furnish(&path).inspect_err(|_| {
+            // Nothing was measured yet: a folder without a run would only puzzle.
+            let _ = std::fs::remove_dir_all(&path);
+        })
+    }
+
+    /// Lock, directories, and the proof that there is room for a file.
+    fn furnish(path: &Path) -> Result<RunFolder, StoreError> {
+        let lock = lock(path)?;
+        for directory in layout::DIRECTORIES {
+            let directory = path.join(directory);
+            std::fs::create_dir(&directory).map_err(|e| io_error("create", &directory, e, PERMISSIONS))?;
+        }
+        let probe = path.join(format!(".probe{}", layout::TEMPORARY));
+        atomic::write_synced(&probe, &[b' '; 4096])?;
+        std::fs::remove_file(&probe).map_err(|e| io_error("remove", &probe, e, PERMISSIONS))?;
+        atomic::sync_directory(path)?;
+        atomic::sync_directory(path.parent().unwrap_or(path))?;
+        let stored = BTreeSet::new();
+        Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored, last: None })
+    }
+
+    /// Opens the run at `path` (its folder or its `manifest.json`) to go on with it. A torn last
+    /// line of `tests.jsonl`, the trace of a process killed while it appended, is cut off.
+    ///
+    /// # Errors
+    /// There is no run, another live process writes to it, it was written by a newer loadline, or
+    /// it is damaged in any other way (the error names file and line).
+    pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
+        let path = layout::locate(path)?;
+        let lock = lock(&path)?;
+        let manifest = read_manifest(&path)?;
+        let tests = read_tests(&path)?;
+        remove_temporary(&path);
+        for directory in layout::DIRECTORIES {
+            let directory = path.join(directory);
+            std::fs::create_dir_all(&directory).map_err(|e| io_error("create", &directory, e, PERMISSIONS))?;
+        }
+        let mut folder =
+            RunFolder { path, _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new(), last: None };
+        let mut warnings = Vec::new();
+        let Some(tests) = tests else { return Ok(Resumed { folder, manifest, records: Vec::new(), warnings }) };
+        folder.whole_bytes = tests.whole_bytes;
+        folder.stored = tests.records.iter().map(|r| r.test).collect();
+        folder.last = tests.records.last().map(|r| r.test);
+        let file = folder.path.join(layout::TESTS);
+        if tests.torn.is_some() {
+            let cut = OpenOptions::new().write(true).open(&file).and_then(|f| {
+                f.set_len(tests.whole_bytes)?;
+                f.sync_all()
+            });
+            cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
+            warnings.extend(torn_warning(&file, &tests, "was cut off"));
+        }
+        Ok(Resumed { folder, manifest, records: tests.records, warnings })
+    }
+
+    /// The run folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's id: the name of its folder.
+    #[must_use]
+    pub fn id(&self) -> String {
+        layout::id(&self.path)
+    }
+
+    /// Replaces `manifest.json`, atomically.
+    ///
+    /// # Errors
+    /// It cannot be written, e.g. because the disk is full; the old one is then still there.
+    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let path = self.path.join(layout::MANIFEST);
+        let mut text = serde_json::to_vec_pretty(manifest)
+            .map_err(|e| io_error("encode", &path, io::Error::other(e), "Please report this."))?;
+        text.push(b'\n');
+        atomic::replace(&path, &text)
+    }
+
+    /// Puts one finished test on disk. When this returns, the test survives a power cut.
+    ///
+    /// # Errors
+    /// A test of that number is already there, a value has no place in the files, or the disk is
+    /// full or broken: then `tests.jsonl` is as before and all earlier tests are safe.
+    pub fn append(&mut self, output: &TestOutput) -> Result<(), StoreError> {
+        let test = output.record.test;
+        let unwritable = |what: String| StoreError::Unwritable { test, what };
+        if self.stored.contains(&test) {
+            return Err(unwritable("the run already has a test of that number".to_owned()));
+        }
+        // Everything is encoded before anything is written.
+        let line = jsonl::line(&output.record).map_err(unwritable)?;
+        let files = self.side_files(output).map_err(unwritable)?;
+        self.write_side_files(&files).and_then(|()| self.append_line(&line)).map_err(|cause| {
+            for (path, _) in &files {
+                // They belong to no test: their space may be what the next one needs.
+                let _ = std::fs::remove_file(path);
+            }
+            StoreError::NotStored { test, run: self.path.clone(), cause: Box::new(cause), safe: self.safe() }
+        })?;
+        self.whole_bytes += line.len() as u64;
+        self.stored.insert(test);
+        self.last = Some(test);
+        Ok(())
+    }
+
+    fn safe(&self) -> String {
+        match self.last {
+            Some(last) => format!("Everything up to test {last} is safe"),
+            None => "No test was stored before it".to_owned(),
+        }
+    }
+
+    fn side_files(&self, output: &TestOutput) -> Result<[(PathBuf, Vec<u8>); 3], String> {
+        let record = &output.record;
+        let series = series_csv::write(&output.series)?.into_bytes();
+        let length = record.figure("elapsed_s").and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
+        let title = format!("loadline: run {}, test {}, {}, values in ns", record.run, record.test, record.workload)
+            .replace(['\n', '\r'], " ");
+        let started = time::parse_rfc3339(&record.started_at);
+        let histograms = hlog::write(&title, started, length, &output.histograms)?;
+        let snapshots = snapshots::write(&output.snapshots)?;
+        Ok([
+            (layout::series(&self.path, record.test), series),
+            (layout::histograms(&self.path, record.test), histograms),
+            (layout::snapshots(&self.path, record.test), snapshots),
+        ])
+    }
+
+    fn write_side_files(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<(), StoreError> {
+        for (path, contents) in files {
+            atomic::write_synced(path, contents)?;
+        }
+        layout::DIRECTORIES.iter().try_for_each(|d| atomic::sync_directory(&self.path.join(d)))
+    }
+
+    /// Appends `line`, or leaves the file at its previous length.
+    fn append_line(&mut self, line: &[u8]) -> Result<(), StoreError> {
+        let path = self.path.join(layout::TESTS);
+        let cannot = |e| io_error("append to", &path, e, "Check the health of its filesystem.");
+        let whole_bytes = self.whole_bytes;
+        if self.tests.is_none() {
+            let opened = OpenOptions::new().append(true).create(true).open(&path);
+            self.tests = Some(opened.map_err(|e| io_error("open", &path, e, PERMISSIONS))?);
+            atomic::sync_directory(&self.path)?;
+        }
+        let Some(file) = self.tests.as_mut() else { return Ok(()) };
+        // What an append that failed may have left, if it could not be taken back at that time.
+        if file.metadata().map_err(cannot)?.len() != whole_bytes {
+            file.set_len(whole_bytes).map_err(cannot)?;
+        }
+        let written = file.write_all(line).and_then(|()| file.sync_all());
+        written.map_err(|e| {
+            let _ = file.set_len(whole_bytes).and_then(|()| file.sync_all());
+            cannot(e)
+        })
+    }
+}
+
+/// Makes `results/name`, `results/name-2`, …: the first that is not there yet.
+fn new_directory(results: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    let mut n = 1;
+    loop {
+        let path = results.join(if n == 1 { name.to_owned() } else { format!("{name}-{n}") });
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < MOST_OF_A_NAME => n += 1,
+            Err(e) => return Err(io_error("create", &path, e, PERMISSIONS)),
+        }
+    }
+}
+
+/// Takes the run's lock; it ends when the returned file is closed, at the latest with the process.
+fn lock(run: &Path) -> Result<File, StoreError> {
+    let path = run.join(layout::LOCK);
+    let cannot = |e| io_error("lock", &path, e, PERMISSIONS);
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+    let mut tries = 1;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            // A child process holds a copy of its parent's lock for the moment between fork and
+            // exec, be the parent dead or alive: only a lock that lasts is a living writer's.
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => {
+                tries += 1;
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                return Err(StoreError::Locked { path: run.to_owned(), holder: holder.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(e)) => return Err(cannot(e)),
+        }
+    }
+    // Names the holder to others; the lock itself does not depend on it.
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(cannot)?;
+    Ok(file)
+}
+
+/// Removes what a killed process left half-written. Best effort: it is in no one's way.
+fn remove_temporary(run: &Path) {
+    for entry in std::fs::read_dir(run).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.contains(layout::TEMPORARY) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

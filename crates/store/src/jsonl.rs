@@ -1,0 +1,196 @@
+//! `tests.jsonl`: one record per line. Only its very end may be torn, because it is only appended.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use loadline_model::TestRecord;
+use loadline_model::record::RECORD_SCHEMA;
+use serde::de::IgnoredAny;
+
+use crate::error::{RESTORE_OR_CUT, StoreError, json_text};
+use crate::snapshots::newer;
+
+/// What is in the file.
+#[derive(Debug)]
+pub(crate) struct Tests {
+    /// All whole records, in order.
+    pub(crate) records: Vec<TestRecord>,
+    /// Length of the file up to the last whole record, bytes.
+    pub(crate) whole_bytes: u64,
+    /// Line number and length of the torn last line, if there is one.
+    pub(crate) torn: Option<(usize, usize)>,
+}
+
+/// Reads the file's contents; `path` is for messages.
+///
+/// The last line is torn if it has no newline (the process was killed while it appended) or if it
+/// is no JSON at all (the machine lost power while it did): its test was never reported as stored.
+///
+/// # Errors
+/// Any other damage, with its line, or a record of a newer layout.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Tests, StoreError> {
+    let mut tests = Tests { records: Vec::new(), whole_bytes: 0, torn: None };
+    let mut line_of: BTreeMap<u32, usize> = BTreeMap::new();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    for (i, line) in lines.iter().enumerate() {
+        let (number, last) = (i + 1, i + 1 == lines.len());
+        let Some(json) = line.strip_suffix(b"\n") else {
+            tests.torn = Some((number, line.len()));
+            break;
+        };
+        let record = match record(path, number, json) {
+            Ok(record) => record,
+            Err(StoreError::Damaged { .. }) if last && serde_json::from_slice::<IgnoredAny>(json).is_err() => {
+                tests.torn = Some((number, line.len()));
+                break;
+            }
+            Err(e) => return Err(e),
+        };
+        if let Some(before) = line_of.insert(record.test, number) {
+            return Err(damaged(path, number, format!("test {} is already on line {before}", record.test)));
+        }
+        tests.records.push(record);
+        tests.whole_bytes += line.len() as u64;
+    }
+    Ok(tests)
+}
+
+fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreError> {
+    if let Some(found) = newer(json, RECORD_SCHEMA) {
+        return Err(StoreError::Newer { path: path.to_owned(), line: Some(line), found, known: RECORD_SCHEMA });
+    }
+    let record: TestRecord = serde_json::from_slice(json).map_err(|e| damaged(path, line, json_text(&e)))?;
+    if record.schema == 0 {
+        return Err(damaged(path, line, "its «schema» is 0, which never was one".to_owned()));
+    }
+    Ok(record)
+}
+
+fn damaged(path: &Path, line: usize, what: String) -> StoreError {
+    StoreError::Damaged { path: path.to_owned(), line: Some(line), what, advice: RESTORE_OR_CUT }
+}
+
+/// The line of `record`, newline included. Figures that are not finite are left out with their
+/// reason, as JSON has no word for them.
+///
+/// # Errors
+/// A sentence, if the line would not read back as the same record.
+pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
+    let mut record = record.clone();
+    let odd: Vec<String> = record.figures.iter().filter(|(_, v)| !v.is_finite()).map(|(id, _)| id.clone()).collect();
+    for id in odd {
+        record.set(&id, f64::NAN);
+    }
+    let mut line = serde_json::to_vec(&record).map_err(|e| format!("its record cannot be encoded: {e}"))?;
+    // A figure under the name of a field would make a line that no one can read any more.
+    match serde_json::from_slice::<TestRecord>(&line) {
+        Ok(back) if back == record => {}
+        Ok(_) => return Err("its record would not read back as it is".to_owned()),
+        Err(e) => return Err(format!("its record would not read back: {}", json_text(&e))),
+    }
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record as sample;
+    use proptest::prelude::*;
+
+    fn file(tests: &[u32]) -> Vec<u8> {
+        tests.iter().flat_map(|t| line(&sample(*t)).unwrap()).collect()
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Tests, StoreError> {
+        super::parse(Path::new("/r/tests.jsonl"), bytes)
+    }
+
+    #[test]
+    fn records_read_back() {
+        let tests = parse(&file(&[1, 2, 3])).unwrap();
+        assert_eq!(tests.records, [sample(1), sample(2), sample(3)]);
+        assert_eq!(tests.torn, None);
+        assert!(parse(b"").unwrap().records.is_empty());
+    }
+
+    /// Wherever the file is cut, exactly the whole records come back and the rest is known as torn.
+    #[test]
+    fn every_cut_returns_the_whole_records() {
+        let whole = file(&[1, 2, 3]);
+        let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+        for cut in 0..=whole.len() {
+            let tests = parse(&whole[..cut]).unwrap();
+            let complete = ends.iter().filter(|end| **end <= cut).count();
+            assert_eq!(tests.records.len(), complete, "cut at {cut}");
+            assert_eq!(tests.whole_bytes as usize, complete.checked_sub(1).map_or(0, |i| ends[i]));
+            let rest = cut - tests.whole_bytes as usize;
+            assert_eq!(tests.torn, (rest > 0).then_some((complete + 1, rest)), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_a_torn_line() {
+        for tail in [&b"\0\0\0\0"[..], b"\0\0\n", b"{\"schema\":1,\n", b"\xff\xfe\n", b"\n"] {
+            let mut bytes = file(&[1, 2]);
+            bytes.extend_from_slice(tail);
+            let tests = parse(&bytes).unwrap();
+            assert_eq!((tests.records.len(), tests.torn), (2, Some((3, tail.len()))));
+        }
+    }
+
+    #[test]
+    fn other_damage_is_named_by_file_and_line() {
+        let whole = String::from_utf8(file(&[1, 2, 3])).unwrap();
+        let lines: Vec<&str> = whole.lines().collect();
+        let cases = [
+            (format!("{}\ngarbage\n{}\n", lines[0], lines[2]), "line 2", "expected value"),
+            (format!("{}\n\n{}\n", lines[0], lines[2]), "line 2", "EOF"),
+            (format!("{}\n{}\n{}\n", lines[0], lines[1], lines[0]), "line 3", "test 1 is already on line 1"),
+            // Valid JSON was written on purpose: it is no torn line.
+            (format!("{}\n{{\"schema\":1}}\n", lines[0]), "line 2", "missing field"),
+            (whole.replacen("\"schema\":1", "\"schema\":0", 1), "line 1", "schema"),
+        ];
+        for (text, line, what) in cases {
+            let error = parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("«/r/tests.jsonl»") && error.contains(line) && error.contains(what), "{error}");
+        }
+        let newer = whole.replacen("\"schema\":1", "\"schema\":7", 1);
+        let error = parse(newer.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 1, has layout 7") && error.contains("up to 1"), "{error}");
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_left_out_with_its_reason() {
+        let mut odd = sample(1);
+        odd.figures.insert("log_file_sync_ms".to_owned(), f64::INFINITY);
+        let tests = parse(&line(&odd).unwrap()).unwrap();
+        assert_eq!(tests.records[0].figure("log_file_sync_ms"), None);
+        assert!(tests.records[0].absent.contains_key("log_file_sync_ms"));
+    }
+
+    #[test]
+    fn a_record_that_would_not_read_back_is_refused() {
+        let mut odd = sample(1);
+        odd.figures.insert("jobs".to_owned(), 3.0);
+        assert!(line(&odd).unwrap_err().contains("duplicate field"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..2000) {
+            let mut whole = file(&[1, 2]);
+            let at = at.min(whole.len());
+            whole.splice(at..at, bytes);
+            let _ = parse(&whole);
+        }
+
+        #[test]
+        fn figures_keep_every_bit(value in any::<f64>()) {
+            let mut record = sample(1);
+            record.set("commit_throughput_tps", value);
+            let tests = parse(&line(&record).unwrap()).unwrap();
+            prop_assert_eq!(tests.records[0].figure("commit_throughput_tps"), Some(value).filter(|v| v.is_finite()));
+        }
+    }
+}

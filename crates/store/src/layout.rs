@@ -1,0 +1,74 @@
+//! Names of the files in a run folder, and how a run is found.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{StoreError, io_error};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const TESTS: &str = "tests.jsonl";
+pub(crate) const LOCK: &str = ".lock";
+pub(crate) const SERIES: &str = "series";
+pub(crate) const HISTOGRAMS: &str = "histograms";
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+/// Directories that every run folder has.
+pub(crate) const DIRECTORIES: [&str; 3] = [SERIES, HISTOGRAMS, SNAPSHOTS];
+/// Part of the name of files that are not yet what they will be.
+pub(crate) const TEMPORARY: &str = ".tmp-";
+
+pub(crate) fn series(run: &Path, test: u32) -> PathBuf {
+    run.join(SERIES).join(format!("{test}.csv"))
+}
+
+pub(crate) fn histograms(run: &Path, test: u32) -> PathBuf {
+    run.join(HISTOGRAMS).join(format!("{test}.hlog"))
+}
+
+pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
+    run.join(SNAPSHOTS).join(format!("{test}.json"))
+}
+
+/// The run folder meant by `path`: the folder itself or its `manifest.json`.
+pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(StoreError::Missing(path.to_owned())),
+        Err(e) => return Err(io_error("open", path, e, "Check the path and its permissions.")),
+    };
+    if !meta.is_dir() {
+        let named_so = path.file_name().is_some_and(|n| n == MANIFEST);
+        return match path.parent() {
+            // A bare «manifest.json» has the parent «», which no system call understands.
+            Some(parent) if named_so && parent.as_os_str().is_empty() => Ok(PathBuf::from(".")),
+            Some(parent) if named_so => Ok(parent.to_owned()),
+            _ => Err(StoreError::NotARun(path.to_owned())),
+        };
+    }
+    if path.join(MANIFEST).exists() {
+        return Ok(path.to_owned());
+    }
+    let runs = runs_in(path)?;
+    if runs.is_empty() {
+        return Err(StoreError::NotARun(path.to_owned()));
+    }
+    Err(StoreError::HoldsRuns { path: path.to_owned(), runs })
+}
+
+/// Names of the run folders in `path`, in order.
+fn runs_in(path: &Path) -> Result<Vec<String>, StoreError> {
+    let cannot = |e| io_error("list", path, e, "Check its permissions.");
+    let mut runs = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if entry.path().join(MANIFEST).is_file() {
+            runs.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+/// The run's id: the name of its folder.
+pub(crate) fn id(run: &Path) -> String {
+    let absolute = std::fs::canonicalize(run).unwrap_or_else(|_| run.to_owned());
+    absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())
+}

@@ -1,0 +1,140 @@
+//! Reading a run, for reports: nothing is changed, no lock is taken.
+
+use std::path::{Path, PathBuf};
+
+use loadline_model::manifest::MANIFEST_SCHEMA;
+use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord};
+
+use crate::error::{StoreError, damaged, io_error, json_text};
+use crate::jsonl::{self, Tests};
+use crate::snapshots::{SNAPSHOTS_SCHEMA, Unreadable, newer};
+use crate::{hlog, layout, series_csv, snapshots};
+
+/// A run as it is on disk.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    path: PathBuf,
+    /// What the run was made of.
+    pub manifest: Manifest,
+    /// All whole tests, in the order in which they were measured.
+    pub records: Vec<TestRecord>,
+    /// What was passed over, e.g. a torn last line of `tests.jsonl`.
+    pub warnings: Vec<String>,
+}
+
+impl StoredRun {
+    /// Opens the run at `path` (its folder or its `manifest.json`) for reading.
+    ///
+    /// # Errors
+    /// There is no run, it was written by a newer loadline, or a file is damaged (the error names
+    /// file and line).
+    pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
+        let path = layout::locate(path)?;
+        let manifest = read_manifest(&path)?;
+        let file = path.join(layout::TESTS);
+        let mut warnings = Vec::new();
+        let records = match read_tests(&path)? {
+            Some(tests) => {
+                warnings.extend(torn_warning(&file, &tests, "was left out"));
+                tests.records
+            }
+            None => Vec::new(),
+        };
+        Ok(StoredRun { path, manifest, records, warnings })
+    }
+
+    /// The run folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's id: the name of its folder.
+    #[must_use]
+    pub fn id(&self) -> String {
+        layout::id(&self.path)
+    }
+
+    /// The series of test number `test`.
+    ///
+    /// # Errors
+    /// The run has no such test, or the file is missing or damaged.
+    pub fn series(&self, test: u32) -> Result<Series, StoreError> {
+        self.known(test)?;
+        let path = layout::series(&self.path, test);
+        let text = String::from_utf8(read(&path)?).map_err(|_| damaged(&path, None, "it is not text"))?;
+        series_csv::read(&text).map_err(|(line, what)| damaged(&path, Some(line), what))
+    }
+
+    /// The latencies of test number `test` by kind (`transaction`, `commit`, …), with their exact
+    /// sums and maxima.
+    ///
+    /// # Errors
+    /// The run has no such test, or the file is missing or damaged.
+    pub fn histograms(&self, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
+        self.known(test)?;
+        let path = layout::histograms(&self.path, test);
+        hlog::read(&read(&path)?).map_err(|(line, what)| damaged(&path, Some(line), what))
+    }
+
+    /// The database's counters in test number `test` by edge (`open`, `close`).
+    ///
+    /// # Errors
+    /// The run has no such test, or the file is missing, damaged or of a newer layout.
+    pub fn snapshots(&self, test: u32) -> Result<Vec<(String, Snapshot)>, StoreError> {
+        self.known(test)?;
+        let path = layout::snapshots(&self.path, test);
+        snapshots::read(&read(&path)?).map_err(|e| match e {
+            Unreadable::Newer(found) => StoreError::Newer { path, line: None, found, known: SNAPSHOTS_SCHEMA },
+            Unreadable::Damaged(what) => damaged(&path, None, what),
+        })
+    }
+
+    fn known(&self, test: u32) -> Result<(), StoreError> {
+        if self.records.iter().any(|r| r.test == test) {
+            return Ok(());
+        }
+        Err(StoreError::NoSuchTest { run: self.path.clone(), test, tests: self.records.len() })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    std::fs::read(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => damaged(path, None, "the file is missing"),
+        _ => io_error("read", path, e, "Check its permissions and the health of its filesystem."),
+    })
+}
+
+pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
+    let path = run.join(layout::MANIFEST);
+    let text = read(&path)?;
+    if let Some(found) = newer(&text, MANIFEST_SCHEMA) {
+        return Err(StoreError::Newer { path, line: None, found, known: MANIFEST_SCHEMA });
+    }
+    let manifest: Manifest =
+        serde_json::from_slice(&text).map_err(|e| damaged(&path, Some(e.line().max(1)), json_text(&e)))?;
+    if manifest.schema == 0 {
+        return Err(damaged(&path, None, "its «schema» is 0, which never was one"));
+    }
+    Ok(manifest)
+}
+
+/// `tests.jsonl`, or `None` if no test was stored yet.
+pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
+    let path = run.join(layout::TESTS);
+    match std::fs::read(&path) {
+        Ok(bytes) => jsonl::parse(&path, &bytes).map(Some),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(io_error("read", &path, e, "Check its permissions and the health of its filesystem.")),
+    }
+}
+
+pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
+    let (line, bytes) = tests.torn?;
+    Some(format!(
+        "«{}», line {line}: the last line is torn ({bytes} bytes; loadline was killed while it wrote it) and \
+         {what_was_done}; the {} before it are whole",
+        file.display(),
+        if tests.records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.records.len()) },
+    ))
+}

@@ -1,0 +1,86 @@
+//! Sample data of this crate's tests.
+
+use std::collections::BTreeMap;
+
+use loadline_model::manifest::{MANIFEST_SCHEMA, Machine, Overhead, RunState, TargetInfo};
+use loadline_model::record::RECORD_SCHEMA;
+use loadline_model::snapshot::WaitProfile;
+use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord};
+
+use crate::folder::TestOutput;
+
+pub(crate) fn record(test: u32) -> TestRecord {
+    let mut record = TestRecord {
+        schema: RECORD_SCHEMA,
+        platform: "laptop – «x»".to_owned(),
+        run: "r".to_owned(),
+        test,
+        workload: "LGWR-LAT1".to_owned(),
+        group: "log-writer".to_owned(),
+        target: "null:".to_owned(),
+        driver: Driver::Client,
+        nodes: 1,
+        jobs: 1 << test,
+        repetition: 1,
+        started_at: "2026-11-20T16:15:30.000Z".to_owned(),
+        valid: true,
+        invalid_reason: None,
+        forced: None,
+        checks: Vec::new(),
+        absent: BTreeMap::new(),
+        notes: Vec::new(),
+        error_texts: BTreeMap::new(),
+        waits: WaitProfile::default(),
+        parameters: BTreeMap::new(),
+        figures: BTreeMap::new(),
+    };
+    record.set("commit_throughput_tps", 5_200.0 / 3.0);
+    record.set("elapsed_s", 2.0);
+    record
+}
+
+pub(crate) fn output(test: u32) -> TestOutput {
+    let mut latencies = Latencies::new();
+    (1..100).for_each(|i| latencies.record(i * 12_345));
+    let series = Series { columns: vec!["t_s".to_owned(), "tps".to_owned()], rows: vec![vec![Some(0.0), Some(0.1)]] };
+    TestOutput {
+        record: record(test),
+        series,
+        histograms: vec![("transaction".to_owned(), latencies), ("commit".to_owned(), Latencies::new())],
+        snapshots: vec![("open".to_owned(), Snapshot::default()), ("close".to_owned(), Snapshot::default())],
+    }
+}
+
+pub(crate) fn manifest() -> Manifest {
+    let plan = Plan {
+        target: "null:".to_owned(),
+        nodes: Vec::new(),
+        platform: "laptop".to_owned(),
+        workloads: Vec::new(),
+        skipped: Vec::new(),
+        jobs: Jobs::List(vec![1, 2]),
+        duration_s: 2.0,
+        warmup_s: 0.5,
+        repeat: 1,
+        rate_tps: None,
+        payload_compressibility: 0.0,
+        seed: 1,
+        latency_objective_ns: None,
+        settings: BTreeMap::new(),
+        force: false,
+    };
+    Manifest {
+        schema: MANIFEST_SCHEMA,
+        run: "r".to_owned(),
+        loadline_version: "0.1.0".to_owned(),
+        started_at: "2026-11-20T16:15:30.000Z".to_owned(),
+        command: vec!["loadline".to_owned(), "run".to_owned()],
+        plan,
+        target: TargetInfo::default(),
+        doctor: Vec::new(),
+        machine: Machine::default(),
+        overhead: Overhead::default(),
+        calibration: BTreeMap::new(),
+        state: RunState::Started,
+    }
+}

@@ -1,0 +1,169 @@
+//! The client driver: prepared statements over the wire, as few writes and reads as there can be.
+
+use loadline_workload::{Arg, Commit};
+
+use super::connect::{Door, Role};
+use super::ledger::Ledger;
+use super::protocol::{self, Value};
+use super::render;
+use super::wire::Connection;
+use crate::clock;
+use crate::error::TargetError;
+use crate::session::{Canceller, ClientSession};
+use crate::work::Work;
+
+/// A job's session.
+pub(super) struct Client {
+    connection: Connection,
+    ledger: Ledger,
+    /// Names of the program's prepared statements.
+    names: Vec<String>,
+    /// Messages of BEGIN, COMMIT and ROLLBACK, ready to be sent.
+    begin: Vec<u8>,
+    commit: Vec<u8>,
+    rollback: Vec<u8>,
+    /// A transaction has begun that the server does not know of yet.
+    pending: bool,
+}
+
+impl Client {
+    /// Opens the session of `job` and prepares the program's statements.
+    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
+        let nowait = work.program.commit == Commit::Nowait;
+        let mut connection = door.connect(Role::Job { job, nowait })?;
+        let texts: Vec<_> = work
+            .program
+            .statements
+            .iter()
+            .enumerate()
+            .map(|(i, s)| {
+                let types = render::parameter_types(work, &s.template);
+                (format!("s{i}"), render::statement(work, &s.template), types)
+            })
+            .collect();
+        let mut statements: Vec<(&str, &str, &[u32])> =
+            texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
+        statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
+        connection.prepare(&statements)?;
+        connection.publish(ledger)?;
+        let ready = |name: &str| {
+            let mut out = Vec::new();
+            protocol::bind(&mut out, name, true, 0, std::iter::empty());
+            protocol::execute(&mut out);
+            out
+        };
+        let (begin, commit, rollback) = (ready("b"), ready("c"), ready("r"));
+        let names = texts.into_iter().map(|(name, _, _)| name).collect();
+        Ok(Client { connection, ledger: ledger.clone(), names, begin, commit, rollback, pending: false })
+    }
+
+    /// Puts a statement with its arguments into the buffer.
+    #[inline]
+    fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(), TargetError> {
+        let Some(name) = self.names.get(statement) else {
+            self.connection.out.clear();
+            return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
+        };
+        let values = args.iter().map(|arg| match *arg {
+            Arg::Int(i) => Value::Int(i),
+            Arg::Bytes(bytes) => Value::Bytes(bytes),
+        });
+        protocol::bind(&mut self.connection.out, name, true, args.len(), values);
+        protocol::execute(&mut self.connection.out);
+        Ok(())
+    }
+
+    #[inline]
+    fn put_pending_begin(&mut self) {
+        if std::mem::take(&mut self.pending) {
+            self.connection.out.extend_from_slice(&self.begin);
+        }
+    }
+}
+
+impl ClientSession for Client {
+    #[inline]
+    fn begin(&mut self) -> Result<(), TargetError> {
+        self.pending = true;
+        Ok(())
+    }
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.put_pending_begin();
+        self.put(statement, args)?;
+        protocol::sync(&mut self.connection.out);
+        self.connection.send()?;
+        let mut rows = 0;
+        // BEGIN completes first, if it came along: the last tag is the statement's.
+        self.connection.until_ready(|tag, body| {
+            if tag == b'C' {
+                rows = protocol::rows_of_tag(body);
+            }
+        })?;
+        Ok(rows)
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), TargetError> {
+        self.put_pending_begin();
+        self.connection.out.extend_from_slice(&self.commit);
+        protocol::sync(&mut self.connection.out);
+        self.connection.send()?;
+        let mut committed = false;
+        self.connection.until_ready(|tag, body| {
+            if tag == b'C' {
+                // COMMIT of a failed transaction succeeds and says ROLLBACK.
+                committed = body.starts_with(b"COMMIT");
+            }
+        })?;
+        if committed {
+            Ok(())
+        } else {
+            Err(TargetError::Statement("the transaction had failed: its COMMIT was a ROLLBACK".into()))
+        }
+    }
+
+    /// One write; the statement's result comes back by the Flush, before the commit that the Sync
+    /// brings about: the moment between the two is seen.
+    #[inline]
+    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, u64), TargetError> {
+        if self.pending {
+            let rows = self.execute(statement, args)?;
+            let done = clock::now_ns();
+            self.commit()?;
+            return Ok((rows, done));
+        }
+        self.put(statement, args)?;
+        protocol::flush(&mut self.connection.out);
+        protocol::sync(&mut self.connection.out);
+        self.connection.send()?;
+        let (mut rows, mut done) = (0, 0);
+        self.connection.until_ready(|tag, body| {
+            if tag == b'C' {
+                rows = protocol::rows_of_tag(body);
+                done = clock::now_ns();
+            }
+        })?;
+        Ok((rows, done))
+    }
+
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        self.pending = false;
+        if self.connection.is_idle() {
+            return Ok(());
+        }
+        self.connection.out.extend_from_slice(&self.rollback);
+        protocol::sync(&mut self.connection.out);
+        self.connection.send()?;
+        self.connection.until_ready(|_, _| ())
+    }
+
+    fn publish_counters(&mut self) -> Result<(), TargetError> {
+        self.connection.publish(&self.ledger)
+    }
+
+    fn canceller(&self) -> Canceller {
+        self.connection.canceller()
+    }
+}

@@ -1,0 +1,367 @@
+//! The target: its nodes, the instances behind them, and what is asked of them.
+
+use std::sync::Arc;
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Finding, Severity};
+
+use super::connect::{Door, Role};
+use super::client::Client;
+use super::config::Address;
+use super::ledger::Ledger;
+use super::observer::{Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
+use super::settings::Settings;
+use super::slice::Database;
+use super::temp::TempServer;
+use super::versions::Version;
+use super::wire::Connection;
+use super::{doctor, procedure, render, schema};
+use crate::error::TargetError;
+use crate::registry::OpenRequest;
+use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::Work;
+
+/// A server that nodes lead to. Several nodes may lead to the same one.
+struct Instance {
+    door: Arc<Door>,
+    /// What tells it from others.
+    identity: String,
+    /// Nodes that lead to it.
+    nodes: u32,
+    /// Whether it runs on this machine.
+    local: bool,
+}
+
+/// A PostgreSQL target.
+pub(super) struct Postgres {
+    doors: Vec<Arc<Door>>,
+    /// Number of the instance behind each node.
+    instance_of: Vec<usize>,
+    instances: Vec<Instance>,
+    version: Version,
+    version_text: String,
+    ledger: Ledger,
+    blind: Blind,
+    kind: &'static str,
+    url: String,
+    /// The private server, if this is one. Dropped last: it stops with us.
+    server: Option<TempServer>,
+}
+
+impl Postgres {
+    /// Opens `url` and the nodes of `request`.
+    pub(super) fn open(
+        kind: &'static str,
+        url: &str,
+        request: &OpenRequest,
+        server: Option<TempServer>,
+    ) -> Result<Postgres, TargetError> {
+        let mut doors = Vec::new();
+        for node in std::iter::once(url).chain(request.nodes.iter().map(String::as_str)) {
+            doors.push(Arc::new(Door::new(node, request)?));
+        }
+        let ledger = Ledger::default();
+        let mut instances: Vec<Instance> = Vec::new();
+        let mut instance_of = Vec::new();
+        let mut found: Option<(Version, String, Settings, Option<String>)> = None;
+        for door in &doors {
+            let mut c = door.connect(Role::Admin)?;
+            let identity = identity(&mut c, door)?;
+            let known = instances.iter().position(|i| i.identity == identity);
+            if let Some((version, text, _, _)) = &found {
+                if *version != c.version {
+                    return Err(TargetError::Refused(format!(
+                        "the nodes have different versions: {text} and {}. All nodes must have the same",
+                        c.version_text
+                    )));
+                }
+            }
+            match known {
+                Some(i) => {
+                    if instances[i].door.config.database != door.config.database {
+                        return Err(TargetError::Usage(format!(
+                            "the nodes «{}» and «{}» are two databases of one server: all nodes must use the same",
+                            instances[i].door.config.shown, door.config.shown
+                        )));
+                    }
+                    instances[i].nodes += 1;
+                    instance_of.push(i);
+                }
+                None => {
+                    let local = is_local(door, c.key.pid);
+                    if found.is_none() {
+                        let settings = Settings::read(&mut c)?;
+                        let unreadable = if local { None } else { proc_stat_refusal(&mut c)? };
+                        found = Some((c.version, c.version_text.clone(), settings, unreadable));
+                    }
+                    instance_of.push(instances.len());
+                    instances.push(Instance { door: Arc::clone(door), identity, nodes: 1, local });
+                }
+            }
+            c.publish(&ledger)?;
+        }
+        let Some((version, version_text, settings, unreadable)) = found else {
+            return Err(TargetError::Usage("the target has no node".into()));
+        };
+        let mut blind = Blind { redo_syncs: uncounted_syncs(&settings), ..Blind::default() };
+        match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
+            (true, _, _) => {}
+            (false, 1, None) => blind.reads_proc_stat = true,
+            (false, 1, Some(why)) => blind.proc_stat = Some(why),
+            (false, _, _) => {
+                blind.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
+            }
+        }
+        let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
+        Ok(Postgres { doors, instance_of, instances, version, version_text, ledger, blind, kind, url, server })
+    }
+
+    /// Runs `f` in an administrative session of `instance`.
+    fn admin<T>(
+        &self,
+        instance: &Instance,
+        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        let mut c = instance.door.connect(Role::Admin)?;
+        let done = f(&mut c);
+        // What a failed step committed before is counted by the server as well.
+        match (&done, c.publish(&self.ledger)) {
+            (Ok(_), Err(e)) => Err(e),
+            _ => done,
+        }
+    }
+
+    /// As [`Self::admin`], in each instance in turn.
+    fn each<T>(&self, mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>) -> Result<Vec<T>, TargetError> {
+        self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
+    }
+
+    fn door_of(&self, job: u32) -> Result<&Door, TargetError> {
+        let node = job as usize % self.doors.len().max(1);
+        self.doors.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+}
+
+impl Target for Postgres {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let settings = self.each(|_, c| Settings::read(c))?.into_iter().next().unwrap_or_default();
+        let local = self.instances.iter().all(|i| i.local);
+        let data_dir = settings.get("data_directory").map(str::to_owned);
+        let log_dir = data_dir.as_ref().map(|dir| {
+            let dir = std::path::Path::new(dir).join("pg_wal");
+            // The log is often a link to another device.
+            let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
+            dir.display().to_string()
+        });
+        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
+        if self.doors.len() > 1 {
+            notes.push(format!(
+                "{} nodes lead to {} server instances; each instance's counters are counted once",
+                self.doors.len(),
+                self.instances.len()
+            ));
+        }
+        notes.push("autovacuum is left as the platform has it; loadline's tables have no settings of their own for it".into());
+        Ok(TargetInfo {
+            kind: self.kind.into(),
+            product: "PostgreSQL".into(),
+            version: self.version_text.clone(),
+            url: self.url.clone(),
+            nodes: self.nodes(),
+            local,
+            settings: settings.stated(),
+            log_dir,
+            data_dir,
+            notes,
+            ..TargetInfo::default()
+        })
+    }
+
+    fn nodes(&self) -> u32 {
+        self.doors.len() as u32
+    }
+
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let several = self.instances.len() > 1;
+        let mut findings = Vec::new();
+        for (i, instance) in self.instances.iter().enumerate() {
+            let mut found = self.admin(instance, |c| doctor::examine(c, instance.local))?;
+            if several {
+                for finding in &mut found {
+                    finding.subject = format!("{} (instance {})", finding.subject, i + 1);
+                }
+            }
+            findings.append(&mut found);
+        }
+        if let Some(why) = &self.blind.proc_stat {
+            findings.push(Finding::new("cpu", Severity::Warning, "CPU figures", "–", why.clone()));
+        }
+        Ok(findings)
+    }
+
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        let mut held = Vec::new();
+        for instance in &self.instances {
+            let mut c = instance.door.connect(Role::Lock)?;
+            schema::lock(&mut c)?;
+            c.publish(&self.ledger)?;
+            held.push(c);
+        }
+        Ok(RunLock::new(held))
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        let mut tightest: Option<JobLimit> = None;
+        for instance in &self.instances {
+            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.door.name))?;
+            // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
+            let nodes = self.nodes();
+            if nodes > instance.nodes {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
+                limit.because = format!("{} on {}", limit.because, instance.door.config.place());
+            }
+            if tightest.as_ref().is_none_or(|t| limit.jobs < t.jobs) {
+                tightest = Some(limit);
+            }
+        }
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::create(c, work)).map(drop)
+    }
+
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+        for (i, instance) in self.instances.iter().enumerate() {
+            let here: Vec<u32> = (0..jobs)
+                .filter(|job| self.instance_of.get(*job as usize % self.doors.len().max(1)) == Some(&i))
+                .collect();
+            self.admin(instance, |c| schema::load(c, work, &here))?;
+        }
+        Ok(())
+    }
+
+    fn install(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::install(c, work)).map(drop)
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        let privilege = self.version.checkpoint_privilege();
+        let said = self.each(|_, c| match c.query("CHECKPOINT") {
+            Err(TargetError::Statement(_)) if c.last_code == "42501" => {
+                Ok(Some(format!("no checkpoint before each test: the role is not {privilege}")))
+            }
+            done => done.map(|_| None),
+        })?;
+        Ok(said.into_iter().flatten().next())
+    }
+
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(Client::open(self.door_of(job)?, &self.ledger, work, job)?))
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Ok(Box::new(Database::open(self.door_of(job)?, &self.ledger, work, job)?))
+    }
+
+    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
+        const ITERATIONS: u32 = 20_000;
+        let Some(instance) = self.instances.first() else { return Ok(None) };
+        let mut times = self.admin(instance, |c| {
+            let block = procedure::overhead(ITERATIONS);
+            let mut times = Vec::new();
+            for _ in 0..3 {
+                c.query(&block)?;
+                let taken = c.value("SELECT current_setting('loadline.overhead')")?;
+                times.extend(taken.and_then(|t| t.parse::<f64>().ok()));
+            }
+            Ok(times)
+        })?;
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).map(|s| s * 1e9 / f64::from(ITERATIONS)))
+    }
+
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        let doors: Vec<_> = self.instances.iter().map(|i| &i.door).collect();
+        Ok(Box::new(PgObserver::open(&doors, &self.ledger, &self.blind)?))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        let Some(sql) = render::evidence(work)? else { return Ok(None) };
+        let mut total = 0_i64;
+        for text in self.each(|_, c| c.value(&sql))? {
+            // The sum over an empty table is NULL.
+            let text = text.unwrap_or_else(|| "0".into());
+            let number = text.parse::<i64>().map_err(|_| {
+                TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
+            })?;
+            total = total.saturating_add(number);
+        }
+        Ok(Some(total))
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        let mut absent = vec![("flash_cache_write_pct", "PostgreSQL has no flash cache".to_owned())];
+        if let Some(why) = self.version.no_redo_blocks() {
+            absent.push(("redo_blocks_per_s", why.to_owned()));
+        }
+        if let Some(why) = &self.blind.redo_syncs {
+            absent.push(("redo_sync_writes_per_s", why.clone()));
+            absent.push(("commits_per_redo_sync", why.clone()));
+        }
+        if let Some(why) = &self.blind.proc_stat {
+            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
+            absent.extend(cpu.map(|id| (id, why.clone())));
+        }
+        absent
+    }
+
+    fn log_sync_events(&self) -> &'static [&'static str] {
+        LOG_SYNC_EVENTS
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        Ok(self.each(|_, c| schema::clean(c))?.concat())
+    }
+}
+
+/// What tells this instance from others: its system identifier (a copy of it has the same) and when
+/// it was started (a copy has not).
+fn identity(c: &mut Connection, door: &Door) -> Result<String, TargetError> {
+    let sql = "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || \
+               date_part('epoch', pg_postmaster_start_time())";
+    match c.value(sql) {
+        Ok(Some(identity)) => Ok(identity),
+        // Not allowed: then the address has to do.
+        Ok(None) | Err(TargetError::Statement(_)) => Ok(door.config.place()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether the server with process `pid` runs on this machine: it is reached without a network, and
+/// the process is one of PostgreSQL's here (not so behind a tunnel or a container's port).
+fn is_local(door: &Door, pid: u32) -> bool {
+    let near = match &door.config.address {
+        Address::Unix(_) => true,
+        Address::Tcp(host) => {
+            host.eq_ignore_ascii_case("localhost")
+                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+    };
+    let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    near && process.is_ok_and(|name| name.trim().starts_with("postgres"))
+}
+
+/// Why the server does not let us read its machine's `/proc/stat`, if it does not.
+fn proc_stat_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
+    match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
+        Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
+        Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
+        Err(TargetError::Statement(_)) if c.last_code == "42501" => {
+            Ok(Some("the role may not read /proc/stat through the server: GRANT pg_read_server_files TO …".into()))
+        }
+        Err(TargetError::Statement(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,396 @@
+//! Comes in: socket, encryption, password, session settings.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::config::{Address, Config, SslMode, default_host, process_env};
+use super::pgpass::{self, Found, Lookup};
+use super::protocol::{self, ServerError};
+use super::stream::Stream;
+use super::wire::Connection;
+use super::{refusal, tls};
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, Secret};
+
+/// Settings of every session: what would end, wait for or disturb a measurement is off. They are
+/// sent with the startup message, so they cost no transaction and go before those of role and database.
+const SESSION: [(&str, &str); 8] = [
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO"),
+    ("jit", "off"),
+    ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("idle_session_timeout", "0"),
+    ("client_min_messages", "warning"),
+];
+
+/// What a session is for: it shows in its application name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Role {
+    /// Administration.
+    Admin,
+    /// Holds the lock.
+    Lock,
+    /// Reads counters.
+    Observer,
+    /// Generates load; `nowait`: its commits do not wait.
+    Job { job: u32, nowait: bool },
+}
+
+/// How to reach one node.
+pub(super) struct Door {
+    pub(super) config: Config,
+    tls: Option<Arc<ClientConfig>>,
+    /// The password that the user typed: asked once, not for each session.
+    asked: Mutex<Option<Secret>>,
+    ask: Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>,
+    /// Beginning of the application names of this run's sessions.
+    pub(super) name: String,
+}
+
+impl Door {
+    /// For the node at `url`.
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+        let config = Config::parse(url, &process_env)?;
+        let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
+        let tls = if encrypted { Some(tls::client_config(&config, &process_env)?) } else { None };
+        // PostgreSQL cuts names off at 63 bytes: what tells the sessions apart must come before.
+        let name = config.application_name.as_deref().unwrap_or("loadline");
+        let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
+        Ok(Door { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
+    }
+
+    /// Beginning of the application names of the job sessions.
+    pub(super) fn job_prefix(&self) -> String {
+        format!("{} job ", self.name)
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
+    pub(super) fn connect(&self, role: Role) -> Result<Connection, TargetError> {
+        match self.attempt(role, self.config.sslmode) {
+            // As libpq does: «prefer» falls back to a connection without encryption.
+            Err((e, true)) if self.config.sslmode == SslMode::Prefer => {
+                self.attempt(role, SslMode::Disable).map_err(|(_, _)| e)
+            }
+            other => other.map_err(|(e, _)| e),
+        }
+        .map_err(|e| match e {
+            // There is no session yet that could be lost.
+            TargetError::Lost(text) => TargetError::Unreachable(text),
+            e => e,
+        })
+    }
+
+    /// Tries once; the flag of an error says that the handshake of the encryption failed.
+    fn attempt(&self, role: Role, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
+        let stream = self.stream(mode)?;
+        let mut connection = Connection::new(stream, self.config.place());
+        self.come_in(&mut connection, role).map_err(|e| (e, false))?;
+        Ok(connection)
+    }
+
+    fn stream(&self, mode: SslMode) -> Result<Stream, (TargetError, bool)> {
+        let plain = |e| (e, false);
+        let timeout = Some(self.config.connect_timeout);
+        match &self.config.address {
+            Address::Unix(dir) => {
+                let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
+                let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
+                let stream = Stream::Unix(s);
+                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
+                Ok(stream)
+            }
+            Address::Tcp(host) => {
+                let tcp = self.tcp(host).map_err(plain)?;
+                tcp.set_nodelay(true).map_err(|e| plain(self.unreachable(&e)))?;
+                let stream = Stream::Tcp(tcp);
+                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
+                match (&self.tls, mode, stream) {
+                    (_, SslMode::Disable, stream) | (None, _, stream) => Ok(stream),
+                    (Some(tls), _, Stream::Tcp(tcp)) => self.encrypt(tcp, host, Arc::clone(tls), mode),
+                    (_, _, stream) => Ok(stream),
+                }
+            }
+        }
+    }
+
+    fn tcp(&self, host: &str) -> Result<TcpStream, TargetError> {
+        let addresses = (host, self.config.port).to_socket_addrs().map_err(|e| {
+            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
+        })?;
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
+                Ok(s) => return Ok(s),
+                Err(e) => last = e,
+            }
+        }
+        Err(self.unreachable(&last))
+    }
+
+    fn unreachable(&self, e: &io::Error) -> TargetError {
+        let place = self.config.place();
+        let advice = match e.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "no server listens there: check host and port, and the server's listen_addresses"
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                "nothing answered in time: check host, port and firewall, or give more with connect_timeout=SECONDS"
+            }
+            _ => "check host, port and network",
+        };
+        TargetError::Unreachable(format!("{place} cannot be reached: {e}; {advice}"))
+    }
+
+    fn encrypt(
+        &self,
+        mut tcp: TcpStream,
+        host: &str,
+        tls: Arc<ClientConfig>,
+        mode: SslMode,
+    ) -> Result<Stream, (TargetError, bool)> {
+        let mut request = Vec::new();
+        protocol::ssl_request(&mut request);
+        let mut answer = [0];
+        tcp.write_all(&request)
+            .and_then(|()| tcp.read_exact(&mut answer))
+            .map_err(|e| (self.unreachable(&e), false))?;
+        if answer != *b"S" {
+            return if mode == SslMode::Prefer {
+                Ok(Stream::Tcp(tcp))
+            } else {
+                let place = self.config.place();
+                Err((TargetError::Refused(format!(
+                    "{place} offers no encryption, but sslmode asks for it: set ssl = on at the server, or use sslmode=prefer"
+                )), false))
+            };
+        }
+        let failed = |e: String| {
+            let place = self.config.place();
+            (TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{}", tls_advice(&e))), true)
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|e| failed(e.to_string()))?;
+        let mut session = ClientConnection::new(tls, name).map_err(|e| failed(e.to_string()))?;
+        while session.is_handshaking() {
+            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+    }
+
+    fn come_in(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
+        let name = match role {
+            Role::Admin => format!("{} admin", self.name),
+            Role::Lock => format!("{} lock", self.name),
+            Role::Observer => format!("{} observer", self.name),
+            Role::Job { job, .. } => format!("{}{job}", self.job_prefix()),
+        };
+        let mut parameters =
+            vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
+        parameters.extend(SESSION);
+        if let Some(options) = &self.config.options {
+            parameters.push(("options", options));
+        }
+        if let Role::Job { nowait: true, .. } = role {
+            parameters.push(("synchronous_commit", "off"));
+        }
+        protocol::startup(&mut c.out, &parameters);
+        c.send()?;
+        self.authenticate(c)?;
+        loop {
+            let incoming = c.next()?;
+            let body = c.body(incoming);
+            match (incoming.tag, body) {
+                (b'K', [a, b, d, e, rest @ ..]) => {
+                    let pid = u32::from_be_bytes([*a, *b, *d, *e]);
+                    let secret = rest.first_chunk::<4>().map_or(0, |s| u32::from_be_bytes(*s));
+                    c.key = CancelKey { address: Some(self.config.address.clone()), port: self.config.port, pid, secret };
+                }
+                (b'E', body) => return Err(refusal::of(&ServerError::parse(body), &self.config, None)),
+                (b'Z', _) => break,
+                _ => {}
+            }
+        }
+        c.version.check(&c.version_text)?;
+        c.set_timeout(None)?;
+        for sql in c.version.session_settings() {
+            c.query(sql)?;
+        }
+        Ok(())
+    }
+
+    fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
+        let mut scram: Option<ScramSha256> = None;
+        let mut note = None;
+        let odd = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
+        loop {
+            let incoming = c.next()?;
+            let body = c.body(incoming).to_vec();
+            match incoming.tag {
+                b'R' => {}
+                b'E' => return Err(refusal::of(&ServerError::parse(&body), &self.config, note.as_deref())),
+                // Protocol negotiation: options that we did not send.
+                b'v' => continue,
+                _ => return Err(odd("something that is not PostgreSQL's protocol")),
+            }
+            let Some((kind, data)) = body.split_first_chunk::<4>() else { return Err(odd("nothing that can be read")) };
+            match u32::from_be_bytes(*kind) {
+                0 => return Ok(()),
+                3 => {
+                    let password = self.password(&mut note)?;
+                    protocol::password(&mut c.out, password.expose());
+                }
+                5 => {
+                    let salt = *data.first_chunk::<4>().ok_or_else(|| odd("an md5 password without salt"))?;
+                    let password = self.password(&mut note)?;
+                    let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
+                    protocol::password(&mut c.out, &hash);
+                }
+                10 => {
+                    if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
+                        return Err(odd(&format!("«{}», which loadline does not know", String::from_utf8_lossy(data))));
+                    }
+                    let password = self.password(&mut note)?;
+                    let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
+                    protocol::sasl_initial(&mut c.out, SCRAM_SHA_256, exchange.message());
+                    scram = Some(exchange);
+                }
+                11 | 12 => {
+                    let exchange = scram.as_mut().ok_or_else(|| odd("an answer to a question it did not put"))?;
+                    let wrong =
+                        |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
+                    if u32::from_be_bytes(*kind) == 12 {
+                        // The server proves here that it knows the password as well.
+                        exchange.finish(data).map_err(wrong)?;
+                        continue;
+                    }
+                    exchange.update(data).map_err(wrong)?;
+                    protocol::sasl_response(&mut c.out, exchange.message());
+                }
+                7 | 9 => return Err(odd("Kerberos (GSSAPI, SSPI), which loadline does not know: use a password")),
+                other => return Err(odd(&format!("authentication method {other}, which loadline does not know"))),
+            }
+            c.send()?;
+        }
+    }
+
+    /// The password: URL or environment, password file, the user.
+    fn password(&self, note: &mut Option<String>) -> Result<Secret, TargetError> {
+        let config = &self.config;
+        if let Some(password) = &config.password {
+            return Ok(password.clone());
+        }
+        let hosts = match &config.address {
+            Address::Tcp(host) => vec![host.clone()],
+            Address::Unix(dir) if *dir == Path::new(&default_host()) => {
+                vec!["localhost".into(), dir.display().to_string()]
+            }
+            Address::Unix(dir) => vec![dir.display().to_string()],
+        };
+        let lookup = Lookup { hosts, port: config.port, database: &config.database, user: &config.user };
+        match config.passfile.as_deref().map(|path| pgpass::look_up(path, &lookup)) {
+            Some(Found::Password(password)) => return Ok(password),
+            Some(Found::Ignored(why)) => *note = Some(why),
+            Some(Found::Nothing) | None => {}
+        }
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.is_none() {
+            *asked = (self.ask)(&format!("user {} at {}", config.user, config.place()));
+        }
+        asked.clone().ok_or_else(|| {
+            let note = note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
+            TargetError::Refused(format!(
+                "{} wants a password for user «{}» and none is given: set PGPASSWORD or a line in ~/.pgpass{note}",
+                config.place(),
+                config.user
+            ))
+        })
+    }
+}
+
+/// What it takes to cancel a session's query: another connection that names it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CancelKey {
+    address: Option<Address>,
+    port: u16,
+    /// Process id of the server's process.
+    pub(super) pid: u32,
+    secret: u32,
+}
+
+impl CancelKey {
+    /// Asks the server to cancel. Whether it does, it never says, so nothing is returned.
+    pub(super) fn cancel(&self) {
+        let mut request = Vec::new();
+        protocol::cancel_request(&mut request, self.pid, self.secret);
+        let brief = Duration::from_secs(2);
+        match &self.address {
+            Some(Address::Unix(dir)) => {
+                if let Ok(mut s) = UnixStream::connect(dir.join(format!(".s.PGSQL.{}", self.port))) {
+                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
+                }
+            }
+            Some(Address::Tcp(host)) => {
+                let address = (host.as_str(), self.port).to_socket_addrs().ok().and_then(|mut a| a.next());
+                if let Some(Ok(mut s)) = address.map(|a| TcpStream::connect_timeout(&a, brief)) {
+                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
+    let shown = path.display();
+    let others: Vec<String> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|f| f.file_name().to_str()?.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok())
+        .map(|port| port.to_string())
+        .collect();
+    let what = match e.kind() {
+        io::ErrorKind::NotFound if !dir.is_dir() => format!("there is no folder «{}»", dir.display()),
+        io::ErrorKind::NotFound if others.is_empty() => {
+            format!("there is no socket «{shown}»: no server runs there, or its unix_socket_directories is another")
+        }
+        io::ErrorKind::NotFound => {
+            format!("there is no socket «{shown}»; servers there have the ports {}", others.join(", "))
+        }
+        io::ErrorKind::ConnectionRefused => {
+            format!("the socket «{shown}» is there, but no server answers: start the server")
+        }
+        io::ErrorKind::PermissionDenied => format!("this user may not use the socket «{shown}»"),
+        _ => format!("the socket «{shown}» cannot be used: {e}"),
+    };
+    TargetError::Unreachable(what)
+}
+
+fn tls_advice(error: &str) -> &'static str {
+    let error = error.to_ascii_lowercase();
+    if error.contains("name") {
+        ". Its certificate is made out to another name: use that name, or sslmode=verify-ca"
+    } else if error.contains("issuer") || error.contains("certificate") {
+        ". Name the authority's certificate with sslrootcert=PATH"
+    } else {
+        ""
+    }
+}
+
+/// The beginning of `text`, at most `bytes` long, in printable ASCII: PostgreSQL replaces the rest.
+fn clip(text: &str, bytes: usize) -> String {
+    text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(bytes).collect()
+}

@@ -1,0 +1,343 @@
+//! What would spoil the figures of a run on this server.
+
+use std::path::Path;
+
+use loadline_model::format::bytes;
+use loadline_model::{Finding, Severity};
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+
+use super::settings::Settings;
+use super::versions::{NEWEST, Version};
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::session::JobLimit;
+
+/// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
+const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
+/// A checkpoint more often than that is part of the figures, s.
+const SHORTEST_CHECKPOINT_S: f64 = 30.0;
+
+/// What is found by asking the server, besides its settings.
+#[derive(Debug, Clone, Default)]
+struct Facts {
+    version_text: String,
+    in_recovery: bool,
+    read_only: bool,
+    may_create: bool,
+    has_schema: bool,
+    may_monitor: bool,
+    others_active: u32,
+    statement_timeout: Option<String>,
+}
+
+/// Looks at one instance.
+pub(super) fn examine(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
+    let settings = Settings::read(c)?;
+    let facts = Facts::read(c)?;
+    let mut findings = judge(c.version, &settings, &facts);
+    places(&mut findings, &settings, local);
+    Ok(findings)
+}
+
+impl Facts {
+    fn read(c: &mut Connection) -> Result<Facts, TargetError> {
+        let rows = c.query(
+            "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', \
+             has_database_privilege(current_database(), 'CREATE'), \
+             EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline'), \
+             pg_has_role(current_user, 'pg_monitor', 'USAGE'), \
+             (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
+              AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
+             (SELECT string_agg(s, ', ') FROM pg_db_role_setting, unnest(setconfig) AS s \
+              WHERE s LIKE '%timeout=%' AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) \
+              AND setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = current_user)))",
+        )?;
+        let row = rows.into_iter().next().unwrap_or_default();
+        let text = |i: usize| row.get(i).cloned().flatten();
+        let is = |i: usize| text(i).as_deref() == Some("t");
+        Ok(Facts {
+            version_text: c.version_text.clone(),
+            in_recovery: is(0),
+            read_only: is(1),
+            may_create: is(2),
+            has_schema: is(3),
+            may_monitor: is(4),
+            others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
+            statement_timeout: text(6),
+        })
+    }
+}
+
+/// Judges settings and facts. Pure, so that what is not at hand (a standby, fsync off) is tested.
+fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
+    use Severity::{Ok, Refused, Warning};
+    let mut out = Vec::new();
+    let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
+        out.push(Finding::new(id, severity, id.replace('-', " "), value, advice));
+    };
+    let on_off = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let value = |name: &str| s.get(name).unwrap_or("–").to_owned();
+
+    if version.major > NEWEST {
+        let advice = format!("newer than what loadline knows (up to {NEWEST}): figures may be missing");
+        say("version", Warning, facts.version_text.clone(), &advice);
+    } else {
+        say("version", Ok, facts.version_text.clone(), "");
+    }
+    if facts.in_recovery {
+        say("standby", Refused, "yes".into(), "the server is a read-only standby: name the primary in the URL");
+    }
+    if facts.read_only {
+        let advice = "every transaction is read-only: ALTER DATABASE … SET default_transaction_read_only = off";
+        say("default_transaction_read_only", Refused, "on".into(), advice);
+    }
+    if !facts.may_create && !facts.has_schema {
+        let advice = "loadline makes a schema of its own: GRANT CREATE ON DATABASE … TO …";
+        say("create-privilege", Refused, on_off(false), advice);
+    }
+    if !facts.may_monitor {
+        let advice = "some settings, directories and other sessions are hidden: GRANT pg_monitor TO …";
+        say("monitor-privilege", Warning, on_off(false), advice);
+    }
+
+    match s.get("fsync") {
+        Some("off") => say("fsync", Refused, "off".into(), "a durable commit would not be durable: set fsync = on"),
+        _ => say("fsync", Ok, value("fsync"), ""),
+    }
+    let standbys = s.get("synchronous_standby_names").unwrap_or_default().to_owned();
+    match (s.get("synchronous_commit").unwrap_or("–"), standbys.is_empty()) {
+        ("off", _) => {
+            let advice = "a durable commit would not be durable: set synchronous_commit = on";
+            say("synchronous_commit", Refused, "off".into(), advice);
+        }
+        (how @ ("local" | "remote_write"), false) => {
+            let advice = "commits do not wait until the standby has made them durable; they are measured as they are";
+            say("synchronous_commit", Warning, how.into(), advice);
+        }
+        (how, _) => say("synchronous_commit", Ok, how.into(), ""),
+    }
+    if standbys.is_empty() {
+        say("synchronous_standby_names", Ok, "none".into(), "");
+    } else {
+        say("synchronous_standby_names", Ok, standbys, "commits wait for these standbys: it is part of the figures");
+    }
+    match s.get("full_page_writes") {
+        Some("off") => {
+            let advice = "less redo than a safe server writes: set full_page_writes = on unless the storage writes 8 KiB atomically";
+            say("full_page_writes", Warning, "off".into(), advice);
+        }
+        _ => say("full_page_writes", Ok, value("full_page_writes"), ""),
+    }
+    match s.get("wal_level") {
+        Some("minimal") => {
+            say("wal_level", Warning, "minimal".into(), "a server with backups or standbys has replica, and writes more");
+        }
+        _ => say("wal_level", Ok, value("wal_level"), ""),
+    }
+    match super::observer::uncounted_syncs(s).filter(|_| s.get("fsync") != Some("off")) {
+        Some(why) => say("wal_sync_method", Warning, value("wal_sync_method"), &format!("{why}: redo sync writes are missing")),
+        None => say("wal_sync_method", Ok, value("wal_sync_method"), ""),
+    }
+    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
+    if wal_size / FAST_REDO < SHORTEST_CHECKPOINT_S {
+        let advice = format!(
+            "a log writer that makes {}/s fills it in {:.0} s and forces a checkpoint each time: set max_wal_size = 8GB or more",
+            bytes(FAST_REDO),
+            wal_size / FAST_REDO
+        );
+        say("max_wal_size", Warning, value("max_wal_size"), &advice);
+    } else {
+        say("max_wal_size", Ok, value("max_wal_size"), "");
+    }
+    for name in ["checkpoint_timeout", "shared_buffers", "wal_buffers", "commit_delay", "huge_pages", "max_connections"] {
+        say(name, Ok, value(name), "");
+    }
+    say("jit", Ok, value("jit"), "off in loadline's own sessions");
+    match s.get("data_checksums") {
+        Some("off") => {
+            let advice = "redo is smaller than with checksums (hint bits are not logged); mind it when platforms are compared";
+            say("data_checksums", Warning, "off".into(), advice);
+        }
+        _ => say("data_checksums", Ok, value("data_checksums"), ""),
+    }
+    match s.get("autovacuum") {
+        Some("off") => {
+            say("autovacuum", Warning, "off".into(), "no production server runs so: figures lack what vacuum costs");
+        }
+        _ => say("autovacuum", Ok, value("autovacuum"), "left as it is, also for loadline's tables"),
+    }
+    if let Some(timeouts) = &facts.statement_timeout {
+        say("timeouts", Ok, timeouts.clone(), "off in loadline's own sessions");
+    }
+    match s.get("archive_mode") {
+        Some(mode @ ("on" | "always")) => say("archive_mode", Ok, mode.into(), "the archiver reads the log while it is measured"),
+        _ => say("archive_mode", Ok, value("archive_mode"), ""),
+    }
+    for name in ["track_io_timing", "track_wal_io_timing"] {
+        let advice = if s.is_on(name) { "" } else { "the server's own I/O times are missing in the snapshots" };
+        say(name, Ok, value(name), advice);
+    }
+    let logs_all = matches!(s.get("log_statement"), Some("all" | "mod"));
+    let logs_long = s.number("log_min_duration_statement").is_some_and(|ms| (0.0..100.0).contains(&ms));
+    if logs_all || logs_long {
+        let value = format!(
+            "log_statement = {}, log_min_duration_statement = {}",
+            value("log_statement"),
+            value("log_min_duration_statement")
+        );
+        say("statement-logging", Warning, value, "the server writes a line for each statement: it is part of the figures");
+    } else {
+        say("statement-logging", Ok, "no".into(), "");
+    }
+    if facts.others_active > 0 {
+        let advice = "other sessions are at work on this server: the figures are those of a busy platform";
+        say("other-sessions", Warning, facts.others_active.to_string(), advice);
+    } else {
+        say("other-sessions", Ok, "0".into(), "");
+    }
+    out
+}
+
+/// Where the data and the log are, and whether that is memory.
+fn places(out: &mut Vec<Finding>, settings: &Settings, local: bool) {
+    let Some(data) = settings.get("data_directory") else {
+        let advice = "the role may not see it: GRANT pg_read_all_settings TO …";
+        out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
+        return;
+    };
+    let log = format!("{data}/pg_wal");
+    for (id, subject, path) in [("data-directory", "data directory", data), ("log-directory", "log directory", &log)] {
+        let finding = match local.then(|| is_in_memory(Path::new(path))) {
+            None => Finding::new(id, Severity::Ok, subject, path, "on another machine: its storage is not looked at"),
+            Some(Some(true)) if id == "log-directory" => {
+                let advice = "the log is in memory (tmpfs): no commit is durable. Put the server on a disk";
+                Finding::new(id, Severity::Refused, subject, path, advice)
+            }
+            Some(Some(true)) => {
+                Finding::new(id, Severity::Warning, subject, path, "the data is in memory (tmpfs): writes cost nothing")
+            }
+            Some(Some(false)) => Finding::new(id, Severity::Ok, subject, path, ""),
+            Some(None) => {
+                let advice = "this user may not look into it: whether it is on a disk is not known";
+                Finding::new(id, Severity::Warning, subject, path, advice)
+            }
+        };
+        out.push(finding);
+    }
+}
+
+/// Whether `path` is on tmpfs or ramfs; `None` when it cannot be told. A folder that is closed to us
+/// is judged by its parent only if it is no link and no mount point, which cannot be told either.
+fn is_in_memory(path: &Path) -> Option<bool> {
+    const RAMFS_MAGIC: i64 = 0x8584_58f6;
+    let kind = statfs(path).ok()?.filesystem_type();
+    Some(kind == TMPFS_MAGIC || i64::from(kind.0) == RAMFS_MAGIC)
+}
+
+/// How many more sessions this instance takes, loadline's own three set aside.
+pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
+    let settings = Settings::read(c)?;
+    let rows = c.query_with(
+        "SELECT (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database), \
+         (SELECT count(*) FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1)), \
+         (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), \
+         (SELECT count(*) FROM pg_stat_get_activity(NULL) a JOIN pg_roles r ON r.oid = a.usesysid WHERE r.rolname = current_user), \
+         (SELECT datconnlimit FROM pg_database WHERE datname = current_database()), \
+         (SELECT numbackends FROM pg_stat_database WHERE datname = current_database()), \
+         (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)",
+        &[own_name],
+    )?;
+    let row = rows.into_iter().next().unwrap_or_default();
+    let number = |i: usize| row.get(i).cloned().flatten().and_then(|n| n.parse::<i64>().ok());
+    let used = |i: usize| number(i).unwrap_or(0);
+    let own = used(1);
+    let reserved: Vec<(&str, i64)> = c
+        .version
+        .reserving_settings()
+        .iter()
+        .map(|name| (*name, settings.number(name).unwrap_or(0.0) as i64))
+        .collect();
+    let max = settings.number("max_connections").unwrap_or(100.0) as i64;
+    let others = (used(0) - own).max(0);
+    let held: i64 = reserved.iter().map(|(_, n)| n).sum();
+    let held_text: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
+    let mut limit = max - held - others - 3;
+    let mut because = format!("max_connections = {max} ({held_text}{others} in use by others, 3 for loadline itself)");
+    let superuser = row.get(6).cloned().flatten().as_deref() == Some("t");
+    for (what, allowed, in_use) in [("role", number(2), used(3)), ("database", number(4), used(5))] {
+        // CONNECTION LIMIT does not bind a superuser; −1 is none.
+        if let Some(allowed) = allowed.filter(|n| *n >= 0 && !superuser) {
+            let others = (in_use - own).max(0);
+            let room = allowed - others - 3;
+            if room < limit {
+                limit = room;
+                because = format!(
+                    "the {what}'s CONNECTION LIMIT = {allowed} ({others} in use by others, 3 for loadline itself)"
+                );
+            }
+        }
+    }
+    Ok(JobLimit { jobs: Some(u32::try_from(limit.max(0)).unwrap_or(0)), because })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn severity(settings: &[(&str, &str, &str)], facts: &Facts, id: &str) -> Option<Severity> {
+        let findings = judge(Version { major: 15 }, &Settings::of(settings), facts);
+        for f in &findings {
+            assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
+        }
+        findings.iter().find(|f| f.id == id).map(|f| f.severity)
+    }
+
+    fn good() -> Facts {
+        Facts { version_text: "15.1".into(), may_create: true, may_monitor: true, ..Facts::default() }
+    }
+
+    #[test]
+    fn what_makes_durable_commits_not_durable_is_refused() {
+        for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
+            assert_eq!(severity(&[(name, value, "")], &good(), name), Some(Severity::Refused), "{name}");
+            assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Ok), "{name}");
+        }
+    }
+
+    #[test]
+    fn servers_that_cannot_be_written_to_are_refused() {
+        for (id, facts) in [
+            ("standby", Facts { in_recovery: true, ..good() }),
+            ("default_transaction_read_only", Facts { read_only: true, ..good() }),
+            ("create-privilege", Facts { may_create: false, ..good() }),
+        ] {
+            assert_eq!(severity(&[], &facts, id), Some(Severity::Refused), "{id}");
+            assert_eq!(severity(&[], &good(), id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_read_with_care_is_a_warning() {
+        for (name, bad, well, unit, id) in [
+            ("full_page_writes", "off", "on", "", "full_page_writes"),
+            ("wal_level", "minimal", "replica", "", "wal_level"),
+            ("wal_sync_method", "open_datasync", "fdatasync", "", "wal_sync_method"),
+            ("max_wal_size", "1024", "8192", "MB", "max_wal_size"),
+            ("data_checksums", "off", "on", "", "data_checksums"),
+            ("autovacuum", "off", "on", "", "autovacuum"),
+            ("log_statement", "all", "none", "", "statement-logging"),
+            ("log_min_duration_statement", "0", "-1", "ms", "statement-logging"),
+        ] {
+            assert_eq!(severity(&[(name, bad, unit)], &good(), id), Some(Severity::Warning), "{name} = {bad}");
+            assert_eq!(severity(&[(name, well, unit)], &good(), id), Some(Severity::Ok), "{name} = {well}");
+        }
+        let busy = Facts { others_active: 3, ..good() };
+        assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn a_folder_in_memory_is_known() {
+        assert_eq!(is_in_memory(Path::new("/dev/shm")), Some(true));
+        assert_eq!(is_in_memory(Path::new("/no/such/folder")), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! PostgreSQL 14 to 18, and servers that speak its protocol and have its views.
+//!
+//! The hot path is a thin blocking session of loadline's own ([`wire`]): what it costs is known.
+
+mod client;
+mod cluster;
+mod config;
+mod connect;
+mod doctor;
+mod ledger;
+mod observer;
+mod pgpass;
+mod procedure;
+mod protocol;
+mod refusal;
+mod render;
+mod schema;
+mod settings;
+mod slice;
+mod stream;
+mod temp;
+mod tls;
+mod versions;
+mod wire;
+
+use cluster::Postgres;
+use temp::TempServer;
+
+use crate::registry::TargetKind;
+
+/// A server that is there.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: "postgres",
+    aliases: &["postgresql"],
+    product: "PostgreSQL",
+    source_key: "postgres",
+    summary: "a PostgreSQL server, version 14 to 18",
+    url_forms: &[
+        ("postgres://user@host:5432/database", "over TCP; ?sslmode=verify-full asks for encryption and a good certificate"),
+        ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in a folder"),
+    ],
+    capabilities: render::capabilities,
+    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    open: |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
+    render: render::all,
+    clean_leftovers: |_| Ok(Vec::new()),
+    is_temporary: |_| false,
+};
+
+/// A private server, made for the run.
+pub(crate) static TEMP_KIND: TargetKind = TargetKind {
+    scheme: "postgres-temp",
+    aliases: &[],
+    product: "PostgreSQL",
+    source_key: "postgres",
+    summary: "a private throwaway PostgreSQL server, made for the run from the installed binaries",
+    url_forms: &[
+        ("postgres-temp:", "next to the results"),
+        ("postgres-temp:/folder", "in a folder of its own under this one"),
+        ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "from these binaries"),
+    ],
+    capabilities: render::capabilities,
+    check_url: temp::check_url,
+    open: |request| {
+        let server = TempServer::start(request)?;
+        let url = server.url().to_owned();
+        Ok(Box::new(Postgres::open("postgres-temp", &url, request, Some(server))?))
+    },
+    render: render::all,
+    clean_leftovers: temp::clean_leftovers,
+    is_temporary: |_| true,
+};

@@ -1,0 +1,299 @@
+//! Messages of PostgreSQL's frontend/backend protocol 3.0, written to and read from plain buffers.
+//!
+//! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
+
+/// Type oid of `bytea`.
+pub(super) const BYTEA: u32 = 17;
+/// Type oid of `int8`.
+pub(super) const INT8: u32 = 20;
+/// Type oid of `float8`.
+pub(super) const FLOAT8: u32 = 701;
+
+/// Longest message that is believed: PostgreSQL itself never sends more than 1 GiB.
+pub(super) const LONGEST: usize = 1 << 30;
+
+/// Appends a message; `tag` 0 writes none (startup messages have none).
+#[inline]
+pub(super) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    if tag != 0 {
+        out.push(tag);
+    }
+    let base = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let len = ((out.len() - base) as u32).to_be_bytes();
+    out[base..base + 4].copy_from_slice(&len);
+}
+
+/// Appends `text` and its final zero. A zero inside would end the string early and turn the rest
+/// into other fields, so it ends the text as well; callers that take text from outside refuse it.
+pub(super) fn cstr(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.bytes().take_while(|b| *b != 0));
+    out.push(0);
+}
+
+pub(super) fn startup(out: &mut Vec<u8>, parameters: &[(&str, &str)]) {
+    message(out, 0, |b| {
+        b.extend_from_slice(&196_608_u32.to_be_bytes());
+        for (name, value) in parameters {
+            cstr(b, name);
+            cstr(b, value);
+        }
+        b.push(0);
+    });
+}
+
+pub(super) fn ssl_request(out: &mut Vec<u8>) {
+    message(out, 0, |b| b.extend_from_slice(&80_877_103_u32.to_be_bytes()));
+}
+
+pub(super) fn cancel_request(out: &mut Vec<u8>, pid: u32, secret: u32) {
+    message(out, 0, |b| {
+        for n in [80_877_102, pid, secret] {
+            b.extend_from_slice(&n.to_be_bytes());
+        }
+    });
+}
+
+pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
+    message(out, b'Q', |b| cstr(b, sql));
+}
+
+pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, types: &[u32]) {
+    message(out, b'P', |b| {
+        cstr(b, name);
+        cstr(b, sql);
+        b.extend_from_slice(&(types.len() as u16).to_be_bytes());
+        for oid in types {
+            b.extend_from_slice(&oid.to_be_bytes());
+        }
+    });
+}
+
+/// Bind to the unnamed portal: `values` in binary (or text) form, results in the same form.
+#[inline]
+pub(super) fn bind<'a>(
+    out: &mut Vec<u8>,
+    statement: &str,
+    binary: bool,
+    count: usize,
+    values: impl Iterator<Item = Value<'a>>,
+) {
+    let format = [0, 1, 0, u8::from(binary)];
+    message(out, b'B', |b| {
+        b.push(0);
+        cstr(b, statement);
+        b.extend_from_slice(&format);
+        b.extend_from_slice(&(count as u16).to_be_bytes());
+        for value in values {
+            match value {
+                Value::Int(i) => {
+                    b.extend_from_slice(&8_u32.to_be_bytes());
+                    b.extend_from_slice(&i.to_be_bytes());
+                }
+                Value::Float(f) => {
+                    b.extend_from_slice(&8_u32.to_be_bytes());
+                    b.extend_from_slice(&f.to_be_bytes());
+                }
+                Value::Bytes(bytes) => {
+                    b.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                    b.extend_from_slice(bytes);
+                }
+            }
+        }
+        b.extend_from_slice(&format);
+    });
+}
+
+/// A value to bind.
+#[derive(Clone, Copy)]
+pub(super) enum Value<'a> {
+    Int(i64),
+    Float(f64),
+    Bytes(&'a [u8]),
+}
+
+/// Execute the unnamed portal, all rows.
+#[inline]
+pub(super) fn execute(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0]);
+}
+
+#[inline]
+pub(super) fn sync(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+}
+
+#[inline]
+pub(super) fn flush(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
+}
+
+pub(super) fn terminate(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
+}
+
+pub(super) fn copy_done(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'c', 0, 0, 0, 4]);
+}
+
+pub(super) fn password(out: &mut Vec<u8>, text: &str) {
+    message(out, b'p', |b| cstr(b, text));
+}
+
+pub(super) fn sasl_initial(out: &mut Vec<u8>, mechanism: &str, data: &[u8]) {
+    message(out, b'p', |b| {
+        cstr(b, mechanism);
+        b.extend_from_slice(&(data.len() as u32).to_be_bytes());
+        b.extend_from_slice(data);
+    });
+}
+
+pub(super) fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
+    message(out, b'p', |b| b.extend_from_slice(data));
+}
+
+/// Tag and length of the whole message at the start of `bytes`; `None` if there is not enough yet.
+///
+/// # Errors
+/// The length when it cannot be one: what is at the other end does not speak the protocol.
+#[inline]
+pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, usize> {
+    let [tag, a, b, c, d, ..] = *bytes else { return Ok(None) };
+    let len = u32::from_be_bytes([a, b, c, d]) as usize;
+    if (4..=LONGEST).contains(&len) { Ok(Some((tag, len + 1))) } else { Err(len) }
+}
+
+/// The rows of a command tag: `UPDATE 3`, `INSERT 0 3`; 0 for a tag without a number.
+#[inline]
+pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
+    let digits = tag.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    tag[tag.len() - digits..].iter().fold(0_u64, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
+}
+
+/// What the server says went wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ServerError {
+    pub(super) severity: String,
+    /// SQLSTATE.
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) detail: String,
+}
+
+impl ServerError {
+    /// Reads the body of an `ErrorResponse`; what is missing stays empty.
+    pub(super) fn parse(body: &[u8]) -> ServerError {
+        let mut error = ServerError::default();
+        for field in body.split(|b| *b == 0) {
+            let Some((tag, text)) = field.split_first() else { continue };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match tag {
+                b'V' => error.severity = text,
+                b'S' if error.severity.is_empty() => error.severity = text,
+                b'C' => error.code = text,
+                b'M' => error.message = text,
+                b'D' => error.detail = text,
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// Whether the session is over.
+    pub(super) fn is_fatal(&self) -> bool {
+        self.severity == "FATAL" || self.severity == "PANIC"
+    }
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}: {}", self.severity, self.code, self.message)?;
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}
+
+/// The columns of a `DataRow`, `None` for NULL and for what is cut off.
+pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let (count, mut rest) = match *body {
+        [a, b, ref rest @ ..] => (u16::from_be_bytes([a, b]), rest),
+        _ => (0, body),
+    };
+    (0..count).map(move |_| {
+        let (len, after) = rest.split_first_chunk::<4>()?;
+        rest = after;
+        let len = usize::try_from(i32::from_be_bytes(*len)).ok()?;
+        let (value, after) = rest.split_at_checked(len)?;
+        rest = after;
+        Some(value)
+    })
+}
+
+/// A one-dimensional `int8[]` without NULLs in binary form; `None` if it is anything else.
+pub(super) fn int8_array(bytes: &[u8]) -> Option<Vec<i64>> {
+    let mut words = bytes.chunks_exact(4).map(|w| i32::from_be_bytes([w[0], w[1], w[2], w[3]]));
+    let (dimensions, _flags, oid) = (words.next()?, words.next()?, words.next()?);
+    if dimensions == 0 {
+        return Some(Vec::new());
+    }
+    let count = usize::try_from(words.next()?).ok()?;
+    let items = bytes.get(20..)?;
+    if dimensions != 1 || u32::try_from(oid).ok()? != INT8 || items.len() != count.checked_mul(12)? {
+        return None;
+    }
+    items
+        .chunks_exact(12)
+        .map(|item| {
+            let (len, value) = item.split_first_chunk::<4>()?;
+            (i32::from_be_bytes(*len) == 8).then_some(i64::from_be_bytes(value.try_into().ok()?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_give_their_rows() {
+        for (tag, rows) in [("UPDATE 3\0", 3), ("INSERT 0 12\0", 12), ("BEGIN\0", 0), ("", 0), ("SELECT 480", 480)] {
+            assert_eq!(rows_of_tag(tag.as_bytes()), rows, "{tag}");
+        }
+    }
+
+    #[test]
+    fn errors_are_read() {
+        let body = b"SFEHLER\0VERROR\0C40001\0Mcould not serialize\0Dbecause\0Fx.c\0\0";
+        let e = ServerError::parse(body);
+        assert_eq!(e.to_string(), "ERROR 40001: could not serialize (because)");
+        assert!(!e.is_fatal());
+    }
+
+    #[test]
+    fn messages_frame_what_they_hold() {
+        let mut out = Vec::new();
+        bind(&mut out, "s0", true, 2, [Value::Bytes(b"abc"), Value::Int(-1)].into_iter());
+        execute(&mut out);
+        sync(&mut out);
+        let mut rest = &out[..];
+        let mut tags = String::new();
+        while let Some((tag, len)) = header(rest).unwrap() {
+            tags.push(char::from(tag));
+            rest = &rest[len..];
+        }
+        assert_eq!((tags.as_str(), rest.len()), ("BES", 0));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = header(&bytes);
+            let _ = rows_of_tag(&bytes);
+            let _ = ServerError::parse(&bytes).to_string();
+            let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
+            let _ = int8_array(&bytes);
+        }
+    }
+}

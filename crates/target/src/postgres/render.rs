@@ -1,0 +1,145 @@
+//! A workload in PostgreSQL's SQL: tables, statements, evidence.
+
+use loadline_model::capability::Capabilities;
+use loadline_workload::{LogicalType, Piece, Table, Template};
+
+use super::procedure;
+use super::versions::{NEWEST, Version};
+use crate::error::TargetError;
+use crate::render::Rendered;
+use crate::work::Work;
+
+/// The schema that holds everything loadline makes.
+pub(super) const SCHEMA: &str = "loadline";
+
+/// A name as SQL takes it whatever it holds.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as SQL takes it whatever it holds.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// `lgwr_lat1` for `LGWR-LAT1`.
+pub(super) fn prefix(work: &Work) -> String {
+    work.workload.code.to_lowercase().replace('-', "_")
+}
+
+/// Full name of a table of the workload.
+pub(super) fn table_name(work: &Work, table: &str) -> String {
+    format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_{table}", prefix(work))))
+}
+
+/// The statement that makes `table`.
+pub(super) fn create_table(work: &Work, table: &Table) -> String {
+    let mut lines = Vec::new();
+    for (i, column) in table.columns.iter().enumerate() {
+        let kind = match column.logical {
+            LogicalType::Int => "bigint",
+            LogicalType::Bytes => "bytea",
+        };
+        let key = if i == 0 { " PRIMARY KEY" } else { "" };
+        lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
+    }
+    // Room for the next versions of its rows in each page: updates stay on their page and leave the
+    // index alone, so that a change is one log record.
+    let options = if table.updated_in_place { " WITH (fillfactor = 45)" } else { "" };
+    let name = table_name(work, table.name);
+    let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
+    for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
+        // Neither compressed nor moved out of line: the redo is what the workload says it is.
+        sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
+    }
+    sql
+}
+
+/// A statement of the program with `$1`, `$2` … in the order of its variables, as a client sends it.
+pub(super) fn statement(work: &Work, template: &Template) -> String {
+    let mut n = 0;
+    template.render(
+        |table| table_name(work, table),
+        |_| {
+            n += 1;
+            format!("${n}")
+        },
+    )
+}
+
+/// Types of a statement's parameters.
+pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
+    use super::protocol::{BYTEA, INT8};
+    use loadline_workload::VarType;
+    let vars = work.program.vars();
+    let kind = |name: &str| vars.iter().find(|(v, _)| *v == name).map_or(VarType::Int, |(_, g)| g.var_type());
+    template
+        .vars()
+        .map(|name| match kind(name) {
+            VarType::Int => INT8,
+            VarType::Bytes => BYTEA,
+        })
+        .collect()
+}
+
+/// The evidence query.
+///
+/// # Errors
+/// When it cannot be read, a mistake in the workload.
+pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
+    let Some(evidence) = work.workload.evidence else { return Ok(None) };
+    let template = Template::parse(evidence.query)
+        .map_err(|e| TargetError::Usage(format!("the evidence query of {}: {e}", work.workload.code)))?;
+    let variable = template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
+    if variable {
+        return Err(TargetError::Usage(format!("the evidence query of {} has a variable", work.workload.code)));
+    }
+    Ok(Some(template.render(|table| table_name(work, table), |_| String::new())))
+}
+
+/// Everything that is made of a workload, for people to read.
+pub(super) fn all(work: &Work) -> Vec<Rendered> {
+    let mut out: Vec<Rendered> = work
+        .workload
+        .tables
+        .iter()
+        .map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table)))
+        .collect();
+    for (i, s) in work.program.statements.iter().enumerate() {
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)));
+    }
+    out.push(Rendered::new("procedure", procedure::create(work, Version { major: NEWEST })));
+    if let Ok(Some(sql)) = evidence(work) {
+        out.push(Rendered::new("evidence", sql));
+    }
+    out
+}
+
+/// PostgreSQL can do all that workloads ask for, with either driver.
+pub(super) fn capabilities() -> Capabilities {
+    Capabilities::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::CATALOGUE;
+
+    use super::*;
+
+    #[test]
+    fn every_workload_as_sql() {
+        for workload in CATALOGUE {
+            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
+            insta::assert_snapshot!(workload.code, text);
+        }
+    }
+
+    #[test]
+    fn names_and_texts_are_quoted() {
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+        assert_eq!(literal("it's"), "'it''s'");
+    }
+}

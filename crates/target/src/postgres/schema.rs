@@ -1,0 +1,231 @@
+//! The schema `loadline`: made, filled, locked, removed.
+
+use std::collections::BTreeMap;
+
+use loadline_workload::{Datum, Table};
+
+use super::procedure;
+use super::protocol;
+use super::render::{SCHEMA, create_table, literal, quoted, table_name};
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::work::Work;
+
+/// Key of the advisory lock: «loadline» in ASCII. It is the database's own, as the schema is.
+const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
+/// Beginning of the comment by which the schema is known as loadline's.
+const MARK: &str = "made by loadline";
+/// Copied rows are sent off when so many bytes have come together.
+const COPY_CHUNK: usize = 256 * 1024;
+/// Jobs whose rows are loaded in one transaction.
+const JOBS_PER_COPY: usize = 64;
+
+/// State of the schema.
+enum Owner {
+    Nobody,
+    Loadline,
+    Other,
+}
+
+fn owner(c: &mut Connection) -> Result<Owner, TargetError> {
+    let rows = c.query(&format!(
+        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{SCHEMA}'"
+    ))?;
+    Ok(match rows.first().and_then(|r| r.first().cloned().flatten()) {
+        None => Owner::Nobody,
+        Some(comment) if comment.starts_with(MARK) => Owner::Loadline,
+        Some(_) => Owner::Other,
+    })
+}
+
+fn not_ours() -> TargetError {
+    TargetError::Refused(format!(
+        "there is a schema «{SCHEMA}» that loadline did not make (its comment does not say so), and it is left \
+         untouched: rename it, or use another database"
+    ))
+}
+
+/// Makes the schema if it is not there.
+pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
+    match owner(c)? {
+        Owner::Loadline => Ok(()),
+        Owner::Other => Err(not_ours()),
+        Owner::Nobody => {
+            let comment = format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"));
+            let made = c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&comment)));
+            match made {
+                Err(TargetError::Statement(e)) if c.last_code == "42501" => Err(TargetError::Refused(format!(
+                    "the schema «{SCHEMA}» cannot be made: {e}. Grant it: GRANT CREATE ON DATABASE … TO …"
+                ))),
+                other => other.map(drop),
+            }
+        }
+    }
+}
+
+/// Drops the workload's tables and makes them anew.
+pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    ensure(c)?;
+    for table in work.workload.tables {
+        let drop = format!("DROP TABLE IF EXISTS {}", table_name(work, table.name));
+        c.query(&format!("{drop}; {}", create_table(work, table)))?;
+    }
+    Ok(())
+}
+
+/// Makes the workload's procedure.
+pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    ensure(c)?;
+    let sql = procedure::create(work, c.version);
+    c.query(&sql).map(drop)
+}
+
+/// Loads the rows of those of `jobs` that are not all there. A transaction holds whole jobs only, so
+/// a load that was cut off is gone on with.
+pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
+    for table in work.workload.tables {
+        let rows = table.rows(&work.params);
+        let name = table_name(work, table.name);
+        let key = quoted(table.columns.first().map_or("id", |c| c.name));
+        let counted = c.query(&format!("SELECT {key} / {rows}, count(*) FROM {name} GROUP BY 1"))?;
+        let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
+        let there: BTreeMap<u64, u64> =
+            counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect();
+        let missing: Vec<u32> =
+            jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows)).collect();
+        for batch in missing.chunks(JOBS_PER_COPY) {
+            c.query("BEGIN")?;
+            let loaded = load_batch(c, work, table, batch, &there);
+            if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
+                c.query("ROLLBACK")?;
+            }
+            loaded?;
+            c.query("COMMIT")?;
+        }
+        if !missing.is_empty() {
+            c.query(&format!("VACUUM (ANALYZE) {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn load_batch(
+    c: &mut Connection,
+    work: &Work,
+    table: &Table,
+    jobs: &[u32],
+    there: &BTreeMap<u64, u64>,
+) -> Result<(), TargetError> {
+    let name = table_name(work, table.name);
+    let rows = table.rows(&work.params);
+    let key = quoted(table.columns.first().map_or("id", |c| c.name));
+    for job in jobs.iter().filter(|job| there.contains_key(&u64::from(**job))) {
+        let first = table.first_key(*job, &work.params);
+        let last = first + rows as i64 - 1;
+        c.query_with(
+            &format!("DELETE FROM {name} WHERE {key} BETWEEN $1 AND $2"),
+            &[&first.to_string(), &last.to_string()],
+        )?;
+    }
+    protocol::query(&mut c.out, &format!("COPY {name} FROM STDIN (FORMAT binary)"));
+    c.send()?;
+    let incoming = c.next()?;
+    if incoming.tag == b'E' {
+        let e = c.server_error(incoming)?;
+        c.until_ready(|_, _| ())?;
+        return Err(e);
+    }
+    // <https://www.postgresql.org/docs/current/sql-copy.html>, «Binary Format».
+    let mut data = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    for job in jobs {
+        let pool = work.pool(*job);
+        for index in 0..rows {
+            let row = table.row(*job, index, &work.params, &pool);
+            data.extend_from_slice(&(row.len() as u16).to_be_bytes());
+            for datum in row {
+                match datum {
+                    Datum::Int(i) => {
+                        data.extend_from_slice(&8_u32.to_be_bytes());
+                        data.extend_from_slice(&i.to_be_bytes());
+                    }
+                    Datum::Bytes(bytes) => {
+                        data.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                        data.extend_from_slice(bytes);
+                    }
+                }
+            }
+            if data.len() >= COPY_CHUNK {
+                send_copy(c, &mut data)?;
+            }
+        }
+    }
+    data.extend_from_slice(&u16::MAX.to_be_bytes());
+    send_copy(c, &mut data)?;
+    protocol::copy_done(&mut c.out);
+    c.send()?;
+    c.until_ready(|_, _| ())
+}
+
+fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {
+    protocol::message(&mut c.out, b'd', |out| out.extend_from_slice(data));
+    data.clear();
+    c.send()
+}
+
+/// Takes the lock for as long as the session lives.
+///
+/// # Errors
+/// [`TargetError::Refused`], saying who holds it.
+pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
+    // The holder may be gone between the two queries: then the lock is free and is tried again.
+    for _ in 0..3 {
+        if c.value(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.as_deref() == Some("t") {
+            return Ok(());
+        }
+        let holder = c.query(&format!(
+            "SELECT a.pid, a.application_name, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'), \
+             coalesce(host(a.client_addr), 'this machine') \
+             FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
+             WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
+             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+             AND l.classid::bigint = {} AND l.objid::bigint = {}",
+            LOCK_KEY >> 32,
+            LOCK_KEY & 0xffff_ffff
+        ))?;
+        if let Some(row) = holder.first() {
+            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_else(|| "–".into());
+            return Err(TargetError::Refused(format!(
+                "another run has the schema «{SCHEMA}» of this database: «{}» (server process {}, from {}, since {}). \
+                 Wait for its end, or use another database",
+                text(1),
+                text(0),
+                text(3),
+                text(2)
+            )));
+        }
+    }
+    Err(TargetError::Refused(format!(
+        "another run has the schema «{SCHEMA}» of this database. Wait for its end, or use another database"
+    )))
+}
+
+/// Removes the schema, if it is there and loadline's, and says what it held.
+pub(super) fn clean(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    match owner(c)? {
+        Owner::Nobody => Ok(Vec::new()),
+        Owner::Other => Err(not_ours()),
+        Owner::Loadline => {
+            let held = c.query(&format!(
+                "SELECT 'table ' || oid::regclass::text || ' (' || pg_size_pretty(pg_total_relation_size(oid)) || ')' \
+                 FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r' \
+                 UNION ALL SELECT 'procedure ' || oid::regproc::text FROM pg_proc \
+                 WHERE pronamespace = '{SCHEMA}'::regnamespace ORDER BY 1"
+            ))?;
+            // As ours is known by its comment, nothing else should be in it; what depends on it goes too.
+            c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
+            let mut removed: Vec<String> = held.into_iter().filter_map(|r| r.into_iter().next().flatten()).collect();
+            removed.push(format!("schema {SCHEMA}"));
+            Ok(removed)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The server's settings, as far as they are for others to see.
+
+use std::collections::BTreeMap;
+
+use super::wire::Connection;
+use crate::error::TargetError;
+
+/// Settings that are stated in every run, whether they are set or not.
+const STATED: [&str; 44] = [
+    "archive_command",
+    "archive_mode",
+    "archive_timeout",
+    "autovacuum",
+    "block_size",
+    "bgwriter_delay",
+    "checkpoint_completion_target",
+    "checkpoint_timeout",
+    "commit_delay",
+    "commit_siblings",
+    "data_checksums",
+    "deadlock_timeout",
+    "effective_cache_size",
+    "effective_io_concurrency",
+    "fsync",
+    "full_page_writes",
+    "huge_pages",
+    "io_method",
+    "jit",
+    "log_min_duration_statement",
+    "log_statement",
+    "maintenance_work_mem",
+    "max_connections",
+    "max_wal_senders",
+    "max_wal_size",
+    "min_wal_size",
+    "recovery_target_timeline",
+    "server_version",
+    "shared_buffers",
+    "shared_preload_libraries",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "temp_buffers",
+    "track_io_timing",
+    "track_wal_io_timing",
+    "wal_block_size",
+    "wal_buffers",
+    "wal_compression",
+    "wal_init_zero",
+    "wal_level",
+    "wal_recycle",
+    "wal_segment_size",
+    "wal_sync_method",
+    "wal_writer_delay",
+];
+
+/// Parts of names of settings that may hold a secret or the place of one.
+const SECRET: [&str; 8] =
+    ["ssl_", "conninfo", "password", "krb_", "passphrase", "archive_command", "restore_command", "_library_command"];
+
+/// One setting.
+#[derive(Debug, Clone, Default)]
+struct Setting {
+    /// With its unit: `128MB`.
+    shown: String,
+    /// In its base unit.
+    raw: String,
+    unit: String,
+    is_default: bool,
+}
+
+/// All settings that the role may see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settings(BTreeMap<String, Setting>);
+
+impl Settings {
+    /// Reads them. Those that loadline sets in its own sessions are read as the server has them for
+    /// others (`reset_val` is that of the session, so role and database settings are looked up).
+    pub(super) fn read(c: &mut Connection) -> Result<Settings, TargetError> {
+        let rows = c.query(
+            "SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
+             source IN ('default', 'override', 'client', 'session') FROM pg_settings",
+        )?;
+        let settings = rows.into_iter().filter_map(|row| {
+            let mut row = row.into_iter().map(Option::unwrap_or_default);
+            let name = row.next()?;
+            let (shown, raw, unit) = (row.next()?, row.next()?, row.next()?);
+            Some((name, Setting { shown, raw, unit, is_default: row.next()? == "t" }))
+        });
+        Ok(Settings(settings.collect()))
+    }
+
+    /// Value with its unit; `None` if there is no such setting or the role may not see it.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|s| s.shown.as_str())
+    }
+
+    /// Whether the setting is `on`.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.get(name) == Some("on")
+    }
+
+    /// The number in the setting's base unit.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.raw.parse().ok()
+    }
+
+    /// A size in bytes.
+    pub(super) fn bytes(&self, name: &str) -> Option<f64> {
+        let setting = self.0.get(name)?;
+        let unit = match setting.unit.as_str() {
+            "" | "B" => 1.0,
+            "kB" => 1024.0,
+            "MB" => 1024.0 * 1024.0,
+            "8kB" => 8.0 * 1024.0,
+            "16MB" => 16.0 * 1024.0 * 1024.0,
+            _ => return None,
+        };
+        Some(setting.raw.parse::<f64>().ok()? * unit)
+    }
+
+    /// What a run states: the settings that matter, and all that are not as they come; no secrets.
+    pub(super) fn stated(&self) -> BTreeMap<String, String> {
+        self.0
+            .iter()
+            .filter(|(name, s)| STATED.contains(&name.as_str()) || !s.is_default)
+            .map(|(name, s)| {
+                let secret = SECRET.iter().any(|part| name.contains(part)) && !matches!(s.shown.as_str(), "" | "(disabled)");
+                (name.clone(), if secret { "(set, not shown)".to_owned() } else { s.shown.clone() })
+            })
+            .collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(pairs: &[(&str, &str, &str)]) -> Settings {
+        let setting = |shown: &str, unit: &str| Setting {
+            shown: shown.into(),
+            raw: shown.into(),
+            unit: unit.into(),
+            is_default: true,
+        };
+        Settings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_stated() {
+        let mut s = Settings::of(&[("primary_conninfo", "host=a password=secret", ""), ("fsync", "on", "")]);
+        for setting in s.0.values_mut() {
+            setting.is_default = false;
+        }
+        let text = format!("{:?}", s.stated());
+        assert!(!text.contains("secret") && text.contains("fsync") && text.contains("primary_conninfo"), "{text}");
+    }
+
+    #[test]
+    fn sizes_are_in_bytes() {
+        let s = Settings::of(&[("shared_buffers", "16384", "8kB"), ("max_wal_size", "1024", "MB"), ("jit", "on", "")]);
+        assert_eq!(s.bytes("shared_buffers"), Some(128.0 * 1024.0 * 1024.0));
+        assert_eq!(s.bytes("max_wal_size"), Some(1024.0 * 1024.0 * 1024.0));
+        assert_eq!(s.bytes("none"), None);
+        assert!(s.is_on("jit"));
+    }
+}

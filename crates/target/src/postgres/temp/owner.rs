@@ -1,0 +1,158 @@
+//! The mark by which loadline knows its own directories, and whether their owner still lives.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// How the name of every such directory begins; a random part follows.
+pub(super) const PREFIX: &str = "loadline-pg-";
+pub(super) const FILE: &str = "owner.json";
+/// A draft of [`FILE`], renamed when it is on disk.
+pub(super) const DRAFT: &str = "owner.json.new";
+/// Locked by the owner as long as it lives.
+pub(super) const LOCK: &str = "lock";
+
+/// The owner of a directory, as its owner file holds it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Owner {
+    /// Version of the loadline that made it.
+    pub(super) loadline: String,
+    /// The owning process …
+    pub(super) pid: i32,
+    /// … and its start, in clock ticks since boot (`/proc/PID/stat`, field 22), so that another
+    /// process with the same number is not taken for it.
+    pub(super) start_ticks: u64,
+    /// `/proc/sys/kernel/random/boot_id`: process numbers of another boot mean nothing.
+    pub(super) boot_id: String,
+    /// Where it was made; for people to read.
+    pub(super) directory: String,
+    /// The socket's directory, if it is not inside.
+    pub(super) sockets: Option<PathBuf>,
+    /// User and group that the server runs as.
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    /// Process number of the server, once it runs.
+    #[serde(default)]
+    pub(super) postmaster: Option<i32>,
+    /// Its shared memory files, which outlive a killed server.
+    #[serde(default)]
+    pub(super) shared_memory: Vec<PathBuf>,
+}
+
+impl Owner {
+    /// This process as owner of `directory`.
+    pub(super) fn this_process(directory: &Path, uid: u32, gid: u32) -> io::Result<Owner> {
+        let pid = nix::unistd::getpid().as_raw();
+        let start_ticks = start_ticks(pid).ok_or_else(|| io::Error::other("/proc/self/stat cannot be read"))?;
+        Ok(Owner {
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            pid,
+            start_ticks,
+            boot_id: boot_id(),
+            directory: directory.to_string_lossy().into_owned(),
+            sockets: None,
+            uid,
+            gid,
+            postmaster: None,
+            shared_memory: Vec::new(),
+        })
+    }
+
+    /// Writes the owner file: whole or not at all, also when the machine crashes.
+    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+        let draft = dir.join(DRAFT);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.sync_all()?;
+        std::fs::rename(draft, dir.join(FILE))
+    }
+
+    /// Reads the owner file; `None` if there is none.
+    pub(super) fn read(dir: &Path) -> io::Result<Option<Owner>> {
+        match std::fs::read(dir.join(FILE)) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether what it says of processes and shared memory can still be true.
+    pub(super) fn is_of_this_boot(&self) -> bool {
+        self.boot_id == boot_id()
+    }
+
+    /// Whether the owning process runs.
+    pub(super) fn process_lives(&self) -> bool {
+        self.is_of_this_boot() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+}
+
+/// The lock of `dir`, or `None` if somebody holds it. The system gives it back when its holder dies.
+pub(super) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(e)) => Err(e),
+    }
+}
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// When the process began; `None` if there is none or only its exit status is left (a zombie).
+fn start_ticks(pid: i32) -> Option<u64> {
+    parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(stat: &str) -> Option<u64> {
+    // The name (field 2) may hold spaces and parentheses: the last one closes it.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X" | "x") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recycled_process_number_is_not_the_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owner = Owner::this_process(dir.path(), 1, 2).unwrap();
+        owner.write(dir.path()).unwrap();
+        assert!(Owner::read(dir.path()).unwrap().unwrap().process_lives());
+        owner.start_ticks += 1;
+        assert!(!owner.process_lives());
+        owner.start_ticks -= 1;
+        owner.boot_id.push('x');
+        assert!(!owner.process_lives());
+    }
+
+    #[test]
+    fn stat_with_an_odd_name() {
+        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
+        let line = |state: &str| format!("7 (a b) c) {state} {}", fields.join(" "));
+        assert_eq!(parse_stat(&line("S")), Some(22));
+        assert_eq!(parse_stat(&line("Z")), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn a_lock_is_held_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = try_lock(dir.path()).unwrap();
+        assert!(held.is_some());
+        assert!(try_lock(dir.path()).unwrap().is_none());
+        drop(held);
+        assert!(try_lock(dir.path()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,95 @@
+//! The running server process.
+
+use std::io;
+use std::process::Command;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+use super::processes::STAGES;
+
+/// A child process that lives as long as a thread which does nothing but wait for it: the signal
+/// that ends it with loadline is sent when the *thread* that spawned it ends.
+pub(super) struct Postmaster {
+    pub(super) pid: Pid,
+    state: Arc<State>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How it ended; the process number is somebody else's from then on.
+    exit: Mutex<Option<String>>,
+    gone: Condvar,
+}
+
+impl Postmaster {
+    /// Spawns the server.
+    pub(super) fn spawn(mut command: Command) -> io::Result<Postmaster> {
+        let state = Arc::new(State::default());
+        let (spawned, answer) = sync_channel(1);
+        let watched = Arc::clone(&state);
+        let watcher = std::thread::Builder::new().name("postgres-temp".into()).spawn(move || {
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                Err(e) => {
+                    let _ = spawned.send(Err(e));
+                    return;
+                }
+            };
+            let pid = Pid::from_raw(child.id().cast_signed());
+            let _ = spawned.send(Ok(pid));
+            // Waits without taking the exit status, so that the number stays the child's until
+            // nobody can send a signal to it any more.
+            while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
+            let mut exit = watched.exit.lock().unwrap_or_else(PoisonError::into_inner);
+            *exit = Some(child.wait().map_or_else(|e| e.to_string(), |status| status.to_string()));
+            watched.gone.notify_all();
+        })?;
+        let pid = answer.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended")))?;
+        Ok(Postmaster { pid, state, watcher: Some(watcher) })
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn exit(&self) -> Option<String> {
+        self.state.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops it: fast, then immediately, then by force.
+    pub(super) fn stop(&mut self) {
+        let gone = STAGES.iter().any(|(signal, patience)| {
+            self.signal(*signal);
+            self.wait_gone(*patience)
+        });
+        // A process that survives SIGKILL hangs in the kernel: its thread cannot be waited for.
+        if gone && let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let exit = self.state.exit.lock().unwrap_or_else(PoisonError::into_inner);
+        if exit.is_none() {
+            let _ = kill(self.pid, signal);
+        }
+    }
+
+    fn wait_gone(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let mut exit = self.state.exit.lock().unwrap_or_else(PoisonError::into_inner);
+        while exit.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            exit = self.state.gone.wait_timeout(exit, left).map_or_else(|e| e.into_inner().0, |(exit, _)| exit);
+        }
+        true
+    }
+}

@@ -1,0 +1,259 @@
+//! The private server's settings: what a DBA would set on a small machine, and the user's own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use loadline_model::format::nearest;
+use nix::sys::signal::Signal;
+
+use super::binaries::Binaries;
+use super::user::ServerUser;
+use crate::error::TargetError;
+
+/// What loadline needs as it is to reach the server, to read its log and to find its processes.
+const RESERVED: [&str; 15] = [
+    "cluster_name",
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "log_destination",
+    "logging_collector",
+    "port",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+    "lc_messages",
+    "log_line_prefix",
+];
+
+const MIB: u64 = 1 << 20;
+
+/// All settings of a server.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// loadline's own that the user has not replaced.
+    defaults: Vec<(&'static str, String)>,
+    given: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// The settings for a machine with that much memory and the user's own.
+    pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
+        let shared_buffers = (memory_bytes / 8 / MIB).clamp(16, 1024);
+        let on = || "on".to_owned();
+        let mut defaults = vec![
+            ("fsync", on()),
+            ("synchronous_commit", on()),
+            ("full_page_writes", on()),
+            ("autovacuum", on()),
+            ("max_connections", "300".to_owned()),
+            ("shared_buffers", format!("{shared_buffers}MB")),
+            ("max_wal_size", "4GB".to_owned()),
+            ("checkpoint_timeout", "15min".to_owned()),
+        ];
+        defaults.retain(|(name, _)| !given.keys().any(|g| g.eq_ignore_ascii_case(name)));
+        Settings { defaults, given: given.clone() }
+    }
+
+    /// The configuration file: what initdb found for this machine first, so that all else wins.
+    pub(super) fn file(&self, name: &str, sockets: &str) -> String {
+        let fixed = [
+            ("cluster_name", name),
+            ("listen_addresses", ""),
+            ("unix_socket_directories", sockets),
+            ("unix_socket_permissions", "0700"),
+            ("log_destination", "stderr"),
+            ("logging_collector", "off"),
+            ("log_line_prefix", "%m [%p] "),
+        ];
+        let defaults = self.defaults.iter().map(|(name, value)| (*name, value.as_str()));
+        let given = self.given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut text = "include 'data/postgresql.conf'\n".to_owned();
+        for (name, value) in defaults.chain(given).chain(fixed) {
+            let value = value.replace('\\', "\\\\").replace('\'', "''");
+            text.push_str(&format!("{name} = '{value}'\n"));
+        }
+        text
+    }
+
+    /// For the report.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
+        if !self.given.is_empty() {
+            notes.push(format!("settings given with --setting: {}", shown(&self.given)));
+        }
+        notes
+    }
+}
+
+/// Settings for people to read; a value that may hold a password is not shown.
+pub(super) fn shown(settings: &BTreeMap<String, String>) -> String {
+    let one = |(name, value): (&String, &String)| {
+        if is_secret(name) { format!("{name}=(not shown)") } else { format!("{name}={value}") }
+    };
+    settings.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["password", "passphrase", "conninfo", "secret"].iter().any(|part| name.contains(part))
+}
+
+/// What can be said of the settings before a server is asked.
+pub(super) fn check_names(given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+    for (name, value) in given {
+        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+            return Err(TargetError::Usage(format!(
+                "--setting {name}: loadline sets «{name}» of its private server itself, leave it out"
+            )));
+        }
+        if value.chars().any(char::is_control) {
+            return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
+        }
+        // Two spellings of one name: which of them wins would be a matter of luck.
+        if let Some(other) = given.keys().find(|other| *other != name && other.eq_ignore_ascii_case(name)) {
+            return Err(TargetError::Usage(format!("the setting «{name}» is given twice, also as «{other}»")));
+        }
+    }
+    Ok(())
+}
+
+/// Asks PostgreSQL about each setting alone (`postgres -c name=value -C name`).
+pub(super) fn check_values(
+    given: &BTreeMap<String, String>,
+    binaries: &Binaries,
+    user: &ServerUser,
+    data: &Path,
+) -> Result<(), TargetError> {
+    for (name, value) in given {
+        if !is_name(name) {
+            return Err(unknown(name, binaries, user));
+        }
+        let mut command = user.command(binaries.postgres(), Signal::SIGKILL);
+        command.arg("-D").arg(data).arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
+        let output = command
+            .output()
+            .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.postgres().display())))?;
+        if output.status.success() {
+            continue;
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("unrecognized configuration parameter") {
+            return Err(unknown(name, binaries, user));
+        }
+        return Err(TargetError::Usage(if is_secret(name) {
+            format!("--setting {name}: PostgreSQL does not take its value (which is not shown here)")
+        } else {
+            format!("--setting {name}={value}: postgres says: «{}»", says(&stderr))
+        }));
+    }
+    Ok(())
+}
+
+/// PostgreSQL's own grammar of names in configuration files.
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$')
+}
+
+fn unknown(name: &str, binaries: &Binaries, user: &ServerUser) -> TargetError {
+    let list = user.command(binaries.postgres(), Signal::SIGKILL).arg("--describe-config").output();
+    let list = list.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    let known = list.lines().filter_map(|line| line.split('\t').next());
+    let hint = nearest(name, known).map_or_else(
+        || "«postgres --describe-config» lists those it has".to_owned(),
+        |nearest| format!("did you mean «{nearest}»?"),
+    );
+    TargetError::Usage(format!("--setting {name}: PostgreSQL {} has no setting «{name}»: {hint}", binaries.version))
+}
+
+/// What went wrong, in the server's own words, from its log: fatal messages with what explains them.
+pub(super) fn says(log: &str) -> String {
+    let message = |line: &str, levels: &[&str]| {
+        let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
+        Some(line[found..].trim().to_owned())
+    };
+    let lines: Vec<&str> = log.lines().collect();
+    let mut parts: Vec<String> = Vec::new();
+    // A wrong line in a configuration file is explained before the fatal message.
+    for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
+    {
+        parts.extend(lines.iter().filter_map(|line| message(line, levels)));
+        if !parts.is_empty() && !parts.iter().any(|part| part.contains("contains errors")) {
+            break;
+        }
+    }
+    if parts.is_empty() {
+        parts = lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+    }
+    let first = parts.len().saturating_sub(6);
+    parts[first..].join(" – ")
+}
+
+/// Memory that this process may use, in bytes: the machine's (`/proc/meminfo`) or that of the
+/// control group that it runs in (`memory.max`), whichever is less.
+pub(super) fn memory_bytes() -> u64 {
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let meminfo = read(Path::new("/proc/meminfo"));
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    let machine = kib.map_or(1024 * MIB, |kib: u64| kib * 1024);
+    let groups = read(Path::new("/proc/self/cgroup"));
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
+    let limits = Path::new("/sys/fs/cgroup").join(group);
+    let limits =
+        limits.ancestors().take_while(|dir| dir.starts_with("/sys/fs/cgroup")).map(|dir| dir.join("memory.max"));
+    let old = std::iter::once("/sys/fs/cgroup/memory/memory.limit_in_bytes".into());
+    limits.chain(old).filter_map(|path| read(&path).trim().parse().ok()).fold(machine, u64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_given_setting_replaces_the_default_and_is_quoted() {
+        let settings = Settings::new(4096 * MIB, &map(&[("FSYNC", "off"), ("a.b", r"it's \x")]));
+        let file = settings.file("loadline-pg-x", "/s");
+        assert!(file.contains("FSYNC = 'off'\n") && !file.contains("fsync = 'on'"), "{file}");
+        assert!(file.contains(r"a.b = 'it''s \\x'"), "{file}");
+        assert!(file.contains("shared_buffers = '512MB'"), "{file}");
+        assert!(Settings::new(1 << 50, &map(&[])).file("", "").contains("shared_buffers = '1024MB'"));
+    }
+
+    #[test]
+    fn names_that_are_loadlines_own_are_refused() {
+        for name in ["port", "Listen_Addresses", "cluster_name"] {
+            let error = check_names(&map(&[(name, "1")])).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("leave it out"), "{error}");
+        }
+        assert!(check_names(&map(&[("fsync", "on"), ("FSYNC", "off")])).unwrap_err().to_string().contains("twice"));
+        assert!(check_names(&map(&[("a", "b\nport = 1")])).unwrap_err().to_string().contains("control"));
+        assert!(check_names(&map(&[("work_mem", "4MB")])).is_ok());
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let text = shown(&map(&[("primary_conninfo", "password=abc"), ("work_mem", "4MB")]));
+        assert_eq!(text, "primary_conninfo=(not shown), work_mem=4MB");
+    }
+
+    #[test]
+    fn the_servers_own_words() {
+        let log = "2026-01-01 00:00:00.000 UTC [7] LOG:  invalid value for parameter \"x\": \"y\"\n\
+                   2026-01-01 00:00:00.000 UTC [7] FATAL:  configuration file \"/p\" contains errors\n";
+        assert!(says(log).contains("invalid value for parameter \"x\""), "{}", says(log));
+        let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
+        assert_eq!(says(log), "no memory – use less");
+        assert_eq!(says("odd\n"), "odd");
+        assert_eq!(says(""), "");
+    }
+}

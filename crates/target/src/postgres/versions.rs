@@ -1,0 +1,305 @@
+//! What differs between the versions of PostgreSQL: all of it is in this file.
+
+use loadline_model::snapshot::counter;
+
+use crate::error::TargetError;
+
+/// Oldest version that is supported: the first with `pg_stat_wal` and OUT parameters of procedures.
+const OLDEST: u32 = 14;
+/// Newest version whose views are known.
+pub(super) const NEWEST: u32 = 18;
+
+/// A version of the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version {
+    pub(super) major: u32,
+}
+
+/// A view of counters and what is read from it.
+struct View {
+    /// Name under which the counters are known.
+    name: &'static str,
+    /// What stands after FROM; one row.
+    from: &'static str,
+    columns: &'static [&'static str],
+}
+
+const DATABASE: View = View {
+    name: "pg_stat_database",
+    from: "(SELECT * FROM pg_stat_database WHERE datname = current_database())",
+    columns: &[
+        "xact_commit",
+        "xact_rollback",
+        "blks_read",
+        "blks_hit",
+        "blk_read_time",
+        "blk_write_time",
+        "tup_returned",
+        "tup_fetched",
+        "tup_inserted",
+        "tup_updated",
+        "tup_deleted",
+        "conflicts",
+        "deadlocks",
+        "temp_files",
+        "temp_bytes",
+        "session_time",
+        "active_time",
+        "idle_in_transaction_time",
+        "sessions",
+        "sessions_abandoned",
+        "sessions_fatal",
+        "sessions_killed",
+    ],
+};
+
+const WAL_14: View = View {
+    name: "pg_stat_wal",
+    from: "pg_stat_wal",
+    columns: &[
+        "wal_records",
+        "wal_fpi",
+        "wal_bytes",
+        "wal_buffers_full",
+        "wal_write",
+        "wal_sync",
+        "wal_write_time",
+        "wal_sync_time",
+    ],
+};
+
+const WAL_18: View = View {
+    name: "pg_stat_wal",
+    from: "pg_stat_wal",
+    columns: &["wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full"],
+};
+
+const BGWRITER_14: View = View {
+    name: "pg_stat_bgwriter",
+    from: "pg_stat_bgwriter",
+    columns: &[
+        "checkpoints_timed",
+        "checkpoints_req",
+        "checkpoint_write_time",
+        "checkpoint_sync_time",
+        "buffers_checkpoint",
+        "buffers_clean",
+        "maxwritten_clean",
+        "buffers_backend",
+        "buffers_backend_fsync",
+        "buffers_alloc",
+    ],
+};
+
+const BGWRITER_17: View = View {
+    name: "pg_stat_bgwriter",
+    from: "pg_stat_bgwriter",
+    columns: &["buffers_clean", "maxwritten_clean", "buffers_alloc"],
+};
+
+const CHECKPOINTER_17: View = View {
+    name: "pg_stat_checkpointer",
+    from: "pg_stat_checkpointer",
+    columns: &["num_timed", "num_requested", "write_time", "sync_time", "buffers_written"],
+};
+
+const CHECKPOINTER_18: View = View {
+    name: "pg_stat_checkpointer",
+    from: "pg_stat_checkpointer",
+    columns: &["num_timed", "num_requested", "num_done", "write_time", "sync_time", "buffers_written", "slru_written"],
+};
+
+/// Relations only: the log has rows of its own from 18 on.
+const IO_16: View = View {
+    name: "pg_stat_io",
+    from: "(SELECT sum(reads) AS reads, sum(writes) AS writes, sum(writebacks) AS writebacks, sum(extends) AS extends, \
+           sum(evictions) AS evictions, sum(fsyncs) AS fsyncs FROM pg_stat_io WHERE object = 'relation')",
+    columns: &["reads", "writes", "writebacks", "extends", "evictions", "fsyncs"],
+};
+
+/// The log. Context `init` is the filling of new segments with zeros, which is no write of redo.
+const IO_WAL_18: View = View {
+    name: "pg_stat_io",
+    from: "(SELECT sum(writes) AS wal_writes, sum(write_bytes) AS wal_write_bytes, sum(write_time) AS wal_write_time, \
+           sum(fsyncs) AS wal_fsyncs, sum(fsync_time) AS wal_fsync_time \
+           FROM pg_stat_io WHERE object = 'wal' AND context = 'normal')",
+    columns: &["wal_writes", "wal_write_bytes", "wal_write_time", "wal_fsyncs", "wal_fsync_time"],
+};
+
+/// Name of the counter that holds the position of the log.
+pub(super) const LSN: &str = "pg_current_wal_insert_lsn";
+
+/// Times that stay 0 unless the named setting is on.
+const TIMED: [(&str, &str); 6] = [
+    ("pg_stat_wal.wal_write_time", "track_wal_io_timing"),
+    ("pg_stat_wal.wal_sync_time", "track_wal_io_timing"),
+    ("pg_stat_io.wal_write_time", "track_wal_io_timing"),
+    ("pg_stat_io.wal_fsync_time", "track_wal_io_timing"),
+    ("pg_stat_database.blk_read_time", "track_io_timing"),
+    ("pg_stat_database.blk_write_time", "track_io_timing"),
+];
+
+/// The query that reads all counters, and their names in the order of its columns.
+pub(super) struct SnapshotQuery {
+    pub(super) sql: String,
+    pub(super) names: Vec<String>,
+}
+
+impl Version {
+    /// Reads `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
+    pub(super) fn parse(text: &str) -> Version {
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        Version { major: digits.parse().unwrap_or(0) }
+    }
+
+    /// Whether loadline knows this version.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] for one that is too old.
+    pub(super) fn check(self, text: &str) -> Result<(), TargetError> {
+        if self.major >= OLDEST {
+            return Ok(());
+        }
+        Err(TargetError::Refused(format!(
+            "the server is PostgreSQL «{text}», which loadline does not support: it must be {OLDEST} to {NEWEST}"
+        )))
+    }
+
+    /// Query after which all that the session has done shows in the counters. They lag by up to a
+    /// second otherwise. Version 14 has no way to hurry them.
+    pub(super) fn flush_stats(self) -> Option<&'static str> {
+        (self.major >= 15).then_some("SELECT pg_stat_force_next_flush()")
+    }
+
+    /// The same inside a procedure: it takes effect when the call returns.
+    pub(super) fn flush_stats_in_procedure(self) -> Option<&'static str> {
+        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush();")
+    }
+
+    /// Settings of a session that not all versions know.
+    pub(super) fn session_settings(self) -> &'static [&'static str] {
+        if self.major >= 17 { &["SET transaction_timeout = 0"] } else { &[] }
+    }
+
+    /// Settings of a session that reads counters: each read sees them as they are then.
+    pub(super) fn observer_settings(self) -> &'static [&'static str] {
+        if self.major >= 15 { &["SET stats_fetch_consistency = none"] } else { &[] }
+    }
+
+    /// Settings that hold connections back from ordinary users.
+    pub(super) fn reserving_settings(self) -> &'static [&'static str] {
+        if self.major >= 16 {
+            &["superuser_reserved_connections", "reserved_connections"]
+        } else {
+            &["superuser_reserved_connections"]
+        }
+    }
+
+    /// Condition under which the role may run CHECKPOINT, in words.
+    pub(super) fn checkpoint_privilege(self) -> &'static str {
+        if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
+    }
+
+    fn views(self) -> Vec<View> {
+        let mut views = vec![DATABASE, if self.major >= 18 { WAL_18 } else { WAL_14 }];
+        match self.major {
+            ..17 => views.push(BGWRITER_14),
+            17 => views.extend([BGWRITER_17, CHECKPOINTER_17]),
+            18.. => views.extend([BGWRITER_17, CHECKPOINTER_18]),
+        }
+        if self.major >= 16 {
+            views.push(IO_16);
+        }
+        if self.major >= 18 {
+            views.push(IO_WAL_18);
+        }
+        views
+    }
+
+    /// The query of a snapshot. `is_on` says whether a setting is on: times that are not measured
+    /// are not read, for they would show as 0. `proc_stat` adds `/proc/stat` as the last column.
+    pub(super) fn snapshot_query(self, is_on: impl Fn(&str) -> bool, proc_stat: bool) -> SnapshotQuery {
+        let mut names = Vec::new();
+        let (mut select, mut from) = (Vec::new(), Vec::new());
+        for (i, view) in self.views().iter().enumerate() {
+            for column in view.columns {
+                let name = format!("{}.{column}", view.name);
+                if TIMED.iter().all(|(timed, setting)| *timed != name || is_on(setting)) {
+                    select.push(format!("v{i}.{column}"));
+                    names.push(name);
+                }
+            }
+            from.push(format!("{} v{i}", view.from));
+        }
+        select.push("CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END".into());
+        names.push(LSN.into());
+        if proc_stat {
+            select.push("pg_read_file('/proc/stat')".into());
+        }
+        let sql = format!("SELECT {}\nFROM {}", select.join(",\n  "), from.join(",\n  "));
+        SnapshotQuery { sql, names }
+    }
+
+    /// Which of the server's counters gives which of loadline's, and what one of it is worth.
+    pub(super) fn redo_counters(self, wal_block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
+        let mut map = vec![(counter::REDO_BYTES, LSN, 1.0)];
+        if self.major >= 18 {
+            map.push((counter::REDO_WRITES, "pg_stat_io.wal_writes", 1.0));
+            map.push((counter::REDO_SYNCS, "pg_stat_io.wal_fsyncs", 1.0));
+            map.push((counter::REDO_BLOCKS, "pg_stat_io.wal_write_bytes", 1.0 / wal_block_size));
+        } else {
+            map.push((counter::REDO_WRITES, "pg_stat_wal.wal_write", 1.0));
+            map.push((counter::REDO_SYNCS, "pg_stat_wal.wal_sync", 1.0));
+        }
+        map
+    }
+
+    /// Why there are no log blocks, if there are none.
+    pub(super) fn no_redo_blocks(self) -> Option<&'static str> {
+        (self.major < 18).then_some("PostgreSQL counts the blocks written to its log from version 18 on")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        for (text, major) in [("15.18 (Debian 15.18-0+deb12u1)", 15), ("18beta1", 18), ("9.6.24", 9), ("", 0)] {
+            assert_eq!(Version::parse(text).major, major, "{text}");
+        }
+        let e = Version::parse("13.4").check("13.4").unwrap_err().to_string();
+        assert!(e.contains("«13.4»") && e.contains("14 to 18"), "{e}");
+    }
+
+    #[test]
+    fn sql_per_version() {
+        for major in 14..=18 {
+            let version = Version { major };
+            let q = version.snapshot_query(|_| true, true);
+            let text = format!(
+                "{}\n-- redo: {:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
+                q.sql,
+                version.redo_counters(8192.0),
+                version.flush_stats(),
+                version.session_settings(),
+                version.observer_settings(),
+                version.reserving_settings()
+            );
+            insta::assert_snapshot!(format!("version_{major}"), text);
+        }
+    }
+
+    #[test]
+    fn every_redo_counter_is_read_by_the_query() {
+        for major in 14..=19 {
+            let version = Version { major };
+            let names = version.snapshot_query(|_| false, false).names;
+            for (_, source, _) in version.redo_counters(8192.0) {
+                assert!(names.iter().any(|n| n == source), "{major}: {source}");
+            }
+            assert!(!names.iter().any(|n| n == "pg_stat_wal.wal_sync_time"), "times that are not measured");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! A blocking session: one buffer out, one buffer in, both reused.
+
+use std::io::{self, Read, Write};
+
+use super::connect::CancelKey;
+use super::ledger::Ledger;
+use super::protocol::{self, ServerError};
+use super::stream::Stream;
+use super::versions::Version;
+use crate::error::TargetError;
+use crate::session::Canceller;
+
+/// Rows in text form.
+pub(super) type Rows = Vec<Vec<Option<String>>>;
+
+/// Room for a read: more than any answer of the hot path.
+const READ_ROOM: usize = 16 * 1024;
+
+/// A session with the server.
+pub(super) struct Connection {
+    stream: Stream,
+    /// What the next [`Self::send`] sends.
+    pub(super) out: Vec<u8>,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Transaction status of the last `ReadyForQuery`: idle, in a transaction, or in a failed one.
+    status: u8,
+    pub(super) version: Version,
+    /// The version as the server writes it.
+    pub(super) version_text: String,
+    /// Server process and what it takes to cancel its query.
+    pub(super) key: CancelKey,
+    place: String,
+    /// SQLSTATE of the last error.
+    pub(super) last_code: String,
+    /// Commits of this session that the server counts and that are no job's work.
+    own_commits: u64,
+}
+
+/// A message from the server; its body stays in the connection's buffer until the next read.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming {
+    pub(super) tag: u8,
+    start: usize,
+    end: usize,
+}
+
+impl Connection {
+    /// Wraps a stream; `place` names the server in messages.
+    pub(super) fn new(stream: Stream, place: String) -> Connection {
+        Connection {
+            stream,
+            out: Vec::with_capacity(4096),
+            input: vec![0; READ_ROOM],
+            start: 0,
+            end: 0,
+            status: b'I',
+            version: Version::default(),
+            version_text: String::new(),
+            key: CancelKey::default(),
+            place,
+            last_code: String::new(),
+            // Coming in is a transaction of its own to the server's counters.
+            own_commits: 1,
+        }
+    }
+
+    /// Sends what has been put into [`Self::out`], in one write.
+    #[inline]
+    pub(super) fn send(&mut self) -> Result<(), TargetError> {
+        let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+        self.out.clear();
+        sent.map_err(|e| self.lost(&e))
+    }
+
+    /// The next message that is not a notice.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Incoming, TargetError> {
+        loop {
+            let header = protocol::header(&self.input[self.start..self.end]);
+            match header {
+                Ok(Some((tag, len))) if self.end - self.start >= len => {
+                    let incoming = Incoming { tag, start: self.start + 5, end: self.start + len };
+                    self.start += len;
+                    // Notices, parameters and notifications may come at any time.
+                    if !matches!(tag, b'N' | b'S' | b'A') {
+                        return Ok(incoming);
+                    }
+                    if tag == b'S' {
+                        self.note_parameter(incoming);
+                    }
+                }
+                Ok(Some((_, len))) => self.fill(len)?,
+                Ok(None) => self.fill(5)?,
+                Err(len) => {
+                    return Err(TargetError::Lost(format!(
+                        "what answers at {} does not speak PostgreSQL's protocol (a message of {len} bytes)",
+                        self.place
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Body of `incoming`, valid until the next call of [`Self::next`].
+    #[inline]
+    pub(super) fn body(&self, incoming: Incoming) -> &[u8] {
+        &self.input[incoming.start..incoming.end]
+    }
+
+    /// Reads more, so that a message of `len` bytes has room.
+    fn fill(&mut self, len: usize) -> Result<(), TargetError> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.start + len > self.input.len() || self.end == self.input.len() {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if len > self.input.len() {
+                // Grown step by step, so that a wrong length does not take memory that is not needed.
+                self.input.resize((self.input.len() * 2).min(len.next_multiple_of(READ_ROOM)), 0);
+            }
+        }
+        loop {
+            match self.stream.read(&mut self.input[self.end..]) {
+                Ok(0) => return Err(self.lost(&io::Error::from(io::ErrorKind::UnexpectedEof))),
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(());
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.lost(&e)),
+            }
+        }
+    }
+
+    fn note_parameter(&mut self, incoming: Incoming) {
+        let body = String::from_utf8_lossy(self.body(incoming)).into_owned();
+        if let Some(version) = body.strip_prefix("server_version\0") {
+            self.version_text = version.trim_end_matches('\0').to_owned();
+            self.version = Version::parse(&self.version_text);
+        }
+    }
+
+    fn lost(&mut self, e: &io::Error) -> TargetError {
+        // A server that goes away says why before it does; the write that failed left that unread.
+        if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+            let mut rest = [0; 2048];
+            if let Ok(n) = self.stream.read(&mut rest) {
+                if let Ok(Some((b'E', len))) = protocol::header(&rest[..n]) {
+                    return self.gone(&ServerError::parse(rest.get(5..len.min(n)).unwrap_or_default()));
+                }
+            }
+        }
+        let how = match e.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server did not answer in time".to_owned(),
+            _ => e.to_string(),
+        };
+        TargetError::Lost(format!(
+            "the session with {} is lost: {how}. The server's log says why, if it was the server",
+            self.place
+        ))
+    }
+
+    fn gone(&self, error: &ServerError) -> TargetError {
+        TargetError::Lost(format!("the session with {} was ended by the server: {error}", self.place))
+    }
+
+    /// Takes in an `ErrorResponse`: `Err` when the session is over with it.
+    #[cold]
+    pub(super) fn server_error(&mut self, incoming: Incoming) -> Result<TargetError, TargetError> {
+        let error = ServerError::parse(self.body(incoming));
+        self.last_code.clone_from(&error.code);
+        if error.is_fatal() { Err(self.gone(&error)) } else { Ok(TargetError::Statement(error.to_string())) }
+    }
+
+    /// Reads up to `ReadyForQuery`, handing every other message to `on`; the first error is the
+    /// result.
+    #[inline]
+    pub(super) fn until_ready(&mut self, mut on: impl FnMut(u8, &[u8])) -> Result<(), TargetError> {
+        let mut error = None;
+        loop {
+            let incoming = self.next()?;
+            match incoming.tag {
+                b'Z' => {
+                    self.status = self.body(incoming).first().copied().unwrap_or(b'I');
+                    return error.map_or(Ok(()), Err);
+                }
+                b'E' => {
+                    let e = self.server_error(incoming)?;
+                    error.get_or_insert(e);
+                }
+                tag => on(tag, self.body(incoming)),
+            }
+        }
+    }
+
+    /// As [`Self::until_ready`], for loadline's own work: its commit is taken off the counters.
+    pub(super) fn until_own_ready(&mut self, on: impl FnMut(u8, &[u8])) -> Result<(), TargetError> {
+        let done = self.until_ready(on);
+        if done.is_ok() && self.is_idle() {
+            self.own_commits += 1;
+        }
+        done
+    }
+
+    /// Whether no transaction is open.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.status == b'I'
+    }
+
+    /// Runs `sql` (one or more statements without parameters) and returns all rows, as text.
+    pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
+        protocol::query(&mut self.out, sql);
+        self.send()?;
+        self.text_rows()
+    }
+
+    /// Runs one statement with text parameters.
+    pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Rows, TargetError> {
+        protocol::parse(&mut self.out, "", sql, &[]);
+        self.send_bound("", values)
+    }
+
+    /// Runs the prepared statement `name` with text parameters.
+    pub(super) fn send_bound(&mut self, name: &str, values: &[&str]) -> Result<Rows, TargetError> {
+        let bound = values.iter().map(|v| protocol::Value::Bytes(v.as_bytes()));
+        protocol::bind(&mut self.out, name, false, values.len(), bound);
+        protocol::execute(&mut self.out);
+        protocol::sync(&mut self.out);
+        self.send()?;
+        self.text_rows()
+    }
+
+    /// Reads the rows of loadline's own query.
+    pub(super) fn text_rows(&mut self) -> Result<Rows, TargetError> {
+        let mut rows = Rows::new();
+        self.until_own_ready(|tag, body| {
+            if tag == b'D' {
+                let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8_lossy(c).into_owned());
+                rows.push(protocol::columns(body).map(text).collect());
+            }
+        })?;
+        Ok(rows)
+    }
+
+    /// The single value of a query, `None` for NULL and for no row.
+    pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
+        Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// Prepares statements in one round trip: name, text, parameter types.
+    pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
+        for (name, sql, types) in statements {
+            protocol::parse(&mut self.out, name, sql, types);
+        }
+        protocol::sync(&mut self.out);
+        self.send()?;
+        self.until_own_ready(|_, _| ())
+    }
+
+    /// Adds a commit of loadline's own that was not counted as it happened.
+    pub(super) fn add_own_commits(&mut self, n: u64) {
+        self.own_commits += n;
+    }
+
+    /// Takes the own commits that are not yet in the ledger.
+    pub(super) fn take_own_commits(&mut self) -> u64 {
+        std::mem::take(&mut self.own_commits)
+    }
+
+    /// Makes all that this session has done visible in the server's counters, and enters its own
+    /// commits, which are visible from then on, into `ledger`.
+    pub(super) fn publish(&mut self, ledger: &Ledger) -> Result<(), TargetError> {
+        if let Some(sql) = self.version.flush_stats() {
+            self.query(sql)?;
+        }
+        ledger.add(self.take_own_commits());
+        Ok(())
+    }
+
+    /// Socket timeouts, for the time of coming in.
+    pub(super) fn set_timeout(&mut self, timeout: Option<std::time::Duration>) -> Result<(), TargetError> {
+        self.stream.set_timeout(timeout).map_err(|e| self.lost(&e))
+    }
+
+    /// A handle with which another thread ends a call: the socket is shut down, and the server is
+    /// asked to give up what it does, since it would not see that the client is gone.
+    pub(super) fn canceller(&self) -> Canceller {
+        let Ok(shut) = self.stream.shutter() else { return Canceller::new(|| ()) };
+        let key = self.key.clone();
+        Canceller::new(move || {
+            shut();
+            key.cancel();
+        })
+    }
+
+    /// The server, as messages name it.
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A farewell spares the server a line in its log; it is no matter if it does not arrive.
+        self.out.clear();
+        protocol::terminate(&mut self.out);
+        let _ = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+    }
+}

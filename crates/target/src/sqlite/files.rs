@@ -1,0 +1,140 @@
+//! Where an SQLite database lives: a file of the user's choice, or a temporary folder.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use loadline_model::{Finding, Severity};
+use tempfile::TempDir;
+
+use crate::error::TargetError;
+
+const TEMP_PREFIX: &str = "loadline-sqlite-";
+const OWNER: &str = "owner.lock";
+
+/// Path that a URL names; `None` for a private database.
+pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
+    let rest = url.strip_prefix("sqlite:").ok_or_else(|| TargetError::Usage(format!("«{url}» is no SQLite URL")))?;
+    let (path, query) = rest.split_once('?').map_or((rest, None), |(p, q)| (p, Some(q)));
+    if let Some(query) = query {
+        return Err(TargetError::Usage(format!(
+            "«?{query}» in «{url}»: an SQLite URL takes no parameters; settings are given with --setting name=value"
+        )));
+    }
+    // sqlite:///dir/file.db is read as well as sqlite:/dir/file.db.
+    let path = path.strip_prefix("//").unwrap_or(path);
+    Ok((!path.is_empty()).then(|| PathBuf::from(path)))
+}
+
+/// The database file and what must be removed with it.
+pub(super) struct Place {
+    database: PathBuf,
+    temporary: Option<(TempDir, File)>,
+}
+
+fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
+    move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
+}
+
+impl Place {
+    /// The place of `path`, or a temporary folder in `scratch`.
+    pub(super) fn make(path: &Option<PathBuf>, scratch: &Path) -> Result<Place, TargetError> {
+        if let Some(path) = path {
+            if path.is_dir() {
+                return Err(TargetError::Usage(format!("{} is a folder: name a file in it", path.display())));
+            }
+            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !parent.is_dir() {
+                return Err(TargetError::Usage(format!("the folder {} does not exist: make it first", parent.display())));
+            }
+            return Ok(Place { database: path.clone(), temporary: None });
+        }
+        fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
+        clean_leftovers(scratch)?;
+        let folder = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(scratch).map_err(io("making a folder in", scratch))?;
+        let owner = File::create(folder.path().join(OWNER)).map_err(io("writing to", folder.path()))?;
+        owner.lock().map_err(io("locking", folder.path()))?;
+        Ok(Place { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
+    }
+
+    pub(super) fn database(&self) -> &Path {
+        &self.database
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.database.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// URL as the user gave it.
+    pub(super) fn url(&self) -> String {
+        if self.temporary.is_some() { "sqlite:".into() } else { format!("sqlite:{}", self.database.display()) }
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    }
+
+    /// A lock that one run at a time can hold and that dies with its process.
+    pub(super) fn lock(&self) -> Result<File, TargetError> {
+        let path = self.beside("-loadline-lock");
+        let file = File::create(&path).map_err(io("making", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(TargetError::Refused(format!(
+                "another loadline run is using {}: wait for it or give another file",
+                self.database.display()
+            ))),
+            Err(TryLockError::Error(e)) => Err(io("locking", &path)(e)),
+        }
+    }
+
+    /// Removes the database's files.
+    pub(super) fn remove(&self) -> Result<Vec<String>, TargetError> {
+        let mut removed = Vec::new();
+        for suffix in ["", "-wal", "-shm", "-loadline-lock"] {
+            let path = self.beside(suffix);
+            if path.exists() {
+                fs::remove_file(&path).map_err(io("removing", &path))?;
+                removed.push(format!("removed {}", path.display()));
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Removes the temporary folders in `scratch` whose owner is dead.
+pub(super) fn clean_leftovers(scratch: &Path) -> Result<Vec<String>, TargetError> {
+    let Ok(entries) = fs::read_dir(scratch) else { return Ok(Vec::new()) };
+    let mut removed = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let ours = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
+        // Without an owner file it is not, or not yet, one of ours.
+        let Some(owner) = ours.then(|| File::open(path.join(OWNER)).ok()).flatten() else { continue };
+        if owner.try_lock().is_ok() {
+            fs::remove_dir_all(&path).map_err(io("removing", &path))?;
+            removed.push(format!("removed {} (its run is dead)", path.display()));
+        }
+    }
+    Ok(removed)
+}
+
+/// What the doctor says about the filesystem under `directory`.
+pub(super) fn filesystem(directory: &Path) -> Finding {
+    const TMPFS: i64 = 0x0102_1994;
+    match nix::sys::statfs::statfs(directory) {
+        Ok(s) if i64::from(s.filesystem_type().0) == TMPFS => Finding::new(
+            "log-on-tmpfs",
+            Severity::Refused,
+            "filesystem under the log",
+            "tmpfs",
+            "a log in memory is never durable: choose a folder on a disk (--results, or sqlite:/dir/file.db)",
+        ),
+        Ok(s) => {
+            let free = s.blocks_available().saturating_mul(s.block_size().unsigned_abs());
+            Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
+        }
+        Err(e) => Finding::new("free-space", Severity::Warning, "free space", format!("unknown: {e}"), "check it by hand"),
+    }
+}

@@ -1,0 +1,395 @@
+//! SQLite, embedded: its threads are its jobs, and one writer at a time is its nature.
+//!
+//! Redo is what goes to the WAL file. SQLite logs whole pages, so a private database is made with
+//! pages of 1 KiB: with its usual 4 KiB the smallest transaction would log 4 KiB and could not be
+//! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
+
+mod files;
+mod session;
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::snapshot::counter;
+use loadline_model::{Capabilities, Driver, Finding, Severity, Snapshot};
+use loadline_workload::{Commit, Datum, LogicalType, Piece, Table, Template};
+use rusqlite::{Connection, OpenFlags, params_from_iter};
+
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, TargetKind};
+use crate::render::Rendered;
+use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::Work;
+use files::Place;
+use session::{SharedFrames, SqliteSession, wait_for_writer};
+
+const NO_PROCEDURES: &str = "SQLite has no stored procedures; its client driver runs inside the same process as the database";
+
+/// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
+const APPLICATION_ID: i64 = 0x6c6f_6164;
+
+/// Settings that can be given, with their defaults here.
+const SETTINGS: &[(&str, &str)] =
+    &[("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384"), ("mmap_size", "0")];
+
+/// The kind.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: "sqlite",
+    aliases: &[],
+    product: "SQLite",
+    source_key: "sqlite",
+    summary: "embedded, needs nothing: a private database next to the results, or a file of your choice",
+    url_forms: &[
+        ("sqlite:", "a private database in a temporary folder next to the results, removed after the run"),
+        ("sqlite:/dir/file.db", "a database file that loadline makes and keeps"),
+    ],
+    capabilities: || Capabilities {
+        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
+        missing: Vec::new(),
+    },
+    check_url: |url| files::path_of(url).map(|_| ()),
+    open: |request| Ok(Box::new(Sqlite::open(request)?)),
+    render,
+    clean_leftovers: |request| files::clean_leftovers(&request.scratch),
+    is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
+};
+
+struct Sqlite {
+    place: Place,
+    settings: Vec<(String, String)>,
+    frames: SharedFrames,
+    page_size: u64,
+}
+
+pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
+    move |e| TargetError::Statement(format!("{what} failed: {e}"))
+}
+
+impl Sqlite {
+    fn open(request: &OpenRequest) -> Result<Sqlite, TargetError> {
+        if !request.nodes.is_empty() {
+            return Err(TargetError::Usage("SQLite has no nodes: leave out --node".into()));
+        }
+        let settings = settings(request)?;
+        let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
+        let mut sqlite = Sqlite { place, settings, frames: SharedFrames::default(), page_size: 0 };
+        let db = sqlite.connect(Commit::Wait)?;
+        sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
+        Ok(sqlite)
+    }
+
+    /// Opens the database, making it if it is not there.
+    fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
+        let path = self.place.database();
+        let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = Connection::open_with_flags(path, flags).map_err(unreachable)?;
+        db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
+        let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
+        let objects: i64 =
+            db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::NotADatabase) => {
+                    TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
+                }
+                _ => unreachable(e),
+            })?;
+        if known != APPLICATION_ID && objects > 0 {
+            return Err(TargetError::Refused(format!(
+                "{} holds a database that loadline did not make: give the name of a new file",
+                path.display()
+            )));
+        }
+        for (name, value) in &self.settings {
+            set_pragma(&db, name, value)?;
+        }
+        if known != APPLICATION_ID {
+            set_pragma(&db, "application_id", &APPLICATION_ID.to_string())?;
+        }
+        set_pragma(&db, "journal_mode", "WAL")?;
+        let mode = pragma(&db, "journal_mode")?;
+        if mode != "wal" {
+            return Err(TargetError::Refused(format!(
+                "{}: SQLite cannot use a write-ahead log here (journal_mode stays «{mode}»)",
+                path.display()
+            )));
+        }
+        let (name, number) = synchronous(commit);
+        set_pragma(&db, "synchronous", name)?;
+        if pragma(&db, "synchronous")? != number {
+            return Err(TargetError::Refused(format!("SQLite does not accept synchronous = {name}")));
+        }
+        Ok(db)
+    }
+}
+
+/// `PRAGMA synchronous` for a commit mode: name and number.
+fn synchronous(commit: Commit) -> (&'static str, &'static str) {
+    match commit {
+        Commit::Wait => ("FULL", "2"),
+        Commit::Nowait => ("NORMAL", "1"),
+    }
+}
+
+fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
+    let known = || SETTINGS.iter().map(|(n, _)| *n);
+    for (name, value) in &request.settings {
+        if !known().any(|n| n == name) {
+            let near = loadline_model::format::nearest(name, known()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+            let all = known().collect::<Vec<_>>().join(", ");
+            return Err(TargetError::Usage(format!("SQLite has no setting «{name}» here{near} (known: {all})")));
+        }
+        let number: Option<i64> = value.parse().ok();
+        let page_size_ok = number.is_some_and(|n| (512..=65536).contains(&n) && n.count_ones() == 1);
+        if number.is_none() || (name == "page_size" && !page_size_ok) {
+            return Err(TargetError::Usage(format!(
+                "setting {name} = «{value}» is not valid: {}",
+                if name == "page_size" { "it must be a power of two from 512 to 65536" } else { "it must be a whole number" }
+            )));
+        }
+    }
+    Ok(SETTINGS
+        .iter()
+        .map(|(n, default)| ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned())))
+        .collect())
+}
+
+fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {
+    db.pragma_query_value(None, name, |row| {
+        row.get_ref(0).map(|v| match v {
+            rusqlite::types::ValueRef::Integer(i) => i.to_string(),
+            rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
+            _ => String::new(),
+        })
+    })
+    .map_err(failed(name))
+}
+
+fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {
+    // Some pragmas answer with a row, some do not.
+    db.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|e| match e {
+        rusqlite::Error::QueryReturnedNoRows => Ok(()),
+        e => Err(failed(name)(e)),
+    })
+}
+
+/// Name of a workload's table in the database, quoted.
+fn table_name(work: &Work, table: &str) -> String {
+    let code = work.workload.code.to_ascii_lowercase().replace('-', "_");
+    format!("\"loadline_{code}_{table}\"")
+}
+
+/// A statement with numbered parameters in the order of [`Template::vars`].
+pub(super) fn sql(work: &Work, template: &Template) -> String {
+    let mut n = 0;
+    template.render(
+        |t| table_name(work, t),
+        |_| {
+            n += 1;
+            format!("?{n}")
+        },
+    )
+}
+
+fn create_table(work: &Work, table: &Table) -> String {
+    let columns: Vec<String> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            let logical = match c.logical {
+                LogicalType::Int => "INTEGER",
+                LogicalType::Bytes => "BLOB",
+            };
+            format!("\"{}\" {logical} NOT NULL{}", c.name, if i == 0 { " PRIMARY KEY" } else { "" })
+        })
+        .collect();
+    format!("CREATE TABLE {} ({})", table_name(work, table.name), columns.join(", "))
+}
+
+fn render(work: &Work) -> Vec<Rendered> {
+    let mut out: Vec<Rendered> =
+        work.workload.tables.iter().map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t))).collect();
+    let (mode, _) = synchronous(work.program.commit);
+    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}")));
+    out.push(Rendered::new("begin", "BEGIN IMMEDIATE"));
+    for (i, s) in work.program.statements.iter().enumerate() {
+        let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
+        let vars = s.template.vars().enumerate().map(|(i, v)| format!("?{} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
+        let note = if used { format!(" -- {vars}") } else { String::new() };
+        out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
+    }
+    out.push(Rendered::new("commit", "COMMIT"));
+    if let Some(template) = work.workload.evidence.and_then(|e| Template::parse(e.query).ok()) {
+        out.push(Rendered::new("evidence", sql(work, &template)));
+    }
+    out
+}
+
+impl Target for Sqlite {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let db = self.connect(Commit::Wait)?;
+        let mut settings = std::collections::BTreeMap::new();
+        for name in ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"] {
+            settings.insert(name.to_owned(), pragma(&db, name)?);
+        }
+        settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
+        settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
+        let directory = self.place.directory().display().to_string();
+        let mut notes = vec!["SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time".to_owned()];
+        if self.page_size == 1024 {
+            notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
+        }
+        Ok(TargetInfo {
+            kind: "sqlite".into(),
+            product: KIND.product.into(),
+            version: rusqlite::version().into(),
+            url: self.place.url(),
+            nodes: 1,
+            local: true,
+            settings,
+            log_dir: Some(directory.clone()),
+            data_dir: Some(directory),
+            notes,
+            ..TargetInfo::default()
+        })
+    }
+
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let db = self.connect(Commit::Wait)?;
+        let mut out = vec![
+            Finding::new("version", Severity::Ok, "version", rusqlite::version(), ""),
+            Finding::new("journal-mode", Severity::Ok, "journal_mode", pragma(&db, "journal_mode")?, ""),
+            Finding::new("synchronous", Severity::Ok, "synchronous", "FULL for commits that wait", ""),
+        ];
+        let (severity, advice) = if self.page_size == 1024 {
+            (Severity::Ok, "")
+        } else {
+            (Severity::Warning, "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones")
+        };
+        out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
+        out.push(files::filesystem(self.place.directory()));
+        Ok(out)
+    }
+
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        self.place.lock().map(RunLock::new)
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit { jobs: None, because: String::new() })
+    }
+
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        let db = self.connect(Commit::Nowait)?;
+        for table in work.workload.tables {
+            let name = table_name(work, table.name);
+            db.execute_batch(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
+                .map_err(failed("making the tables"))?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+        let mut db = self.connect(Commit::Nowait)?;
+        for table in work.workload.tables {
+            let (name, rows) = (table_name(work, table.name), table.rows(&work.params));
+            let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
+            let (key, insert) = (table.columns[0].name, format!("INSERT INTO {name} VALUES ({marks})"));
+            for job in 0..jobs {
+                let first = table.first_key(job, &work.params);
+                // One transaction a job: its rows are all there, or none is.
+                let loading = db.transaction().map_err(failed("loading"))?;
+                let there: i64 = loading
+                    .query_row(
+                        &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
+                        [first, first + rows as i64 - 1],
+                        |r| r.get(0),
+                    )
+                    .map_err(failed("loading"))?;
+                if there == rows as i64 {
+                    continue;
+                }
+                let pool = work.pool(job);
+                let mut statement = loading.prepare(&insert).map_err(failed("loading"))?;
+                for index in 0..rows {
+                    let values = table.row(job, index, &work.params, &pool).into_iter().map(|d| match d {
+                        Datum::Int(i) => rusqlite::types::ToSqlOutput::from(i),
+                        Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(b),
+                    });
+                    statement.execute(params_from_iter(values)).map_err(failed("loading"))?;
+                }
+                drop(statement);
+                loading.commit().map_err(failed("loading"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        let db = self.connect(Commit::Wait)?;
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
+        Ok(None)
+    }
+
+    fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        let db = self.connect(work.program.commit)?;
+        let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
+        Ok(Box::new(SqliteSession::new(db, &statements, self.frames.add())?))
+    }
+
+    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
+    }
+
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(Frames { frames: self.frames.clone(), page_size: self.page_size }))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        let Some(evidence) = work.workload.evidence else { return Ok(None) };
+        let template = Template::parse(evidence.query).map_err(|e| TargetError::Usage(e.to_string()))?;
+        let db = self.connect(Commit::Wait)?;
+        let sum: Option<i64> =
+            db.query_row(&sql(work, &template), [], |r| r.get(0)).map_err(failed("the evidence query"))?;
+        Ok(Some(sum.unwrap_or(0)))
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        let why = |what: &str| format!("SQLite does not count {what}");
+        vec![
+            ("redo_writes_per_s", why("the writes to its log")),
+            ("redo_sync_writes_per_s", why("the syncs of its log")),
+            ("log_file_sync_ms", "SQLite has no log writer to wait for: a commit syncs the log itself".into()),
+            ("commits_database", why("its commits; the rows changed are counted instead")),
+            ("commits_per_redo_sync", why("the syncs of its log")),
+        ]
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let lock = self.place.lock()?;
+        let removed = self.place.remove()?;
+        drop(lock);
+        Ok(removed)
+    }
+}
+
+/// Reads what the sessions count of their own writes.
+struct Frames {
+    frames: SharedFrames,
+    page_size: u64,
+}
+
+impl Observer for Frames {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        let frames = self.frames.sum() as f64;
+        // A frame is a page and its header of 24 bytes (sqlite.org/fileformat2.html, 4.1).
+        let bytes = frames * (self.page_size + 24) as f64;
+        let counters = [
+            ("sqlite.dbstatus_cache_write".to_owned(), frames),
+            (counter::REDO_BLOCKS.to_owned(), frames),
+            (counter::REDO_BYTES.to_owned(), bytes),
+        ];
+        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters: counters.into(), proc_stat: None })
+    }
+}
+
+#[cfg(test)]
+mod tests;

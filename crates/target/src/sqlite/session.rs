@@ -1,0 +1,129 @@
+//! A job's connection to SQLite.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loadline_workload::Arg;
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, ErrorCode, ffi};
+
+use super::failed;
+use crate::error::TargetError;
+use crate::session::{Canceller, ClientSession};
+
+/// How a job waits for the writer, in words.
+pub(super) const WAIT_DESCRIPTION: &str =
+    "a job that finds the writer busy looks again after 50 µs, then ever later up to 1 ms, for at most 60 s";
+
+const FIRST_WAIT_US: u64 = 50;
+const LONGEST_WAIT_US: u64 = 1000;
+const GIVE_UP_AFTER: i32 = 60_000;
+
+/// SQLite asks this when another connection writes. SQLite's own `busy_timeout` sleeps up to
+/// 100 ms between looks, during which the writer is free most of the time.
+pub(super) fn wait_for_writer(looks: i32) -> bool {
+    let us = FIRST_WAIT_US << u32::try_from(looks).unwrap_or(0).min(10);
+    std::thread::sleep(Duration::from_micros(us.min(LONGEST_WAIT_US)));
+    looks < GIVE_UP_AFTER
+}
+
+/// Pages that each session has written to the log. A session writes only its own cell.
+#[derive(Clone, Default)]
+pub(super) struct SharedFrames(Arc<Mutex<Vec<Arc<AtomicU64>>>>);
+
+impl SharedFrames {
+    /// A cell for one more session. The cell outlives the session: counters never fall.
+    pub(super) fn add(&self) -> Arc<AtomicU64> {
+        let cell = Arc::new(AtomicU64::new(0));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&cell));
+        cell
+    }
+
+    /// Sum over all sessions that there ever were.
+    pub(super) fn sum(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|c| c.load(Ordering::Relaxed)).sum()
+    }
+}
+
+pub(super) struct SqliteSession {
+    // Raw statements would borrow the connection: SQL texts and SQLite's statement cache serve.
+    db: Connection,
+    statements: Vec<String>,
+    frames: Arc<AtomicU64>,
+}
+
+impl SqliteSession {
+    pub(super) fn new(db: Connection, statements: &[String], frames: Arc<AtomicU64>) -> Result<Self, TargetError> {
+        db.set_prepared_statement_cache_capacity(statements.len() + 8);
+        for sql in statements {
+            db.prepare_cached(sql).map_err(failed("preparing a statement"))?;
+        }
+        Ok(SqliteSession { db, statements: statements.to_vec(), frames })
+    }
+
+    fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
+        let mut statement = self.db.prepare_cached(sql).map_err(|e| self.error(&e))?;
+        statement.raw_execute().map(|_| ()).map_err(|e| self.error(&e))
+    }
+
+    fn error(&self, e: &rusqlite::Error) -> TargetError {
+        match e.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => TargetError::Lost("the session was cancelled".into()),
+            Some(ErrorCode::DiskFull) => {
+                TargetError::Statement("the disk under the database is full: free some space or choose another place".into())
+            }
+            Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
+            _ => TargetError::Statement(format!("SQLite: {e}")),
+        }
+    }
+
+    /// Pages this connection has written: to the log, in WAL mode (sqlite.org/c3ref,
+    /// `SQLITE_DBSTATUS_CACHE_WRITE`).
+    #[allow(unsafe_code)]
+    fn pages_written(&self) -> u64 {
+        let (mut current, mut highest) = (0, 0);
+        // SAFETY: the handle is open as long as `self.db` lives, is used by this thread only, and
+        // both out-pointers are valid for the call.
+        let code = unsafe {
+            ffi::sqlite3_db_status(self.db.handle(), ffi::SQLITE_DBSTATUS_CACHE_WRITE, &mut current, &mut highest, 0)
+        };
+        if code == ffi::SQLITE_OK { u64::from(current.unsigned_abs()) } else { 0 }
+    }
+}
+
+impl ClientSession for SqliteSession {
+    fn begin(&mut self) -> Result<(), TargetError> {
+        // The write lock is taken at once: a read lock that must become a write lock would fail
+        // whenever another job has written in between.
+        self.simple("BEGIN IMMEDIATE")
+    }
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let sql = self.statements.get(statement).ok_or_else(|| TargetError::Statement(format!("no statement {statement}")))?;
+        let mut prepared = self.db.prepare_cached(sql).map_err(|e| self.error(&e))?;
+        for (i, arg) in args.iter().enumerate() {
+            let value = match arg {
+                Arg::Int(n) => ToSqlOutput::from(*n),
+                Arg::Bytes(b) => ToSqlOutput::from(*b),
+            };
+            prepared.raw_bind_parameter(i + 1, value).map_err(|e| self.error(&e))?;
+        }
+        prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e))
+    }
+
+    fn commit(&mut self) -> Result<(), TargetError> {
+        self.simple("COMMIT")?;
+        self.frames.store(self.pages_written(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        if self.db.is_autocommit() { Ok(()) } else { self.simple("ROLLBACK") }
+    }
+
+    fn canceller(&self) -> Canceller {
+        let handle = self.db.get_interrupt_handle();
+        Canceller::new(move || handle.interrupt())
+    }
+}

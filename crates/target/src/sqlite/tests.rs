@@ -1,0 +1,110 @@
+use std::collections::BTreeMap;
+
+use loadline_workload::{CATALOGUE, Execute};
+
+use super::*;
+use crate::registry;
+
+fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
+    OpenRequest::new(url, scratch.to_owned())
+}
+
+fn message(result: Result<Box<dyn Target>, TargetError>) -> String {
+    result.err().map(|e| e.to_string()).unwrap_or_default()
+}
+
+struct Through<'a>(&'a mut dyn ClientSession);
+
+impl Execute for Through<'_> {
+    type Error = TargetError;
+    fn execute(&mut self, statement: usize, args: &[loadline_workload::Arg<'_>]) -> Result<u64, TargetError> {
+        self.0.execute(statement, args)
+    }
+}
+
+#[test]
+fn every_workload_changes_what_it_says_and_logs_whole_pages() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
+    for workload in CATALOGUE {
+        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        target.create(&work).unwrap();
+        target.load(&work, 2).unwrap();
+        target.load(&work, 2).unwrap();
+        let before = (target.evidence(&work).unwrap().unwrap(), target.observer().unwrap().snapshot().unwrap());
+        let mut session = target.client_session(&work, 1).unwrap();
+        let mut stream = work.stream(1).unwrap();
+        for _ in 0..3 {
+            session.begin().unwrap();
+            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            session.commit().unwrap();
+        }
+        // What is rolled back leaves no trace.
+        session.begin().unwrap();
+        stream.transaction(&mut Through(session.as_mut())).unwrap();
+        session.rollback().unwrap();
+        let after = (target.evidence(&work).unwrap().unwrap(), target.observer().unwrap().snapshot().unwrap());
+        assert_eq!((after.0 - before.0) as u64, 3 * work.program.rows_per_tx(), "{}", workload.code);
+        let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / 3.0;
+        let size = workload.redo.unwrap();
+        assert!((size.min..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
+    }
+}
+
+#[test]
+fn a_second_run_is_refused_and_clean_removes_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    let url = format!("sqlite:{}", path.display());
+    let target = registry::open(&request(&url, dir.path())).unwrap();
+    let held = target.lock().unwrap();
+    let second = registry::open(&request(&url, dir.path())).unwrap();
+    assert!(matches!(second.lock(), Err(TargetError::Refused(m)) if m.contains("x.db")));
+    assert!(second.clean().is_err(), "a database in use is not removed");
+    drop(held);
+    second.lock().unwrap();
+    assert!(!second.clean().unwrap().is_empty());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_temporary_folder_is_removed_and_leftovers_are_found() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
+    assert_eq!(files::clean_leftovers(scratch.path()).unwrap(), Vec::<String>::new(), "a live one stays");
+    drop(target);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    let dead = scratch.path().join("loadline-sqlite-dead");
+    std::fs::create_dir(&dead).unwrap();
+    std::fs::write(dead.join("owner.lock"), "").unwrap();
+    std::fs::create_dir(scratch.path().join("loadline-sqlite-foreign")).unwrap();
+    assert_eq!(files::clean_leftovers(scratch.path()).unwrap().len(), 1);
+    assert!(!dead.exists() && scratch.path().join("loadline-sqlite-foreign").exists());
+}
+
+#[test]
+fn what_it_cannot_use_is_refused_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let foreign = dir.path().join("foreign.db");
+    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    let text = dir.path().join("text.db");
+    std::fs::write(&text, "no database at all, just some text that is long enough to be looked at ".repeat(20)).unwrap();
+    for (url, part) in [
+        (format!("sqlite:{}", foreign.display()), "did not make"),
+        (format!("sqlite:{}", text.display()), "not a database"),
+        (format!("sqlite:{}", dir.path().display()), "is a folder"),
+        ("sqlite:/nowhere/at/all.db".to_owned(), "/nowhere/at"),
+        ("sqlite:x.db?page_size=1".to_owned(), "--setting"),
+        ("sqlit:".to_owned(), "did you mean «sqlite:»"),
+    ] {
+        let m = message(registry::open(&request(&url, dir.path())));
+        assert!(m.contains(part), "{url}: {m}");
+    }
+    for (name, value, part) in [("page_sise", "1024", "did you mean «page_size»"), ("page_size", "1000", "power of two")] {
+        let mut r = request("sqlite:", dir.path());
+        r.settings.insert(name.into(), value.into());
+        let m = message(registry::open(&r));
+        assert!(m.contains(part), "{name}={value}: {m}");
+    }
+    assert!(Connection::open(&foreign).unwrap().execute_batch("SELECT a FROM mine").is_ok(), "foreign files stay whole");
+}
