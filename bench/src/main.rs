@@ -1,2 +1,38 @@
-//! x
-fn main() {}
+//! Speed of loadline itself, as ratios against peers in one interleaved run: figures of single
+//! runs on a shared machine say nothing.
+//!
+//! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod pgbench;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures loadline against its peers, interleaved on the same private server.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// LGWR-LAT1 against pgbench with the same statement on the same private PostgreSQL
+    Pgbench(pgbench::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Pgbench(args) => pgbench::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("loadline-bench: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

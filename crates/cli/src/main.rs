@@ -1,2 +1,75 @@
-//! x
-fn main() {}
+//! loadline: finds the load line of a database platform.
+//!
+//! The only crate that prints and exits.
+
+mod args;
+mod clean;
+mod doctor;
+mod exit;
+mod listing;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod secrets;
+mod target;
+mod workloads;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let arguments = match secrets::arguments() {
+        Ok(a) => a,
+        Err(e) => return exit::show(&e),
+    };
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no errors; everything else is usage.
+            let code = if e.use_stderr() { exit::USAGE } else { 0 };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    logging(cli.verbose);
+    let result = match cli.command {
+        Command::Run(args) => run::run(&args, secrets::command(&arguments)),
+        Command::Report(args) => report::report(&args),
+        Command::Workloads(args) => workloads::workloads(&args),
+        Command::Columns(args) => listing::columns(&args),
+        Command::Targets(args) => listing::targets(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Clean(args) => clean::clean(&args),
+        Command::Completions { shell } => completions(shell),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => exit::show(&failure),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "loadline", &mut text);
+    output::stdout(&text)?;
+    Ok(0)
+}
+
+fn logging(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOADLINE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    // Only a second subscriber can fail here, and there is none.
+    debug_assert!(built.is_ok());
+}

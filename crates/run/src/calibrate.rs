@@ -181,7 +181,8 @@ mod tests {
     #[test]
     fn a_log_of_pages_stays_within_the_definition() {
         // One page of 1,048 bytes a row, two as soon as a payload needs an overflow page.
-        let pages = |w: &Work| w.params.get("rows") as f64 * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 };
+        let pages =
+            |w: &Work| w.params.get("rows") as f64 * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 };
         for (i, w) in CATALOGUE.iter().enumerate() {
             let c = calibrate(&work(i), |w| Ok(Ok(pages(w)))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());

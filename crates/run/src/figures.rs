@@ -67,7 +67,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     }
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
-    client_figures(&mut record, measured, &merged, id);
+    client_figures(&mut record, measured, &merged, id, request.target.in_process());
     let facts = facts(request, measured, id, &merged, &record, edges);
     if request.rate_tps.is_none() {
         record.set("outside_tx_pct", outside_share(&facts) * 100.0);
@@ -80,17 +80,33 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let checks = verify(&facts);
     checks.into_iter().for_each(|c| record.add_check(c));
     record.notes.extend(measured.collected.problems.iter().cloned());
-    let mut histograms = vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
+    let mut histograms =
+        vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
-    let snapshots = [("before", &measured.before), ("open", &measured.open.snapshot), ("close", &measured.close.snapshot), ("after", &measured.after)];
-    let snapshots = snapshots.into_iter().filter_map(|(n, s)| s.as_ref().ok().map(|s| (n.to_owned(), s.clone()))).collect();
+    let snapshots = [
+        ("before", &measured.before),
+        ("open", &measured.open.snapshot),
+        ("close", &measured.close.snapshot),
+        ("after", &measured.after),
+    ];
+    let snapshots =
+        snapshots.into_iter().filter_map(|(n, s)| s.as_ref().ok().map(|s| (n.to_owned(), s.clone()))).collect();
     TestOutput { series: series(measured, &merged), record, histograms, snapshots }
 }
 
+/// Why an embedded database has no client CPU.
+const IN_PROCESS: &str = "the database runs inside the loadline process: its CPU time is not told from loadline's own";
+
 /// Columns that come from the database's counters.
 const DATABASE_COLUMNS: &[&str] = &[
-    "redo_blocks_per_s", "redo_writes_per_s", "redo_sync_writes_per_s", "redo_mib_per_s", "redo_kib_per_tx",
-    "redo_bytes_per_tx", "commits_database", "commits_per_redo_sync",
+    "redo_blocks_per_s",
+    "redo_writes_per_s",
+    "redo_sync_writes_per_s",
+    "redo_mib_per_s",
+    "redo_kib_per_tx",
+    "redo_bytes_per_tx",
+    "commits_database",
+    "commits_per_redo_sync",
 ];
 
 fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResult) -> TestRecord {
@@ -149,7 +165,13 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
             }
         }
         _ => {
-            for id in ["rate_tps", "response_time_ns_mean", "response_time_ns_p50", "response_time_ns_p99", "response_time_ns_max"] {
+            for id in [
+                "rate_tps",
+                "response_time_ns_mean",
+                "response_time_ns_p50",
+                "response_time_ns_p99",
+                "response_time_ns_max",
+            ] {
                 record.leave_out(id, "closed loop: no rate was asked for");
             }
         }
@@ -157,7 +179,8 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
 }
 
 fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &str) {
-    let figures = [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
+    let figures =
+        [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
     for (suffix, ns) in figures {
         let id = format!("{name}_ns_{suffix}");
         match ns {
@@ -209,7 +232,10 @@ fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Targ
     match profile.mean_sessions(events) {
         Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
             record.set(ID, waiting / tps * 1e3);
-            record.notes.push(format!("log file sync is estimated from {} samples of the sessions' wait events", profile.samples));
+            record.notes.push(format!(
+                "log file sync is estimated from {} samples of the sessions' wait events",
+                profile.samples
+            ));
         }
         _ => record.leave_out(ID, format!("only {} samples of wait events in the window", profile.samples)),
     }
@@ -220,7 +246,13 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
     let shares = cpu[0].as_ref().zip(cpu[1].as_ref()).and_then(|(a, b)| CpuShares::between(a, b));
     match shares {
         Some(s) => {
-            let all = [("busy", s.busy_pct), ("user", s.user_pct), ("sys", s.sys_pct), ("idle", s.idle_pct), ("iowait", s.iowait_pct)];
+            let all = [
+                ("busy", s.busy_pct),
+                ("user", s.user_pct),
+                ("sys", s.sys_pct),
+                ("idle", s.idle_pct),
+                ("iowait", s.iowait_pct),
+            ];
             for (name, pct) in all {
                 record.set(&format!("cpu_{name}_pct"), pct);
             }
@@ -243,8 +275,12 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
     let rates = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds));
     let ids = ["device_writes_per_s", "device_write_mib_per_s", "device_util_pct"];
     match rates {
-        Some(r) => ids.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| record.set(id, v)),
-        None => ids.iter().for_each(|id| record.leave_out(id, "the device under the log is not known, or is on another machine")),
+        Some(r) => {
+            ids.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| record.set(id, v))
+        }
+        None => ids
+            .iter()
+            .for_each(|id| record.leave_out(id, "the device under the log is not known, or is on another machine")),
     }
 }
 
@@ -252,7 +288,13 @@ fn seconds_between(open: &Edge, close: &Edge) -> f64 {
     close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9
 }
 
-fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResult, id: &Identity) {
+fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResult, id: &Identity, in_process: bool) {
+    if in_process {
+        for column in ["client_cpu_us_per_tx", "client_cpu_pct"] {
+            record.leave_out(column, IN_PROCESS);
+        }
+        return;
+    }
     let process = measured.open.process.as_ref().zip(measured.close.process.as_ref());
     let used = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64);
     let seconds = seconds_between(&measured.open, &measured.close);
@@ -297,26 +339,40 @@ fn facts<'a>(
         evidence,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,
-        client_cpu_share: record.figure("client_cpu_pct").map(|p| p / 100.0),
+        client_cpu_share: match record.figure("client_cpu_pct") {
+            Some(pct) => Ok(pct / 100.0),
+            None => Err(record.absent.get("client_cpu_pct").cloned().unwrap_or_default()),
+        },
         client_driver: request.driver == Driver::Client,
     }
 }
 
 /// One row a second: the jobs' own counts, and rates from the counters between whole seconds.
 fn series(measured: &Measured, merged: &JobResult) -> Series {
-    let columns = ["t_s", "commit_throughput_tps", "redo_mib_per_s", "redo_writes_per_s", "redo_sync_writes_per_s",
-        "cpu_busy_pct", "cpu_iowait_pct", "device_writes_per_s", "device_util_pct"];
+    let columns = [
+        "t_s",
+        "commit_throughput_tps",
+        "redo_mib_per_s",
+        "redo_writes_per_s",
+        "redo_sync_writes_per_s",
+        "cpu_busy_pct",
+        "cpu_iowait_pct",
+        "device_writes_per_s",
+        "device_util_pct",
+    ];
     let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
     let points = &measured.collected.points;
     // The reading nearest to a moment, if it was taken within a fifth of a second of it.
-    let near = |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
+    let near =
+        |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
     let rows = merged.per_second.iter().enumerate().map(|(i, n)| {
         let begin = i as u64 * 1_000_000_000;
         let end = (begin + 1_000_000_000).min(window_ns);
         let seconds = (end - begin) as f64 / 1e9;
         let pair = near(open_ns + begin).zip(near(open_ns + end)).filter(|(a, b)| b.at_ns > a.at_ns);
         let rate = |name: &str| pair.and_then(|(a, b)| counter_rate(a, b, name));
-        let cpu = pair.and_then(|(a, b)| a.cpu.as_ref().zip(b.cpu.as_ref())).and_then(|(a, b)| CpuShares::between(a, b));
+        let cpu =
+            pair.and_then(|(a, b)| a.cpu.as_ref().zip(b.cpu.as_ref())).and_then(|(a, b)| CpuShares::between(a, b));
         let disk = pair.and_then(|(a, b)| {
             let (x, y) = a.disk.as_ref().zip(b.disk.as_ref())?;
             DiskRates::between(x, y, (b.at_ns - a.at_ns) as f64 / 1e9)

@@ -44,11 +44,7 @@ impl JobResult {
     #[must_use]
     pub fn new(schedule: &Schedule, open_loop: bool) -> JobResult {
         let seconds = schedule.window_ns().div_ceil(1_000_000_000) as usize;
-        JobResult {
-            per_second: vec![0; seconds],
-            response: open_loop.then(Latencies::new),
-            ..JobResult::default()
-        }
+        JobResult { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..JobResult::default() }
     }
 
     /// Counts a transaction that ran from `start_ns` to `end_ns`, its commit from `commit_ns` on.

@@ -32,7 +32,9 @@ pub(crate) fn client_ns_per_tx(work: &Work) -> Result<f64, TargetError> {
     });
     let n = result.map_or(0, |r| r.transaction.count());
     if n == 0 {
-        return Err(TargetError::Local("the null engine completed no transaction: the machine is too busy to measure anything".into()));
+        return Err(TargetError::Local(
+            "the null engine completed no transaction: the machine is too busy to measure anything".into(),
+        ));
     }
     Ok(schedule.window_ns() as f64 / n as f64)
 }

@@ -85,7 +85,9 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let rate_tps = rate(spec, &workloads)?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
-        return value(format!("payload compressibility {compressibility} must be between 0 (random) and 1 (all zeros)"));
+        return value(format!(
+            "payload compressibility {compressibility} must be between 0 (random) and 1 (all zeros)"
+        ));
     }
     let repeat = spec.repeat.unwrap_or(1);
     if !(1..=1000).contains(&repeat) {
@@ -173,7 +175,9 @@ fn driver(workload: &Workload, kind: &TargetKind, asked: Option<Driver>, force: 
 fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
     let Some(rate) = spec.rate else { return Ok(None) };
     if !(rate.is_finite() && rate > 0.0 && rate <= 1e8) {
-        return value(format!("rate {rate} must be a number of transactions per second above 0 and at most 100,000,000"));
+        return value(format!(
+            "rate {rate} must be a number of transactions per second above 0 and at most 100,000,000"
+        ));
     }
     if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
         return value(format!(
@@ -188,7 +192,9 @@ fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
     let allowed = format!("give «auto» or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
     let mut list = match spec {
         None => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
-        Some(JobsSpec::Word(word)) if word.eq_ignore_ascii_case("auto") => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
+        Some(JobsSpec::Word(word)) if word.eq_ignore_ascii_case("auto") => {
+            return Ok(Jobs::Auto { max: AUTO_MAX_JOBS });
+        }
         Some(JobsSpec::Word(word)) => return value(format!("jobs «{word}» is no job count: {allowed}")),
         Some(JobsSpec::One(n)) => vec![*n],
         Some(JobsSpec::List(list)) => list.clone(),
@@ -224,7 +230,10 @@ fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanErro
 ///
 /// # Errors
 /// When the catalogue does not have the workload (any more) or refuses a parameter.
-pub fn planned(workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
+pub fn planned(
+    workload: &PlannedWorkload,
+    calibrated: &BTreeMap<String, i64>,
+) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
     let found = find(&workload.code)?;
     let mut given = workload.parameters.clone();
     given.extend(calibrated.iter().map(|(k, v)| (k.clone(), *v)));
@@ -294,6 +303,9 @@ mod tests {
     #[test]
     fn settings_are_for_private_servers_only() {
         let setting = Some(BTreeMap::from([("fsync".to_owned(), "off".to_owned())]));
-        refused(PlanSpec { target: Some("postgres://u@h/d".into()), setting, ..spec() }, &["fsync", "loadline makes itself"]);
+        refused(
+            PlanSpec { target: Some("postgres://u@h/d".into()), setting, ..spec() },
+            &["fsync", "loadline makes itself"],
+        );
     }
 }

@@ -29,8 +29,24 @@ pub enum PlanFileError {
 
 /// Keys of a plan file.
 pub const KEYS: &[&str] = &[
-    "target", "node", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat", "driver", "rate",
-    "payload-compressibility", "seed", "results", "latency-objective", "setting", "parameters", "force",
+    "target",
+    "node",
+    "platform",
+    "workload",
+    "group",
+    "jobs",
+    "duration",
+    "warmup",
+    "repeat",
+    "driver",
+    "rate",
+    "payload-compressibility",
+    "seed",
+    "results",
+    "latency-objective",
+    "setting",
+    "parameters",
+    "force",
 ];
 
 /// Reads the plan file `path`.
@@ -52,7 +68,9 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
     let table: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
     for key in table.keys() {
         if !KEYS.contains(&key.as_str()) {
-            let line = text.lines().position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
+            let line = text
+                .lines()
+                .position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
             let at = line.map_or(String::new(), |l| format!("line {}: ", l + 1));
             let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
             return Err(format!("{at}there is no key «{key}»{near} (known: {})", KEYS.join(", ")));
@@ -94,12 +112,24 @@ mod tests {
     #[test]
     fn every_key_is_known() {
         let spec = PlanSpec {
-            target: Some(String::new()), node: Some(vec![]), platform: Some(String::new()), workload: Some(vec![]),
-            group: Some(vec![]), jobs: Some(JobsSpec::One(1)), duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
-            warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)), repeat: Some(1), driver: Some(Driver::Client),
-            rate: Some(1.0), payload_compressibility: Some(0.0), seed: Some(1), results: Some(String::new()),
-            latency_objective: Some(loadline_model::plan::TimeSpec::Seconds(1.0)), setting: Some(Default::default()),
-            parameters: Some(Default::default()), force: Some(true),
+            target: Some(String::new()),
+            node: Some(vec![]),
+            platform: Some(String::new()),
+            workload: Some(vec![]),
+            group: Some(vec![]),
+            jobs: Some(JobsSpec::One(1)),
+            duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
+            warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
+            repeat: Some(1),
+            driver: Some(Driver::Client),
+            rate: Some(1.0),
+            payload_compressibility: Some(0.0),
+            seed: Some(1),
+            results: Some(String::new()),
+            latency_objective: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
+            setting: Some(Default::default()),
+            parameters: Some(Default::default()),
+            force: Some(true),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

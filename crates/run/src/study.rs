@@ -73,7 +73,9 @@ pub enum StudyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The doctor refuses the target.
-    #[error("the target would give false figures:\n{0}\nChange it, or measure all the same with --force (its tests are then marked)")]
+    #[error(
+        "the target would give false figures:\n{0}\nChange it, or measure all the same with --force (its tests are then marked)"
+    )]
     Doctor(String),
     /// More jobs than the target takes.
     #[error("{asked} jobs are more than the target takes: {because}; at most {most} jobs fit")]
@@ -134,7 +136,9 @@ impl Study {
         let result = context.measure(listener);
         let ended = match result {
             Ok(()) => Ended::Complete,
-            Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => Ended::Interrupted,
+            Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => {
+                Ended::Interrupted
+            }
             Err(e) => Ended::Failed(e),
         };
         context.manifest.state = match ended {
@@ -189,11 +193,23 @@ impl Study {
                 let changed = r.manifest.target.version != info.version || r.manifest.target.settings != info.settings;
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 if changed {
-                    let text = "the target's version or settings are no longer those of the tests measured before".to_owned();
+                    let text =
+                        "the target's version or settings are no longer those of the tests measured before".to_owned();
                     listener.on(Event::Warning(text));
                 }
                 let manifest = Manifest { state: RunState::Started, ..r.manifest };
-                Context { target, lock: Some(lock), manifest, folder: r.folder, records: r.records, cpu, disk, max_jobs, forced, interrupted: Arc::clone(&self.interrupted) }
+                Context {
+                    target,
+                    lock: Some(lock),
+                    manifest,
+                    folder: r.folder,
+                    records: r.records,
+                    cpu,
+                    disk,
+                    max_jobs,
+                    forced,
+                    interrupted: Arc::clone(&self.interrupted),
+                }
             }
             None => {
                 let now = SystemTime::now();
@@ -212,10 +228,24 @@ impl Study {
                     calibration: Default::default(),
                     state: RunState::Started,
                 };
-                Context { target, lock: Some(lock), manifest, folder, records: Vec::new(), cpu, disk, max_jobs, forced, interrupted: Arc::clone(&self.interrupted) }
+                Context {
+                    target,
+                    lock: Some(lock),
+                    manifest,
+                    folder,
+                    records: Vec::new(),
+                    cpu,
+                    disk,
+                    max_jobs,
+                    forced,
+                    interrupted: Arc::clone(&self.interrupted),
+                }
             }
         };
-        let written = context.measure_overhead().map_err(StudyError::from).and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
+        let written = context
+            .measure_overhead()
+            .map_err(StudyError::from)
+            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.
@@ -232,7 +262,11 @@ fn writable(results: &Path) -> Result<(), StudyError> {
     // `RunFolder::create` says everything else; a run that is refused at once leaves no server
     // started and no schema made.
     if results.exists() && !results.is_dir() {
-        return Err(PlanError::Value(format!("{} is a file, not a folder: give another folder with --results", results.display())).into());
+        return Err(PlanError::Value(format!(
+            "{} is a file, not a folder: give another folder with --results",
+            results.display()
+        ))
+        .into());
     }
     Ok(())
 }
@@ -281,7 +315,9 @@ impl Context {
         }
         if let Err(e) = self.target.clean() {
             let url = loadline_target::redact(&request.url);
-            listener.on(Event::Warning(format!("loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it")));
+            listener.on(Event::Warning(format!(
+                "loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it"
+            )));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! One test: sessions, common window, collectors, and what comes out of it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -78,7 +78,9 @@ pub enum TestError {
     #[error("the counters could not be read: {0}")]
     Counters(String),
     /// The system gave no thread.
-    #[error("no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)")]
+    #[error(
+        "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
+    )]
     Thread {
         /// Which job.
         job: u32,
@@ -129,7 +131,14 @@ impl Session {
         }
     }
 
-    fn run(&mut self, job: u32, program: &Program, schedule: &Schedule, shared: &Shared, pace: Option<Pace>) -> JobResult {
+    fn run(
+        &mut self,
+        job: u32,
+        program: &Program,
+        schedule: &Schedule,
+        shared: &Shared,
+        pace: Option<Pace>,
+    ) -> JobResult {
         match self {
             Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, schedule, shared, pace),
             Session::Database(s) => database_job::run(job, s.as_mut(), schedule, shared),
@@ -166,7 +175,8 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
-    let sampler = Sampler::start(config, Box::new(ObserverSource(observer))).map_err(|e| TestError::Counters(e.to_string()));
+    let sampler =
+        Sampler::start(config, Box::new(ObserverSource(observer))).map_err(|e| TestError::Counters(e.to_string()));
     let sampler = match sampler {
         Ok(s) => s,
         Err(e) => {
@@ -243,7 +253,13 @@ fn open_jobs(
     Ok((jobs, cancellers))
 }
 
-fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Schedule>) -> JobResult {
+fn job_thread(
+    job: u32,
+    request: &Request,
+    shared: &Shared,
+    ready: &Sender<Ready>,
+    go: &Receiver<Schedule>,
+) -> JobResult {
     let session = Session::open(request, job);
     let (mut session, outcome) = match session {
         Ok(s) => {
@@ -313,7 +329,11 @@ fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<Jo
     while threads.iter().any(|t| !t.is_finished()) {
         // The user who interrupts does not wait for a hanging server.
         let urgent = shared.interrupted.load(Ordering::Relaxed);
-        let limit = if urgent { deadline.checked_sub(END_AT_MOST - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
+        let limit = if urgent {
+            deadline.checked_sub(END_AT_MOST - Duration::from_secs(2)).unwrap_or(deadline)
+        } else {
+            deadline
+        };
         if !cut && Instant::now() >= limit {
             cancellers.iter().for_each(Canceller::cancel);
             cut = true;

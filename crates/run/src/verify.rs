@@ -35,8 +35,9 @@ pub struct Facts<'a> {
     pub evidence_counts: &'a str,
     /// Redo per transaction, bytes, and what the workload wants.
     pub redo: Option<(f64, RedoSize)>,
-    /// CPU time of the loadline process in the window as a share (0…1) of its machine.
-    pub client_cpu_share: Option<f64>,
+    /// CPU time of the loadline process in the window as a share (0…1) of its machine, or why it is
+    /// not known.
+    pub client_cpu_share: Result<f64, String>,
     /// Whether loadline's own CPU counts against the measured machine (client driver).
     pub client_driver: bool,
 }
@@ -91,7 +92,9 @@ fn window(f: &Facts<'_>) -> Check {
     let detail = format!("all {of} jobs ran before the window opened and still ran when it closed");
     match idle {
         0 => Check::require("window", true, detail),
-        n if n == of => Check::require("window", false, "no transaction completed in the window: make it longer".into()),
+        n if n == of => {
+            Check::require("window", false, "no transaction completed in the window: make it longer".into())
+        }
         n => Check::new("window", Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
     }
 }
@@ -204,7 +207,11 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
     let detail = format!(
         "{commits} commits and {syncs} syncs of the log: {ratio:.2} commits per sync, which {jobs} jobs allow up to {jobs}"
     );
-    let detail = if commits > allowed_commits { format!("{detail}: commits did not wait until they were durable") } else { detail };
+    let detail = if commits > allowed_commits {
+        format!("{detail}: commits did not wait until they were durable")
+    } else {
+        detail
+    };
     Check::require(id, commits <= allowed_commits, detail)
 }
 
@@ -225,8 +232,9 @@ fn redo_size(f: &Facts<'_>) -> Check {
 
 fn client_cpu(f: &Facts<'_>) -> Check {
     let id = "client-cpu";
-    let Some(share) = f.client_cpu_share else {
-        return Check::new(id, Outcome::NotMade, "the CPU time of this process could not be read");
+    let share = match &f.client_cpu_share {
+        Ok(share) => *share,
+        Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
     };
     let detail = format!("loadline used {:.0} % of its machine's CPU", share * 100.0);
     if !f.client_driver || share < NOTED_CLIENT_CPU {
@@ -236,7 +244,11 @@ fn client_cpu(f: &Facts<'_>) -> Check {
         return Check::new(id, Outcome::Noted, format!("{detail}: on a machine of its own the figures may be higher"));
     }
     let limit = MAX_CLIENT_CPU * 100.0;
-    Check::require(id, false, format!("{detail} (allowed: {limit:.0} %): the client is what was measured, not the target"))
+    Check::require(
+        id,
+        false,
+        format!("{detail} (allowed: {limit:.0} %): the client is what was measured, not the target"),
+    )
 }
 
 fn rate(f: &Facts<'_>) -> Check {
@@ -246,11 +258,18 @@ fn rate(f: &Facts<'_>) -> Check {
     };
     let got = f.merged.transaction.count() as f64 / (f.schedule.window_ns() as f64 / 1e9);
     let behind = f.jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
-    let detail = format!("{got:.1} tps of {asked:.1} asked for; the last job was {:.1} ms behind its schedule at the close", behind as f64 / 1e6);
+    let detail = format!(
+        "{got:.1} tps of {asked:.1} asked for; the last job was {:.1} ms behind its schedule at the close",
+        behind as f64 / 1e6
+    );
     if got >= asked * 0.98 {
         return Check::require(id, true, detail);
     }
-    Check::new(id, Outcome::Noted, format!("{detail}: the target does not keep this rate, and response times grow as long as it lasts"))
+    Check::new(
+        id,
+        Outcome::Noted,
+        format!("{detail}: the target does not keep this rate, and response times grow as long as it lasts"),
+    )
 }
 
 #[cfg(test)]

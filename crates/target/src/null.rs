@@ -117,9 +117,21 @@ impl Target for Null {
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let redo = ["redo_blocks_per_s", "redo_writes_per_s", "redo_sync_writes_per_s", "redo_mib_per_s",
-            "redo_kib_per_tx", "redo_bytes_per_tx", "log_file_sync_ms", "commits_per_redo_sync"];
+        let redo = [
+            "redo_blocks_per_s",
+            "redo_writes_per_s",
+            "redo_sync_writes_per_s",
+            "redo_mib_per_s",
+            "redo_kib_per_tx",
+            "redo_bytes_per_tx",
+            "log_file_sync_ms",
+            "commits_per_redo_sync",
+        ];
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
+    }
+
+    fn in_process(&self) -> bool {
+        true
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

@@ -106,6 +106,12 @@ pub trait Target: Send + Sync {
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
 
+    /// Whether the database runs inside the loadline process: its CPU time cannot then be told from
+    /// loadline's own.
+    fn in_process(&self) -> bool {
+        false
+    }
+
     /// How far the counters that an observer reads may lag behind what sessions have done and
     /// published, s.
     fn counter_lag_s(&self) -> f64 {

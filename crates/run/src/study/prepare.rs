@@ -36,7 +36,11 @@ impl Context {
 
     /// Makes the tables of a workload anew, calibrates it, and puts its program into the database.
     /// A resumed run takes the calibration that its first tests had.
-    pub(super) fn prepare(&mut self, workload: &PlannedWorkload, listener: &mut dyn Listener) -> Result<Arc<Work>, StudyError> {
+    pub(super) fn prepare(
+        &mut self,
+        workload: &PlannedWorkload,
+        listener: &mut dyn Listener,
+    ) -> Result<Arc<Work>, StudyError> {
         listener.on(Event::Step(format!("preparing {}", workload.code)));
         let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;

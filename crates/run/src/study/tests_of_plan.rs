@@ -86,14 +86,22 @@ impl Context {
             Jobs::List(list) => {
                 let here = list.iter().filter(|j| **j >= jobs).count() as f64;
                 let steps = list.len() as f64;
-                ((here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions) * one, true)
+                (
+                    (here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions)
+                        * one,
+                    true,
+                )
             }
             Jobs::Auto { .. } => {
                 let done = plan.workloads[..index].iter().map(|w| self.done(&w.code, 1).count()).sum::<usize>() as f64;
                 let steps = if index > 0 { done / index as f64 } else { TYPICAL_STEPS };
                 let code = plan.workloads.get(index).map_or("", |w| w.code.as_str());
                 let here = (steps - self.done(code, repetition).count() as f64).max(1.0);
-                ((here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions) * one, false)
+                (
+                    (here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions)
+                        * one,
+                    false,
+                )
             }
         }
     }

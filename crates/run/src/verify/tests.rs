@@ -46,7 +46,7 @@ impl Case {
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             evidence_counts: "changed rows",
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
-            client_cpu_share: Some(0.1),
+            client_cpu_share: Ok(0.1),
             client_driver: true,
         }
     }
@@ -70,11 +70,14 @@ fn each_lie_is_caught_by_its_check() {
     let base = || case.facts();
     assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), ["commits-database"]);
     assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), ["commits-window"]);
-    assert_eq!(failed(&Facts { evidence: Ok(Some((3 * case.merged.total as i64 - 1, 3))), ..base() }), ["work-evidence"]);
+    assert_eq!(
+        failed(&Facts { evidence: Ok(Some((3 * case.merged.total as i64 - 1, 3))), ..base() }),
+        ["work-evidence"]
+    );
     assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), ["work-evidence"]);
     assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
     assert_eq!(failed(&Facts { redo: Some((4120.0, base().redo.unwrap().1)), ..base() }), ["redo-size"]);
-    assert_eq!(failed(&Facts { client_cpu_share: Some(0.95), ..base() }), ["client-cpu"]);
+    assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Severity};
 
-use super::connect::{Door, Role};
 use super::client::Client;
 use super::config::Address;
+use super::connect::{Door, Role};
 use super::ledger::Ledger;
 use super::observer::{Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
 use super::settings::Settings;
@@ -65,7 +65,7 @@ impl Postgres {
         let mut instance_of = Vec::new();
         let mut found: Option<(Version, String, Settings, Option<String>)> = None;
         for door in &doors {
-            let mut c = door.connect(Role::Admin)?;
+            let mut c = door.connect(Role::Look)?;
             let identity = identity(&mut c, door)?;
             let known = instances.iter().position(|i| i.identity == identity);
             if let Some((version, text, _, _)) = &found {
@@ -122,7 +122,16 @@ impl Postgres {
         instance: &Instance,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        let mut c = instance.door.connect(Role::Admin)?;
+        self.session(instance, Role::Admin, f)
+    }
+
+    fn session<T>(
+        &self,
+        instance: &Instance,
+        role: Role,
+        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        let mut c = instance.door.connect(role)?;
         let done = f(&mut c);
         // What a failed step committed before is counted by the server as well.
         match (&done, c.publish(&self.ledger)) {
@@ -132,7 +141,10 @@ impl Postgres {
     }
 
     /// As [`Self::admin`], in each instance in turn.
-    fn each<T>(&self, mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>) -> Result<Vec<T>, TargetError> {
+    fn each<T>(
+        &self,
+        mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
+    ) -> Result<Vec<T>, TargetError> {
         self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
 
@@ -144,7 +156,10 @@ impl Postgres {
 
 impl Target for Postgres {
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let settings = self.each(|_, c| Settings::read(c))?.into_iter().next().unwrap_or_default();
+        let settings = match self.instances.first() {
+            Some(instance) => self.session(instance, Role::Look, Settings::read)?,
+            None => Settings::default(),
+        };
         let local = self.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
@@ -161,7 +176,9 @@ impl Target for Postgres {
                 self.instances.len()
             ));
         }
-        notes.push("autovacuum is left as the platform has it; loadline's tables have no settings of their own for it".into());
+        notes.push(
+            "autovacuum is left as the platform has it; loadline's tables have no settings of their own for it".into(),
+        );
         Ok(TargetInfo {
             kind: self.kind.into(),
             product: "PostgreSQL".into(),
@@ -185,7 +202,7 @@ impl Target for Postgres {
         let several = self.instances.len() > 1;
         let mut findings = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut found = self.admin(instance, |c| doctor::examine(c, instance.local))?;
+            let mut found = self.session(instance, Role::Look, |c| doctor::examine(c, instance.local))?;
             if several {
                 for finding in &mut found {
                     finding.subject = format!("{} (instance {})", finding.subject, i + 1);
@@ -345,8 +362,7 @@ fn is_local(door: &Door, pid: u32) -> bool {
     let near = match &door.config.address {
         Address::Unix(_) => true,
         Address::Tcp(host) => {
-            host.eq_ignore_ascii_case("localhost")
-                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
     };
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));

@@ -102,7 +102,8 @@ impl Config {
             .ok_or_else(|| usage(format!("a PostgreSQL URL goes on with «//» after its scheme: {form}")))?;
         let (rest, query) = rest.split_once('?').map_or((rest, ""), |(r, q)| (r, q));
         let decode = |what: &str, text: &str| -> Result<String, TargetError> {
-            let decoded = percent_decode_str(text).decode_utf8().map_err(|_| usage(format!("the {what} is no UTF-8")))?;
+            let decoded =
+                percent_decode_str(text).decode_utf8().map_err(|_| usage(format!("the {what} is no UTF-8")))?;
             if decoded.contains('\0') {
                 return Err(usage(format!("the {what} holds a zero byte, which PostgreSQL does not take")));
             }
@@ -112,13 +113,16 @@ impl Config {
         if query.contains('@') && !rest.contains('@') && rest.contains(':') {
             // What stands before the «?» is then likely the beginning of a password: show nothing.
             return Err(TargetError::Usage(
-                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40".into(),
+                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40"
+                    .into(),
             ));
         }
         // A password may hold a careless '@' or '/': the last '@' ends it, as `redact` has it.
         let (credentials, place) = rest.rsplit_once('@').map_or((None, rest), |(c, p)| (Some(c), p));
         let (user, password) = match credentials.map(|c| c.split_once(':').map_or((c, None), |(u, p)| (u, Some(p)))) {
-            Some((user, password)) => (Some(decode("user", user)?), password.map(|p| decode("password", p)).transpose()?),
+            Some((user, password)) => {
+                (Some(decode("user", user)?), password.map(|p| decode("password", p)).transpose()?)
+            }
             None => (None, None),
         };
         let (host_port, database) = place.split_once('/').map_or((place, ""), |(h, d)| (h, d));
@@ -132,7 +136,8 @@ impl Config {
             ..Given::default()
         };
         for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (name, value) = pair.split_once('=').ok_or_else(|| usage(format!("the parameter «{pair}» has no «=»")))?;
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| usage(format!("the parameter «{pair}» has no «=»")))?;
             let value = some(decode(name, value)?);
             let place = match name {
                 "host" => &mut given.host,
@@ -155,14 +160,6 @@ impl Config {
             *place = value;
         }
         given.finish(shown.clone(), env).map_err(usage)
-    }
-
-    /// Path of the server's Unix socket, if it is reached through one.
-    pub(super) fn socket_path(&self) -> Option<PathBuf> {
-        match &self.address {
-            Address::Unix(dir) => Some(dir.join(format!(".s.PGSQL.{}", self.port))),
-            Address::Tcp(_) => None,
-        }
     }
 
     /// `host:port`, or the socket's path.
@@ -209,7 +206,8 @@ impl Given {
             return Err(format!("there is no sslmode «{mode}»{hint} (known: {})", known.join(", ")));
         };
         let timeout = or(self.connect_timeout, "PGCONNECT_TIMEOUT").unwrap_or_else(|| "10".into());
-        let seconds: u64 = timeout.parse().map_err(|_| format!("connect_timeout «{timeout}» is no number of seconds"))?;
+        let seconds: u64 =
+            timeout.parse().map_err(|_| format!("connect_timeout «{timeout}» is no number of seconds"))?;
         // 0 means «for ever» to libpq; a tool that nobody watches must come to an end.
         let connect_timeout = Duration::from_secs(if seconds == 0 { 3600 } else { seconds.min(3600) });
         let home = env("HOME").map(PathBuf::from);
@@ -280,7 +278,7 @@ mod tests {
     fn socket_urls_are_read() {
         for url in ["postgres://ann@/db?host=/dir&port=5433", "postgres://ann@%2Fdir:5433/db"] {
             let c = parse(url).unwrap();
-            assert_eq!(c.socket_path(), Some("/dir/.s.PGSQL.5433".into()), "{url}");
+            assert_eq!(c.place(), "/dir/.s.PGSQL.5433", "{url}");
         }
     }
 

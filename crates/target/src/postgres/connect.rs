@@ -21,22 +21,24 @@ use super::{refusal, tls};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 
-/// Settings of every session: what would end, wait for or disturb a measurement is off. They are
-/// sent with the startup message, so they cost no transaction and go before those of role and database.
-const SESSION: [(&str, &str); 8] = [
-    ("client_encoding", "UTF8"),
-    ("DateStyle", "ISO"),
+/// Settings of every session, so that what it answers can be read. They are sent with the startup
+/// message: they cost no transaction and go before those of role and database.
+const TEXT: [(&str, &str); 3] = [("client_encoding", "UTF8"), ("DateStyle", "ISO"), ("client_min_messages", "warning")];
+
+/// Settings of every session that works: what would end, wait for or disturb a measurement is off.
+const WORK: [(&str, &str); 5] = [
     ("jit", "off"),
     ("statement_timeout", "0"),
     ("lock_timeout", "0"),
     ("idle_in_transaction_session_timeout", "0"),
     ("idle_session_timeout", "0"),
-    ("client_min_messages", "warning"),
 ];
 
 /// What a session is for: it shows in its application name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role {
+    /// Looks at the server's settings, which are therefore left as the server gives them.
+    Look,
     /// Administration.
     Admin,
     /// Holds the lock.
@@ -173,9 +175,12 @@ impl Door {
                 Ok(Stream::Tcp(tcp))
             } else {
                 let place = self.config.place();
-                Err((TargetError::Refused(format!(
-                    "{place} offers no encryption, but sslmode asks for it: set ssl = on at the server, or use sslmode=prefer"
-                )), false))
+                Err((
+                    TargetError::Refused(format!(
+                        "{place} offers no encryption, but sslmode asks for it: set ssl = on at the server, or use sslmode=prefer"
+                    )),
+                    false,
+                ))
             };
         }
         let failed = |e: String| {
@@ -192,14 +197,17 @@ impl Door {
 
     fn come_in(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
         let name = match role {
-            Role::Admin => format!("{} admin", self.name),
+            Role::Look | Role::Admin => format!("{} admin", self.name),
             Role::Lock => format!("{} lock", self.name),
             Role::Observer => format!("{} observer", self.name),
             Role::Job { job, .. } => format!("{}{job}", self.job_prefix()),
         };
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
-        parameters.extend(SESSION);
+        parameters.extend(TEXT);
+        if !matches!(role, Role::Look) {
+            parameters.extend(WORK);
+        }
         if let Some(options) = &self.config.options {
             parameters.push(("options", options));
         }
@@ -216,7 +224,8 @@ impl Door {
                 (b'K', [a, b, d, e, rest @ ..]) => {
                     let pid = u32::from_be_bytes([*a, *b, *d, *e]);
                     let secret = rest.first_chunk::<4>().map_or(0, |s| u32::from_be_bytes(*s));
-                    c.key = CancelKey { address: Some(self.config.address.clone()), port: self.config.port, pid, secret };
+                    c.key =
+                        CancelKey { address: Some(self.config.address.clone()), port: self.config.port, pid, secret };
                 }
                 (b'E', body) => return Err(refusal::of(&ServerError::parse(body), &self.config, None)),
                 (b'Z', _) => break,
@@ -225,8 +234,10 @@ impl Door {
         }
         c.version.check(&c.version_text)?;
         c.set_timeout(None)?;
-        for sql in c.version.session_settings() {
-            c.query(sql)?;
+        if !matches!(role, Role::Look) {
+            for sql in c.version.session_settings() {
+                c.query(sql)?;
+            }
         }
         Ok(())
     }

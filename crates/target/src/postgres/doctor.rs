@@ -27,7 +27,6 @@ struct Facts {
     has_schema: bool,
     may_monitor: bool,
     others_active: u32,
-    statement_timeout: Option<String>,
 }
 
 /// Looks at one instance.
@@ -47,10 +46,7 @@ impl Facts {
              EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline'), \
              pg_has_role(current_user, 'pg_monitor', 'USAGE'), \
              (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
-              AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
-             (SELECT string_agg(s, ', ') FROM pg_db_role_setting, unnest(setconfig) AS s \
-              WHERE s LIKE '%timeout=%' AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) \
-              AND setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = current_user)))",
+              AND pid <> pg_backend_pid() AND backend_type = 'client backend')",
         )?;
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |i: usize| row.get(i).cloned().flatten();
@@ -63,7 +59,6 @@ impl Facts {
             has_schema: is(3),
             may_monitor: is(4),
             others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
-            statement_timeout: text(6),
         })
     }
 }
@@ -130,12 +125,19 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
     }
     match s.get("wal_level") {
         Some("minimal") => {
-            say("wal_level", Warning, "minimal".into(), "a server with backups or standbys has replica, and writes more");
+            say(
+                "wal_level",
+                Warning,
+                "minimal".into(),
+                "a server with backups or standbys has replica, and writes more",
+            );
         }
         _ => say("wal_level", Ok, value("wal_level"), ""),
     }
     match super::observer::uncounted_syncs(s).filter(|_| s.get("fsync") != Some("off")) {
-        Some(why) => say("wal_sync_method", Warning, value("wal_sync_method"), &format!("{why}: redo sync writes are missing")),
+        Some(why) => {
+            say("wal_sync_method", Warning, value("wal_sync_method"), &format!("{why}: redo sync writes are missing"))
+        }
         None => say("wal_sync_method", Ok, value("wal_sync_method"), ""),
     }
     let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
@@ -149,13 +151,15 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
     } else {
         say("max_wal_size", Ok, value("max_wal_size"), "");
     }
-    for name in ["checkpoint_timeout", "shared_buffers", "wal_buffers", "commit_delay", "huge_pages", "max_connections"] {
+    for name in ["checkpoint_timeout", "shared_buffers", "wal_buffers", "commit_delay", "huge_pages", "max_connections"]
+    {
         say(name, Ok, value(name), "");
     }
     say("jit", Ok, value("jit"), "off in loadline's own sessions");
     match s.get("data_checksums") {
         Some("off") => {
-            let advice = "redo is smaller than with checksums (hint bits are not logged); mind it when platforms are compared";
+            let advice =
+                "redo is smaller than with checksums (hint bits are not logged); mind it when platforms are compared";
             say("data_checksums", Warning, "off".into(), advice);
         }
         _ => say("data_checksums", Ok, value("data_checksums"), ""),
@@ -166,16 +170,24 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
         }
         _ => say("autovacuum", Ok, value("autovacuum"), "left as it is, also for loadline's tables"),
     }
-    if let Some(timeouts) = &facts.statement_timeout {
-        say("timeouts", Ok, timeouts.clone(), "off in loadline's own sessions");
+    for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"] {
+        if s.number(name).is_some_and(|ms| ms > 0.0) {
+            say(name, Ok, value(name), "off in loadline's own sessions");
+        }
     }
     match s.get("archive_mode") {
-        Some(mode @ ("on" | "always")) => say("archive_mode", Ok, mode.into(), "the archiver reads the log while it is measured"),
+        Some(mode @ ("on" | "always")) => {
+            say("archive_mode", Ok, mode.into(), "the archiver reads the log while it is measured")
+        }
         _ => say("archive_mode", Ok, value("archive_mode"), ""),
     }
     for name in ["track_io_timing", "track_wal_io_timing"] {
         let advice = if s.is_on(name) { "" } else { "the server's own I/O times are missing in the snapshots" };
         say(name, Ok, value(name), advice);
+    }
+    if s.get("track_counts") == Some("off") {
+        let advice = "the server counts no rows, and its commits late: set track_counts = on";
+        say("track_counts", Warning, "off".into(), advice);
     }
     let logs_all = matches!(s.get("log_statement"), Some("all" | "mod"));
     let logs_long = s.number("log_min_duration_statement").is_some_and(|ms| (0.0..100.0).contains(&ms));
@@ -185,7 +197,12 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
             value("log_statement"),
             value("log_min_duration_statement")
         );
-        say("statement-logging", Warning, value, "the server writes a line for each statement: it is part of the figures");
+        say(
+            "statement-logging",
+            Warning,
+            value,
+            "the server writes a line for each statement: it is part of the figures",
+        );
     } else {
         say("statement-logging", Ok, "no".into(), "");
     }

@@ -36,7 +36,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     source_key: "postgres",
     summary: "a PostgreSQL server, version 14 to 18",
     url_forms: &[
-        ("postgres://user@host:5432/database", "over TCP; ?sslmode=verify-full asks for encryption and a good certificate"),
+        (
+            "postgres://user@host:5432/database",
+            "over TCP; ?sslmode=verify-full asks for encryption and a good certificate",
+        ),
         ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in a folder"),
     ],
     capabilities: render::capabilities,

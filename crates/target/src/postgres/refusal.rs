@@ -16,7 +16,9 @@ pub(super) fn of(error: &ServerError, config: &Config, note: Option<&str>) -> Ta
             format!("create the role «{user}», or name another in the URL: postgres://user@…")
         }
         "28000" if error.message.contains("Peer") || error.message.contains("Ident") => {
-            format!("pg_hba.conf lets in operating-system users only under their own name: connect as «{user}», or over TCP with a password")
+            format!(
+                "pg_hba.conf lets in operating-system users only under their own name: connect as «{user}», or over TCP with a password"
+            )
         }
         "28000" => {
             let how = match config.address {
@@ -28,10 +30,14 @@ pub(super) fn of(error: &ServerError, config: &Config, note: Option<&str>) -> Ta
         "3D000" => format!("create the database «{database}», or name another at the end of the URL"),
         "42501" => format!("grant it: GRANT CONNECT ON DATABASE \"{database}\" TO \"{user}\""),
         "53300" if error.message.contains("for role") => {
-            format!("the role's CONNECTION LIMIT is reached: ALTER ROLE \"{user}\" CONNECTION LIMIT -1, or use fewer jobs")
+            format!(
+                "the role's CONNECTION LIMIT is reached: ALTER ROLE \"{user}\" CONNECTION LIMIT -1, or use fewer jobs"
+            )
         }
         "53300" if error.message.contains("for database") => {
-            format!("the database's CONNECTION LIMIT is reached: ALTER DATABASE \"{database}\" CONNECTION LIMIT -1, or use fewer jobs")
+            format!(
+                "the database's CONNECTION LIMIT is reached: ALTER DATABASE \"{database}\" CONNECTION LIMIT -1, or use fewer jobs"
+            )
         }
         "53300" => "max_connections is reached: raise it and restart the server, or use fewer jobs".to_owned(),
         "57P03" => "wait until it is up, and try again".to_owned(),

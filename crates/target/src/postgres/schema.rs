@@ -91,8 +91,7 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
         let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
         let there: BTreeMap<u64, u64> =
             counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect();
-        let missing: Vec<u32> =
-            jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows)).collect();
+        let missing: Vec<u32> = jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows)).collect();
         for batch in missing.chunks(JOBS_PER_COPY) {
             c.query("BEGIN")?;
             let loaded = load_batch(c, work, table, batch, &there);
@@ -103,7 +102,8 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
             c.query("COMMIT")?;
         }
         if !missing.is_empty() {
-            c.query(&format!("VACUUM (ANALYZE) {name}"))?;
+            // In a transaction of our own, so that it is counted as one.
+            c.query(&format!("BEGIN; ANALYZE {name}; COMMIT"))?;
         }
     }
     Ok(())

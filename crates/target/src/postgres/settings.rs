@@ -73,8 +73,7 @@ struct Setting {
 pub(super) struct Settings(BTreeMap<String, Setting>);
 
 impl Settings {
-    /// Reads them. Those that loadline sets in its own sessions are read as the server has them for
-    /// others (`reset_val` is that of the session, so role and database settings are looked up).
+    /// Reads them as the session has them, those of its role and its database included.
     pub(super) fn read(c: &mut Connection) -> Result<Settings, TargetError> {
         let rows = c.query(
             "SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
@@ -124,7 +123,8 @@ impl Settings {
             .iter()
             .filter(|(name, s)| STATED.contains(&name.as_str()) || !s.is_default)
             .map(|(name, s)| {
-                let secret = SECRET.iter().any(|part| name.contains(part)) && !matches!(s.shown.as_str(), "" | "(disabled)");
+                let secret =
+                    SECRET.iter().any(|part| name.contains(part)) && !matches!(s.shown.as_str(), "" | "(disabled)");
                 (name.clone(), if secret { "(set, not shown)".to_owned() } else { s.shown.clone() })
             })
             .collect()

@@ -229,8 +229,7 @@ mod tests {
 
     #[test]
     fn moments_go_to_the_server_and_back() {
-        let clock =
-            ServerClock { offset_ns: 1_790_000_000_123_456_000, uncertainty_ns: 0, measured_ns: 0 };
+        let clock = ServerClock { offset_ns: 1_790_000_000_123_456_000, uncertainty_ns: 0, measured_ns: 0 };
         for ns in [0, 1_000, 86_400_000_000_000] {
             let there = clock.server_s(ns);
             assert!(clock.own_ns(there).abs_diff(ns) <= 1_000, "{ns}");

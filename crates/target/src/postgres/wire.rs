@@ -262,11 +262,6 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
-    /// Adds a commit of loadline's own that was not counted as it happened.
-    pub(super) fn add_own_commits(&mut self, n: u64) {
-        self.own_commits += n;
-    }
-
     /// Takes the own commits that are not yet in the ledger.
     pub(super) fn take_own_commits(&mut self) -> u64 {
         std::mem::take(&mut self.own_commits)
@@ -296,11 +291,6 @@ impl Connection {
             shut();
             key.cancel();
         })
-    }
-
-    /// The server, as messages name it.
-    pub(super) fn place(&self) -> &str {
-        &self.place
     }
 }
 

@@ -44,13 +44,19 @@ impl Place {
             }
             let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if !parent.is_dir() {
-                return Err(TargetError::Usage(format!("the folder {} does not exist: make it first", parent.display())));
+                return Err(TargetError::Usage(format!(
+                    "the folder {} does not exist: make it first",
+                    parent.display()
+                )));
             }
             return Ok(Place { database: path.clone(), temporary: None });
         }
         fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
         clean_leftovers(scratch)?;
-        let folder = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(scratch).map_err(io("making a folder in", scratch))?;
+        let folder = tempfile::Builder::new()
+            .prefix(TEMP_PREFIX)
+            .tempdir_in(scratch)
+            .map_err(io("making a folder in", scratch))?;
         let owner = File::create(folder.path().join(OWNER)).map_err(io("writing to", folder.path()))?;
         owner.lock().map_err(io("locking", folder.path()))?;
         Ok(Place { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
@@ -135,6 +141,8 @@ pub(super) fn filesystem(directory: &Path) -> Finding {
             let free = s.blocks_available().saturating_mul(s.block_size().unsigned_abs());
             Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
         }
-        Err(e) => Finding::new("free-space", Severity::Warning, "free space", format!("unknown: {e}"), "check it by hand"),
+        Err(e) => {
+            Finding::new("free-space", Severity::Warning, "free space", format!("unknown: {e}"), "check it by hand")
+        }
     }
 }

@@ -21,7 +21,8 @@ use crate::work::Work;
 use files::Place;
 use session::{SharedFrames, SqliteSession, wait_for_writer};
 
-const NO_PROCEDURES: &str = "SQLite has no stored procedures; its client driver runs inside the same process as the database";
+const NO_PROCEDURES: &str =
+    "SQLite has no stored procedures; its client driver runs inside the same process as the database";
 
 /// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
@@ -84,13 +85,14 @@ impl Sqlite {
         let mut db = Connection::open_with_flags(path, flags).map_err(unreachable)?;
         db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
         let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
-        let objects: i64 =
-            db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::NotADatabase) => {
-                    TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
-                }
-                _ => unreachable(e),
-            })?;
+        let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
+            .sqlite_error_code()
+        {
+            Some(rusqlite::ErrorCode::NotADatabase) => {
+                TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
+            }
+            _ => unreachable(e),
+        })?;
         if known != APPLICATION_ID && objects > 0 {
             return Err(TargetError::Refused(format!(
                 "{} holds a database that loadline did not make: give the name of a new file",
@@ -132,7 +134,8 @@ fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError>
     let known = || SETTINGS.iter().map(|(n, _)| *n);
     for (name, value) in &request.settings {
         if !known().any(|n| n == name) {
-            let near = loadline_model::format::nearest(name, known()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+            let near = loadline_model::format::nearest(name, known())
+                .map_or(String::new(), |n| format!(": did you mean «{n}»?"));
             let all = known().collect::<Vec<_>>().join(", ");
             return Err(TargetError::Usage(format!("SQLite has no setting «{name}» here{near} (known: {all})")));
         }
@@ -141,13 +144,19 @@ fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError>
         if number.is_none() || (name == "page_size" && !page_size_ok) {
             return Err(TargetError::Usage(format!(
                 "setting {name} = «{value}» is not valid: {}",
-                if name == "page_size" { "it must be a power of two from 512 to 65536" } else { "it must be a whole number" }
+                if name == "page_size" {
+                    "it must be a power of two from 512 to 65536"
+                } else {
+                    "it must be a whole number"
+                }
             )));
         }
     }
     Ok(SETTINGS
         .iter()
-        .map(|(n, default)| ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned())))
+        .map(|(n, default)| {
+            ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned()))
+        })
         .collect())
 }
 
@@ -205,14 +214,19 @@ fn create_table(work: &Work, table: &Table) -> String {
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
-    let mut out: Vec<Rendered> =
-        work.workload.tables.iter().map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t))).collect();
+    let mut out: Vec<Rendered> = work
+        .workload
+        .tables
+        .iter()
+        .map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t)))
+        .collect();
     let (mode, _) = synchronous(work.program.commit);
     out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}")));
     out.push(Rendered::new("begin", "BEGIN IMMEDIATE"));
     for (i, s) in work.program.statements.iter().enumerate() {
         let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
-        let vars = s.template.vars().enumerate().map(|(i, v)| format!("?{} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
+        let vars =
+            s.template.vars().enumerate().map(|(i, v)| format!("?{} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
         let note = if used { format!(" -- {vars}") } else { String::new() };
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
     }
@@ -233,7 +247,10 @@ impl Target for Sqlite {
         settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
         settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
         let directory = self.place.directory().display().to_string();
-        let mut notes = vec!["SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time".to_owned()];
+        let mut notes = vec![
+            "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
+                .to_owned(),
+        ];
         if self.page_size == 1024 {
             notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
         }
@@ -262,7 +279,10 @@ impl Target for Sqlite {
         let (severity, advice) = if self.page_size == 1024 {
             (Severity::Ok, "")
         } else {
-            (Severity::Warning, "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones")
+            (
+                Severity::Warning,
+                "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones",
+            )
         };
         out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
         out.push(files::filesystem(self.place.directory()));
@@ -361,6 +381,10 @@ impl Target for Sqlite {
             ("commits_database", why("its commits; the rows changed are counted instead")),
             ("commits_per_redo_sync", why("the syncs of its log")),
         ]
+    }
+
+    fn in_process(&self) -> bool {
+        true
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

@@ -70,9 +70,9 @@ impl SqliteSession {
     fn error(&self, e: &rusqlite::Error) -> TargetError {
         match e.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => TargetError::Lost("the session was cancelled".into()),
-            Some(ErrorCode::DiskFull) => {
-                TargetError::Statement("the disk under the database is full: free some space or choose another place".into())
-            }
+            Some(ErrorCode::DiskFull) => TargetError::Statement(
+                "the disk under the database is full: free some space or choose another place".into(),
+            ),
             Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
@@ -100,7 +100,10 @@ impl ClientSession for SqliteSession {
     }
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        let sql = self.statements.get(statement).ok_or_else(|| TargetError::Statement(format!("no statement {statement}")))?;
+        let sql = self
+            .statements
+            .get(statement)
+            .ok_or_else(|| TargetError::Statement(format!("no statement {statement}")))?;
         let mut prepared = self.db.prepare_cached(sql).map_err(|e| self.error(&e))?;
         for (i, arg) in args.iter().enumerate() {
             let value = match arg {

@@ -88,7 +88,8 @@ fn what_it_cannot_use_is_refused_with_its_name() {
     let foreign = dir.path().join("foreign.db");
     Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     let text = dir.path().join("text.db");
-    std::fs::write(&text, "no database at all, just some text that is long enough to be looked at ".repeat(20)).unwrap();
+    std::fs::write(&text, "no database at all, just some text that is long enough to be looked at ".repeat(20))
+        .unwrap();
     for (url, part) in [
         (format!("sqlite:{}", foreign.display()), "did not make"),
         (format!("sqlite:{}", text.display()), "not a database"),
@@ -100,11 +101,16 @@ fn what_it_cannot_use_is_refused_with_its_name() {
         let m = message(registry::open(&request(&url, dir.path())));
         assert!(m.contains(part), "{url}: {m}");
     }
-    for (name, value, part) in [("page_sise", "1024", "did you mean «page_size»"), ("page_size", "1000", "power of two")] {
+    for (name, value, part) in
+        [("page_sise", "1024", "did you mean «page_size»"), ("page_size", "1000", "power of two")]
+    {
         let mut r = request("sqlite:", dir.path());
         r.settings.insert(name.into(), value.into());
         let m = message(registry::open(&r));
         assert!(m.contains(part), "{name}={value}: {m}");
     }
-    assert!(Connection::open(&foreign).unwrap().execute_batch("SELECT a FROM mine").is_ok(), "foreign files stay whole");
+    assert!(
+        Connection::open(&foreign).unwrap().execute_batch("SELECT a FROM mine").is_ok(),
+        "foreign files stay whole"
+    );
 }

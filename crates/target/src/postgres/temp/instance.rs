@@ -2,19 +2,22 @@
 //! configuration, the server's log, `data/` and `socket/`. As root the directory itself stays
 //! root's, so that what is in the marks can be trusted; only the last two are the server's.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
 use super::owner::{self, Owner};
-use super::place::{Place, cannot_use};
+use super::place::{self, Place, cannot_use};
 use super::postmaster::Postmaster;
 use super::probe::{Answer, ask};
+use super::processes::Marks;
 use super::settings::{Settings, says, shown};
 use super::user::ServerUser;
 use super::{PORT, SUPERUSER, processes, shared_memory};
@@ -25,6 +28,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest path of a socket that every system takes, in bytes.
 const LONGEST_SOCKET: usize = 103;
 const LOG: &str = "server.log";
+/// Holds the process group of initdb while that runs.
+const INITDB: &str = "initdb.group";
 
 /// The server's files and, once it is started, its process. Dropping it ends and removes both.
 pub(super) struct Instance {
@@ -84,9 +89,18 @@ impl Instance {
         let mut command = user.command(binaries.initdb(), Signal::SIGKILL);
         command.arg("-D").arg(self.data()).args(["--data-checksums", "--no-sync", "--no-instructions", "--auth=trust"]);
         command.args(["--encoding=UTF8", "--locale=C", "--username", SUPERUSER]);
-        let output = command
-            .output()
-            .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.initdb().display())))?;
+        let failed = |e: io::Error| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.initdb().display()));
+        let mut initdb = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+        // Its helpers do not die with loadline, and nothing but their process group shows whose they
+        // are. No need to bring this to disk, as it is of use in this boot only.
+        let group = self.dir.join(INITDB);
+        if let Err(e) = std::fs::write(&group, initdb.id().to_string()) {
+            let _ = initdb.kill();
+            let _ = initdb.wait();
+            return Err(cannot_use(&group, &e));
+        }
+        let output = initdb.wait_with_output().map_err(failed)?;
+        std::fs::remove_file(&group).map_err(|e| cannot_use(&group, &e))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             return Err(self.failure("initdb failed", &says(&stderr)));
@@ -104,7 +118,7 @@ impl Instance {
         binaries: &Binaries,
         user: &ServerUser,
         settings: &Settings,
-        given: &std::collections::BTreeMap<String, String>,
+        given: &BTreeMap<String, String>,
     ) -> Result<(), TargetError> {
         let config = self.dir.join("postgresql.conf");
         let sockets = self.sockets();
@@ -135,9 +149,9 @@ impl Instance {
         self.owner.write(&self.dir).map_err(|e| self.failure("its owner file cannot be written", &e.to_string()))
     }
 
-    fn start_failure(&self, why: &str, log: &str, given: &std::collections::BTreeMap<String, String>) -> TargetError {
+    fn start_failure(&self, why: &str, log: &str, given: &BTreeMap<String, String>) -> TargetError {
         let says = says(log);
-        if given.is_empty() || is_full(log) {
+        if given.is_empty() || self.disk_is_full(log) {
             return self.failure(&format!("the private PostgreSQL did not start ({why})"), &says);
         }
         TargetError::Usage(format!(
@@ -148,15 +162,19 @@ impl Instance {
 
     fn failure(&self, what: &str, says: &str) -> TargetError {
         let parent = self.dir.parent().unwrap_or(&self.dir).display();
-        let next = if is_full(says) {
-            format!(
-                "The filesystem under «{parent}» is full: free some GiB there, or name another directory with \
-                     postgres-temp:/dir"
-            )
+        let next = if self.disk_is_full(says) {
+            format!("The filesystem under «{parent}» is full: free some GiB there, or name another directory with")
         } else {
-            "Put that right, or name another directory with postgres-temp:/dir".to_owned()
+            "Put that right, or name another directory with".to_owned()
         };
-        TargetError::Local(format!("{what} in «{parent}»: «{says}». {next}"))
+        TargetError::Local(format!("{what} in «{parent}»: «{says}». {next} postgres-temp:/dir"))
+    }
+
+    /// Whether PostgreSQL complains of that: in the system's words, in its own when a write was cut
+    /// short («wrote only 4096 of 8192 bytes», with a hint), or not at all as it cannot even log it.
+    fn disk_is_full(&self, text: &str) -> bool {
+        const WORDS: [&str; 3] = ["No space left on device", "Disk quota exceeded", "Check free disk space"];
+        WORDS.iter().any(|part| text.contains(part)) || place::free_bytes(&self.dir).is_some_and(|free| free < 16 << 20)
     }
 }
 
@@ -188,7 +206,9 @@ impl Drop for Instance {
 pub(super) fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
     let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(owner::PREFIX));
     let name = name.ok_or_else(|| io::Error::other("its name is not one that loadline gives"))?;
-    let ran = processes::end_all(name, owner.uid)
+    let initdb = std::fs::read_to_string(dir.join(INITDB)).ok().and_then(|group| group.trim().parse().ok());
+    let initdb = initdb.filter(|_| owner.is_of_this_boot());
+    let ran = processes::end_all(Marks { name, uid: owner.uid, initdb })
         .map_err(|left| io::Error::other(format!("{left} of its processes do not end")))?;
     shared_memory::remove(owner);
     let sockets = owner.sockets.as_deref().filter(|path| Some(*path) == outside(name).as_deref());
@@ -199,7 +219,7 @@ pub(super) fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
     for part in ["data", "socket"] {
         absent_is_fine(std::fs::remove_dir_all(dir.join(part)))?;
     }
-    for file in [LOG, "postgresql.conf", owner::DRAFT, owner::FILE, owner::LOCK] {
+    for file in [LOG, INITDB, "postgresql.conf", owner::DRAFT, owner::FILE, owner::LOCK] {
         absent_is_fine(std::fs::remove_file(dir.join(file)))?;
     }
     // Fails if there is anything that loadline did not put there, which is then not its to remove.
@@ -264,12 +284,6 @@ fn write_for(path: &Path, text: &str, user: &ServerUser) -> io::Result<()> {
         chown(path, None, Some(user.gid))?;
     }
     file.write_all(text.as_bytes())
-}
-
-/// Whether PostgreSQL complains of a full disk: the system's words, or its own when a write was cut
-/// short («wrote only 4096 of 8192 bytes», with the hint «Check free disk space.»).
-fn is_full(text: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded", "Check free disk space"].iter().any(|part| text.contains(part))
 }
 
 fn config_argument(config: &Path) -> std::ffi::OsString {

@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
+use nix::sys::statvfs::statvfs;
 
 use super::address::Address;
 use super::binaries::Binaries;
@@ -25,8 +27,41 @@ pub(super) struct Place {
     pub(super) made: Option<PathBuf>,
 }
 
+/// The least free space: the database itself takes about 60 MiB, and a server whose disk is full at
+/// once would measure nothing.
+const LEAST_FREE: u64 = 256 << 20;
+
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
 pub(super) fn choose(
+    address: &Address,
+    scratch: &Path,
+    user: &ServerUser,
+    binaries: &Binaries,
+) -> Result<Place, TargetError> {
+    let place = choose_directory(address, scratch, user, binaries)?;
+    match free_bytes(&place.parent) {
+        Some(free) if free < LEAST_FREE => {
+            if let Some(made) = &place.made {
+                let _ = std::fs::remove_dir(made);
+            }
+            Err(TargetError::Local(format!(
+                "the filesystem under «{}» is full: {} are free and a private server needs {} at least, and room for \
+                 its log (max_wal_size). Free some GiB there, or name another directory with postgres-temp:/dir",
+                place.parent.display(),
+                bytes(free as f64),
+                bytes(LEAST_FREE as f64)
+            )))
+        }
+        _ => Ok(place),
+    }
+}
+
+/// What an ordinary user can still write there; `None` if the system does not say.
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
+}
+
+fn choose_directory(
     address: &Address,
     scratch: &Path,
     user: &ServerUser,

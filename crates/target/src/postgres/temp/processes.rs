@@ -5,6 +5,7 @@
 //! container may not look into the processes of another user.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -18,84 +19,142 @@ pub(super) const STAGES: [(Signal, Duration); 3] = [
     (Signal::SIGKILL, Duration::from_secs(5)),
 ];
 
+/// How long the helpers of a killed initdb have to end by themselves: they do when what it sent them
+/// is done. Ended by force, they would leave shared memory that nobody can tell to be theirs.
+const HELPERS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// By what the processes of one server are known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks<'a> {
+    /// Name of the server's directory, which no other has.
+    pub(super) name: &'a str,
+    /// The user that it runs as.
+    pub(super) uid: u32,
+    /// Process group of the initdb that was last seen to run.
+    pub(super) initdb: Option<i32>,
+}
+
 /// A process of the server.
 pub(super) struct Process {
     pub(super) pid: Pid,
-    is_postmaster: bool,
+    role: Role,
 }
 
-/// Ends all processes of the server whose directory is called `name`. Returns whether there were
-/// any, or the number of those that would not go.
-pub(super) fn end_all(name: &str, uid: u32) -> Result<bool, usize> {
-    let mut found_any = false;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Postmaster,
+    Backend,
+    /// initdb or one of its helpers.
+    Initdb,
+}
+
+/// Ends all processes of a server. Returns whether there were any, or the number of those that
+/// would not go.
+pub(super) fn end_all(marks: Marks<'_>) -> Result<bool, usize> {
+    let mut found = running(marks);
+    let found_any = !found.is_empty();
+    if found.iter().any(|p| p.role == Role::Initdb) {
+        wait_gone(marks, HELPERS_PATIENCE);
+    }
     for (signal, patience) in STAGES {
-        let found = running(name, uid);
-        if found.is_empty() {
-            return Ok(found_any);
-        }
-        found_any = true;
+        found = running(marks);
         // To a backend SIGINT means no more than «cancel the query».
-        let targets: Vec<&Process> = found.iter().filter(|p| signal != Signal::SIGINT || p.is_postmaster).collect();
-        if targets.is_empty() {
+        found.retain(|p| signal != Signal::SIGINT || p.role == Role::Postmaster);
+        if found.is_empty() {
             continue;
         }
-        for process in targets {
+        for process in &found {
             let _ = kill(process.pid, signal);
         }
-        let deadline = Instant::now() + patience;
-        while !running(name, uid).is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_gone(marks, patience);
     }
-    match running(name, uid).len() {
+    match running(marks).len() {
         0 => Ok(found_any),
         left => Err(left),
     }
 }
 
-/// The processes of the server whose directory is called `name`.
-pub(super) fn running(name: &str, uid: u32) -> Vec<Process> {
+fn wait_gone(marks: Marks<'_>, patience: Duration) {
+    let deadline = Instant::now() + patience;
+    while !running(marks).is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes of a server.
+pub(super) fn running(marks: Marks<'_>) -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let is_postmaster = recognise(&cmdline, name)?;
-            (entry.metadata().ok()?.uid() == uid).then_some(Process { pid: Pid::from_raw(pid), is_postmaster })
+            let of_initdb = || marks.initdb.is_some() && group_of(&entry.path().join("stat")) == marks.initdb;
+            let role = role_in(&cmdline, marks.name)
+                .or_else(|| (is_of_initdb(&cmdline) && of_initdb()).then_some(Role::Initdb))?;
+            (entry.metadata().ok()?.uid() == marks.uid).then_some(Process { pid: Pid::from_raw(pid), role })
         })
         .collect()
 }
 
-/// Whether it is the postmaster of the server (`…/postgres -D …/NAME/data …`), one of its children
-/// (titled `postgres: NAME: …` by its setting cluster_name), or `None` of these.
-fn recognise(cmdline: &[u8], name: &str) -> Option<bool> {
+/// The role in the server called `name`: its postmaster (`…/postgres -D …/NAME/data …`), or one of
+/// the children (titled `postgres: NAME: …` by the setting cluster_name).
+fn role_in(cmdline: &[u8], name: &str) -> Option<Role> {
     let text = String::from_utf8_lossy(cmdline);
     if text.starts_with(&format!("postgres: {name}: ")) {
-        return Some(false);
+        return Some(Role::Backend);
     }
     let mut args = text.split('\0');
     let is_server = args.next()?.ends_with("/postgres");
     let data = format!("/{name}/data");
-    (is_server && args.next() == Some("-D") && args.next()?.ends_with(&data)).then_some(true)
+    (is_server && args.next() == Some("-D") && args.next()?.ends_with(&data)).then_some(Role::Postmaster)
+}
+
+/// Whether it can be initdb or a server that initdb feeds, through a shell or not. That does not say
+/// which initdb: the process group does.
+fn is_of_initdb(cmdline: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(cmdline);
+    let program = text.split('\0').next().unwrap_or_default();
+    let fed = ["--boot", "--single", "--check"].iter().any(|mode| text.contains(mode)) && text.contains("postgres");
+    fed || program.ends_with("/initdb")
+}
+
+/// The process group: field 5 of `/proc/PID/stat`.
+fn group_of(stat: &Path) -> Option<i32> {
+    let stat = std::fs::read_to_string(stat).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::recognise;
+    use super::*;
 
     #[test]
     fn only_the_servers_own_processes_are_recognised() {
         let name = "loadline-pg-abc";
         for (cmdline, expected) in [
-            ("/usr/lib/postgresql/16/bin/postgres\0-D\0/x/loadline-pg-abc/data\0-c\0a=b\0", Some(true)),
-            ("postgres: loadline-pg-abc: checkpointer \0\0", Some(false)),
+            ("/usr/lib/postgresql/16/bin/postgres\0-D\0/x/loadline-pg-abc/data\0-c\0a=b\0", Some(Role::Postmaster)),
+            ("postgres: loadline-pg-abc: checkpointer \0\0", Some(Role::Backend)),
             ("postgres: loadline-pg-abcd: checkpointer \0", None),
             ("/usr/lib/postgresql/16/bin/postgres\0-D\0/x/loadline-pg-abcd/data\0", None),
             ("/usr/lib/postgresql/16/bin/postgres\0-D\0/var/lib/postgresql\0", None),
             ("tail\0-f\0/x/loadline-pg-abc/data\0", None),
             ("", None),
         ] {
-            assert_eq!(recognise(cmdline.as_bytes(), name), expected, "{cmdline}");
+            assert_eq!(role_in(cmdline.as_bytes(), name), expected, "{cmdline}");
         }
+    }
+
+    #[test]
+    fn initdb_and_its_helpers() {
+        for (cmdline, expected) in [
+            ("/usr/lib/postgresql/16/bin/initdb\0-D\0/x\0", true),
+            ("/usr/lib/postgresql/16/bin/postgres\0--boot\0-F\0", true),
+            ("sh\0-c\0\"/usr/bin/postgres\" --single -F template1\0", true),
+            ("/usr/lib/postgresql/16/bin/postgres\0-D\0/var/lib/postgresql\0", false),
+            ("vi\0initdb\0", false),
+        ] {
+            assert_eq!(is_of_initdb(cmdline.as_bytes()), expected, "{cmdline}");
+        }
+        assert_eq!(group_of(Path::new("/proc/self/stat")), Some(nix::unistd::getpgrp().as_raw()));
     }
 }

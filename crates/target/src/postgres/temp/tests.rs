@@ -103,7 +103,7 @@ fn a_server_that_was_killed_leaves_nothing() {
     std::thread::sleep(Duration::from_millis(700));
     let name = entries(scratch.path())[0].file_name().unwrap().to_str().unwrap().to_owned();
     let user = ServerUser::choose().unwrap();
-    let processes = processes::running(&name, owner.uid);
+    let processes = processes::running(processes::Marks { name: &name, uid: owner.uid, initdb: None });
     assert!(processes.len() > 3, "{}", processes.len());
     let files: Vec<PathBuf> = processes.iter().flat_map(|p| shared_memory::mapped_files(p.pid, &user)).collect();
     kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();

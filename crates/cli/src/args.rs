@@ -1,0 +1,236 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use loadline_model::Driver;
+
+/// Finds the load line of a database platform: how fast it can commit and write redo, how that
+/// grows with load, and where it goes under. Every figure comes with the database's own counters
+/// beside it, and a figure that they do not back is marked.
+#[derive(Debug, Parser)]
+#[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Say more on standard error (-vv, -vvv: even more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure a platform: by default a quick log-writer study on embedded SQLite, in about a minute
+    Run(Box<RunArgs>),
+    /// Rebuild the report of stored runs, or set several runs side by side as platforms
+    Report(ReportArgs),
+    /// List the workloads, or all about one
+    Workloads(WorkloadsArgs),
+    /// List the columns of the tables: what each means and where it comes from
+    Columns(ListArgs),
+    /// List the kinds of targets and the forms of their URLs
+    Targets(ListArgs),
+    /// Connect to a target and say what would spoil its figures, without measuring
+    Doctor(DoctorArgs),
+    /// Remove everything that loadline has made on a target
+    Clean(CleanArgs),
+    /// Print shell completions
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which database.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// Database under test [default: sqlite:], e.g. postgres://user@host/db,
+    /// 'postgres://user@/db?host=/run/postgresql&port=5433', postgres-temp:, null: (see `loadline targets`)
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) target: Option<String>,
+    /// Further instance of the same cluster; repeat for more. Jobs are spread over all in turn
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) node: Vec<String>,
+    /// Setting of a private server or database that loadline makes itself (postgres-temp:, sqlite:); repeat for more
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) setting: Vec<(String, String)>,
+}
+
+/// `loadline run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Plan file (TOML); flags override its keys
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Name of the platform in tables and charts [default: product and version]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) platform: Option<String>,
+    /// Workload, e.g. LGWR-LAT1; repeat or separate by commas for more [default: all]
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// All workloads of a group, e.g. log-writer
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    pub(crate) group: Vec<String>,
+    /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: auto]
+    #[arg(long, value_name = "LIST|auto")]
+    pub(crate) jobs: Option<String>,
+    /// Length of the measured window of each test, e.g. 30s or 5m [default: 4s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) duration: Option<String>,
+    /// Time under load before the window opens [default: 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) warmup: Option<String>,
+    /// Measure everything so many times, interleaved; figures then come with confidence intervals [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) repeat: Option<u32>,
+    /// Where the load is generated [default: database where the target can, else client]
+    #[arg(long, value_enum)]
+    pub(crate) driver: Option<DriverArg>,
+    /// Open loop: start so many transactions a second over all jobs, whether the ones before have ended or not
+    #[arg(long, value_name = "TPS")]
+    pub(crate) rate: Option<f64>,
+    /// Share of the payload that compresses away, 0 to 1 [default: 0]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub(crate) payload_compressibility: Option<f64>,
+    /// Latency that must be met at the load line, e.g. 5ms [default: none, the load of highest power is marked]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) latency_objective: Option<String>,
+    /// Seed of all randomness [default: 42]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Folder that holds the runs [default: loadline-results]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) results: Option<PathBuf>,
+    /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
+        "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
+        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "dry_run"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Measure what a capability or the doctor refuses; such tests are marked
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print the expanded plan with the time it will take, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `loadline report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Run folders or run ids; the first is what the others are compared with
+    #[arg(required = true, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Folder that holds the runs that are named by their id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    /// Format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
+    pub(crate) format: ReportFormat,
+    /// Columns of the tables, by id and in this order (see `loadline columns`)
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+    /// File to write, - for standard output [default: html of one run: its report/index.html; html of several:
+    /// loadline-report.html; else standard output]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// `loadline workloads`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadsArgs {
+    /// Workload to tell all about
+    #[arg(value_name = "CODE")]
+    pub(crate) code: Option<String>,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// How a listing is written.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Format
+    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+    pub(crate) format: ListFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// `loadline doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Folder next to which private servers and databases are made
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// `loadline clean`.
+#[derive(Debug, Args)]
+pub(crate) struct CleanArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Folder next to which private servers and databases were made
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+}
+
+/// Where the load is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriverArg {
+    /// A procedure inside the database runs and times the loop: no client, no network
+    Database,
+    /// Prepared statements sent by loadline and timed there, as an application sees it
+    Client,
+}
+
+impl From<DriverArg> for Driver {
+    fn from(d: DriverArg) -> Driver {
+        match d {
+            DriverArg::Database => Driver::Database,
+            DriverArg::Client => Driver::Client,
+        }
+    }
+}
+
+/// Formats of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One self-contained page
+    Html,
+    /// Markdown
+    Md,
+    /// One table with all tests
+    Csv,
+    /// Everything
+    Json,
+    /// Plain text
+    Text,
+}
+
+/// Formats of listings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// Plain text
+    Text,
+    /// Markdown
+    Md,
+    /// CSV
+    Csv,
+    /// JSON
+    Json,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("«{text}» is no setting: write NAME=VALUE, such as wal_sync_method=open_datasync")),
+    }
+}

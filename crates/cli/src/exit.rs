@@ -1,0 +1,83 @@
+//! How loadline ends.
+
+use std::process::ExitCode;
+
+use loadline_run::study::StudyError;
+use loadline_run::test::TestError;
+use loadline_store::StoreError;
+use loadline_target::TargetError;
+
+/// A test failed or is invalid, or something went wrong while measuring.
+pub(crate) const FAILED: u8 = 1;
+/// The command line, a plan or a value cannot be taken; nothing was started.
+pub(crate) const USAGE: u8 = 2;
+/// The target does not answer, or refuses us, or the doctor refuses it.
+pub(crate) const TARGET: u8 = 3;
+/// Interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command ended without doing what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Exit code.
+    pub(crate) code: u8,
+    /// What to say.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// A usage error.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: USAGE, message: message.into() }
+    }
+
+    /// Any other failure of our own.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure { code: FAILED, message: message.into() }
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(e: TargetError) -> Failure {
+        let code = match e {
+            TargetError::Usage(_) => USAGE,
+            TargetError::Unreachable(_) | TargetError::Refused(_) | TargetError::Lost(_) => TARGET,
+            TargetError::Statement(_) | TargetError::Unsupported(_) | TargetError::Local(_) => FAILED,
+        };
+        Failure { code, message: e.to_string() }
+    }
+}
+
+impl From<StudyError> for Failure {
+    fn from(e: StudyError) -> Failure {
+        let message = e.to_string();
+        let code = match e {
+            StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
+            StudyError::Target(e) => return e.into(),
+            StudyError::Doctor(_) => TARGET,
+            StudyError::Interrupted => INTERRUPTED,
+            StudyError::Store(_) => FAILED,
+            StudyError::Test { source, .. } => match source {
+                TestError::Target(e) => Failure::from(e).code,
+                TestError::Interrupted => INTERRUPTED,
+                TestError::Counters(_) | TestError::Thread { .. } => FAILED,
+            },
+        };
+        Failure { code, message }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(e: StoreError) -> Failure {
+        Failure::failed(e.to_string())
+    }
+}
+
+/// Says what went wrong and gives the exit code.
+#[allow(clippy::print_stderr)]
+pub(crate) fn show(failure: &Failure) -> ExitCode {
+    if failure.code != INTERRUPTED {
+        eprintln!("loadline: {}", failure.message);
+    }
+    ExitCode::from(failure.code)
+}

@@ -1,0 +1,119 @@
+//! Listings: one small table, four formats.
+
+use loadline_model::column::{COLUMNS, TABLES};
+use loadline_target::TARGETS;
+use serde_json::{Map, Value};
+
+use crate::args::{ListArgs, ListFormat};
+use crate::exit::Failure;
+use crate::output;
+
+/// A table of text.
+pub(crate) struct Listing {
+    /// Ids of the columns.
+    pub(crate) columns: Vec<&'static str>,
+    /// Rows.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Listing {
+    /// Writes it as asked.
+    pub(crate) fn write(&self, args: &ListArgs) -> Result<(), Failure> {
+        let text = match args.format {
+            ListFormat::Text => self.text(),
+            ListFormat::Md => self.markdown(),
+            ListFormat::Csv => self.csv(),
+            ListFormat::Json => self.json(),
+        };
+        output::write(&args.output, text.as_bytes())
+    }
+
+    fn text(&self) -> String {
+        let width = |i: usize| {
+            let cells = self.rows.iter().map(|r| r[i].chars().count());
+            cells.max().unwrap_or(0).max(self.columns[i].chars().count())
+        };
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let line = |cells: &[&str]| {
+            let padded: Vec<String> = cells.iter().zip(&widths).map(|(c, w)| format!("{c:<w$}")).collect();
+            format!("{}\n", padded.join("  ").trim_end())
+        };
+        let head: Vec<String> = self.columns.iter().map(|c| c.replace('_', " ")).collect();
+        let mut out = line(&head.iter().map(String::as_str).collect::<Vec<_>>());
+        for row in &self.rows {
+            out.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+        out
+    }
+
+    fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let mut out = line(self.columns.iter().map(|c| c.replace('_', " ")).collect());
+        out.push_str(&line(vec!["---".to_owned(); self.columns.len()]));
+        for row in &self.rows {
+            out.push_str(&line(row.iter().map(|c| c.replace('|', "\\|").replace('\n', " ")).collect()));
+        }
+        out
+    }
+
+    fn csv(&self) -> String {
+        let quote = |c: &str| {
+            if c.contains([',', '"', '\n', '\r']) { format!("\"{}\"", c.replace('"', "\"\"")) } else { c.to_owned() }
+        };
+        let mut out = self.columns.join(",") + "\n";
+        for row in &self.rows {
+            out.push_str(&row.iter().map(|c| quote(c)).collect::<Vec<_>>().join(","));
+            out.push('\n');
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        let object = |row: &Vec<String>| {
+            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), Value::String(v.clone())));
+            Value::Object(pairs.collect::<Map<String, Value>>())
+        };
+        format!("{:#}\n", Value::Array(self.rows.iter().map(object).collect()))
+    }
+}
+
+/// `loadline columns`.
+pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
+    let shown =
+        |id: &str| TABLES.iter().filter(|t| t.shown.contains(&id)).map(|t| t.group).collect::<Vec<_>>().join(" ");
+    let rows = COLUMNS.iter().map(|c| {
+        let sources = c.sources.iter().map(|(kind, text)| match *kind {
+            "*" => (*text).to_owned(),
+            kind => format!("{kind}: {text}"),
+        });
+        let sources = sources.collect::<Vec<_>>().join("; ");
+        vec![c.id.to_owned(), c.heading(), shown(c.id), c.meaning.to_owned(), sources]
+    });
+    Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }
+        .write(args)?;
+    Ok(0)
+}
+
+/// `loadline targets`.
+pub(crate) fn targets(args: &ListArgs) -> Result<u8, Failure> {
+    let rows = TARGETS.iter().flat_map(|k| {
+        k.url_forms.iter().map(|(form, meaning)| vec![(*form).to_owned(), k.product.to_owned(), (*meaning).to_owned()])
+    });
+    Listing { columns: vec!["url", "database", "meaning"], rows: rows.collect() }.write(args)?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_keeps_every_cell() {
+        let list = Listing { columns: vec!["a", "b_c"], rows: vec![vec!["x, \"y\"".into(), "1|2".into()]] };
+        assert_eq!(list.csv(), "a,b_c\n\"x, \"\"y\"\"\",1|2\n");
+        assert_eq!(list.markdown(), "| a | b c |\n| --- | --- |\n| x, \"y\" | 1\\|2 |\n");
+        assert_eq!(list.text(), "a       b c\nx, \"y\"  1|2\n");
+        let json: Value = serde_json::from_str(&list.json()).unwrap();
+        assert_eq!(json[0]["b_c"], "1|2");
+    }
+}

@@ -1,0 +1,31 @@
+//! Writing to standard output and to files.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// Writes `bytes` to standard output. A reader that has gone (`| head`) is no error.
+pub(crate) fn stdout(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output cannot be written: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes `bytes` to `path`, `-` meaning standard output.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return stdout(bytes);
+    }
+    std::fs::write(path, bytes).map_err(|e| Failure::failed(format!("{} cannot be written: {e}", path.display())))
+}
+
+/// A line on standard error.
+#[allow(clippy::print_stderr)]
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
+}

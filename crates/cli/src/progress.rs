@@ -1,0 +1,88 @@
+//! Shows what happens during a run, on standard error.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use loadline_model::format::{duration_s, number};
+use loadline_model::{Severity, TestRecord};
+use loadline_run::event::TestPosition;
+use loadline_run::{Event, Listener};
+
+/// One line that changes, on a terminal; else a line when a test is done.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Progress {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress { bar }
+    }
+
+    /// Clears the changing line.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.bar.is_hidden() { crate::output::say(text) } else { self.bar.println(text) }
+    }
+
+    fn title(p: &TestPosition) -> String {
+        let repetition =
+            if p.repeat > 1 { format!(", repetition {} of {}", p.repetition, p.repeat) } else { String::new() };
+        let s = if p.jobs == 1 { "" } else { "s" };
+        format!("test {:>2}  {:<11}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
+    }
+
+    fn left(p: &TestPosition, elapsed_s: f64) -> String {
+        let about = if p.left_exact { "" } else { "about " };
+        format!("{about}{} left", duration_s((p.left_s - elapsed_s).max(0.0)))
+    }
+}
+
+impl Listener for Progress {
+    fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Step(text) => self.bar.set_message(text),
+            Event::Doctor(findings) => {
+                for f in findings.iter().filter(|f| f.severity != Severity::Ok) {
+                    self.line(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
+                }
+            }
+            Event::Started { folder } => self.line(&format!("results go to {}", folder.display())),
+            Event::Skipped { code, reason } => self.line(&format!("skipped: {code}: {reason}")),
+            Event::Warning(text) => self.line(&format!("warning: {text}")),
+            Event::TestStarted(p) => self.bar.set_message(format!("{}  {}", Self::title(&p), Self::left(&p, 0.0))),
+            Event::Progress { position, elapsed_s, total_s, tps, latency_ms } => {
+                let latency = latency_ms.map_or(String::new(), |l| format!("  {l:>8.3} ms"));
+                self.bar.set_message(format!(
+                    "{}  {:>9} tps{latency}  {elapsed_s:.0} of {total_s:.0} s, {}",
+                    Self::title(&position),
+                    number(tps, 0),
+                    Self::left(&position, elapsed_s)
+                ));
+            }
+            Event::TestDone(record) => self.line(&done(record)),
+        }
+    }
+}
+
+fn done(r: &TestRecord) -> String {
+    let figure = |id: &str, decimals| r.figure(id).map_or("–".to_owned(), |v| number(v, decimals));
+    let s = if r.jobs == 1 { " " } else { "s" };
+    let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
+    format!(
+        "test {:>2}  {:<11}  {:>4} job{s}  {:>9} tps  {:>9} ms  {:>8} MiB/s of redo{verdict}",
+        r.test,
+        r.workload,
+        r.jobs,
+        figure("commit_throughput_tps", 0),
+        figure("commit_latency_ms", 3),
+        figure("redo_mib_per_s", 2)
+    )
+}

@@ -1,0 +1,248 @@
+//! `loadline run`.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_model::TestRecord;
+use loadline_model::format::duration_s;
+use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
+use loadline_report::terminal_table;
+use loadline_run::plan::DEFAULT_RESULTS;
+use loadline_run::study::Ended;
+use loadline_run::{Study, StudyOutcome, make_plan, planfile};
+use loadline_store::StoredRun;
+use loadline_target::OpenRequest;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::RunArgs;
+use crate::exit::{self, Failure};
+use crate::progress::Progress;
+use crate::target::{absolute, run_folder};
+use crate::{output, report, secrets};
+
+/// Width of the table where standard output is no terminal.
+const WIDTH: usize = 160;
+
+pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
+    let study = match &args.resume {
+        Some(run) => resumed(args, run, command)?,
+        None => {
+            let (plan, request, results) = planned(args)?;
+            if args.dry_run {
+                output::stdout(describe(&plan, &results).as_bytes())?;
+                return Ok(0);
+            }
+            study(plan, request, results, None, command)
+        }
+    };
+    interruptible(&study.interrupted)?;
+    let mut progress = Progress::new();
+    let outcome = study.run(&mut progress);
+    progress.finish();
+    finish(outcome.map_err(Failure::from)?)
+}
+
+/// The specification that flags and plan file give together.
+fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
+    let file = match &args.plan {
+        Some(path) => planfile::read(path).map_err(|e| Failure::usage(e.to_string()))?,
+        None => PlanSpec::default(),
+    };
+    let list = |v: &Vec<String>| (!v.is_empty()).then(|| v.clone());
+    let flags = PlanSpec {
+        target: args.target.target.clone(),
+        node: list(&args.target.node),
+        platform: args.platform.clone(),
+        workload: list(&args.workload),
+        group: list(&args.group),
+        jobs: args.jobs.as_deref().map(jobs).transpose()?,
+        duration: args.duration.clone().map(TimeSpec::Text),
+        warmup: args.warmup.clone().map(TimeSpec::Text),
+        repeat: args.repeat,
+        driver: args.driver.map(Into::into),
+        rate: args.rate,
+        payload_compressibility: args.payload_compressibility,
+        seed: args.seed,
+        results: args.results.as_ref().map(|p| p.display().to_string()),
+        latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
+        setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
+        parameters: None,
+        force: args.force.then_some(true),
+    };
+    // Workloads and groups add up in one place; given by flags, they replace those of the file.
+    let mut file = file;
+    if flags.workload.is_some() || flags.group.is_some() {
+        file.workload = None;
+        file.group = None;
+    }
+    Ok(file.overridden_by(flags))
+}
+
+fn jobs(text: &str) -> Result<JobsSpec, Failure> {
+    let counts: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
+    match counts {
+        Ok(list) => Ok(JobsSpec::List(list)),
+        Err(_) if !text.contains(',') => Ok(JobsSpec::Word(text.to_owned())),
+        Err(_) => Err(Failure::usage(format!("«{text}» is no list of job counts: write them as 1,2,4,8"))),
+    }
+}
+
+fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
+    let spec = spec(args)?;
+    let plan = make_plan(&spec).map_err(|e| Failure::usage(e.to_string()))?;
+    let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
+    let url = spec.target.clone().unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
+    let mut request = OpenRequest::new(&url, absolute(&results));
+    request.nodes = spec.node.unwrap_or_default();
+    request.settings.clone_from(&plan.settings);
+    request.ask_password = secrets::ask();
+    Ok((plan, request, results))
+}
+
+fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<PathBuf>, command: Vec<String>) -> Study {
+    Study {
+        plan,
+        request,
+        results,
+        resume,
+        command,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        interrupted: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// A run that goes on: its plan is that of its manifest; a target is given only for its password.
+fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Failure> {
+    let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
+    let stored = StoredRun::open(&run_folder(run, &results))?;
+    let plan = stored.manifest.plan.clone();
+    let url = match &args.target.target {
+        Some(url) if loadline_target::redact(url) == plan.target => url.clone(),
+        Some(url) => {
+            return Err(Failure::usage(format!(
+                "the run was made on {}, not on {}: a run is resumed on its own target",
+                plan.target,
+                loadline_target::redact(url)
+            )));
+        }
+        None => plan.target.clone(),
+    };
+    let folder = absolute(stored.path());
+    let results = folder.parent().map_or(results, Path::to_owned);
+    let mut request = OpenRequest::new(&url, results.clone());
+    request.nodes.clone_from(&plan.nodes);
+    request.settings.clone_from(&plan.settings);
+    request.ask_password = secrets::ask();
+    let plan = Plan { force: plan.force || args.force, ..plan };
+    Ok(study(plan, request, results, Some(folder), command))
+}
+
+/// The first signal ends the run in order, the second one at once.
+fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))
+            .map_err(failed)?;
+        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Table, report, verdict, and the folder's path as the last line of standard output.
+fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
+    let folder = outcome.folder.display().to_string();
+    if !outcome.records.is_empty() {
+        let terminal = std::io::stdout().is_terminal();
+        let width = if terminal { None } else { Some(WIDTH) };
+        output::stdout(terminal_table(&outcome.records, width).as_bytes())?;
+    }
+    let mut code = 0;
+    let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
+    if !invalid.is_empty() {
+        code = exit::FAILED;
+        output::say(&format!(
+            "{} of {} tests are invalid: their figures do not hold",
+            invalid.len(),
+            outcome.records.len()
+        ));
+    }
+    let written = if outcome.records.is_empty() { None } else { Some(report::write_index(&outcome.folder)) };
+    match written {
+        Some(Ok(path)) => output::stdout(format!("\nreport: {}\n", path.display()).as_bytes())?,
+        Some(Err(e)) => {
+            code = exit::FAILED;
+            output::say(&format!("loadline: the report could not be written: {}", e.message));
+        }
+        None => {}
+    }
+    match outcome.ended {
+        Ended::Complete => {}
+        Ended::Interrupted => {
+            output::say(&format!("interrupted: go on with  loadline run --resume {folder}"));
+            code = exit::INTERRUPTED;
+        }
+        Ended::Failed(e) => {
+            let failure = Failure::from(e);
+            output::say(&format!(
+                "loadline: {}\nwhat was measured is kept: go on with  loadline run --resume {folder}",
+                failure.message
+            ));
+            code = failure.code;
+        }
+    }
+    output::stdout(format!("{folder}\n").as_bytes())?;
+    Ok(code)
+}
+
+/// The plan in words.
+fn describe(plan: &Plan, results: &Path) -> String {
+    let per_test = plan.warmup_s + plan.duration_s + 0.6;
+    let (jobs, steps, exact) = match &plan.jobs {
+        Jobs::List(list) => (list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "), list.len() as f64, true),
+        Jobs::Auto { max } => (format!("1, 2, 4, … until throughput no longer grows, at most {max}"), 5.0, false),
+    };
+    let mut out = format!("target      {}\n", plan.target);
+    for node in &plan.nodes {
+        out += &format!("node        {node}\n");
+    }
+    for (name, value) in &plan.settings {
+        out += &format!("setting     {name} = {value}\n");
+    }
+    out += &format!("results     {}\njobs        {jobs}\n", results.display());
+    out += &format!("window      {} s after {} s of warm-up\n", plan.duration_s, plan.warmup_s);
+    if let Some(rate) = plan.rate_tps {
+        out += &format!("rate        {rate} transactions per second (open loop)\n");
+    }
+    out += &format!(
+        "repeat      {}\nseed        {}\ncompressible payload {} %\n",
+        plan.repeat,
+        plan.seed,
+        plan.payload_compressibility * 100.0
+    );
+    if let Some(ns) = plan.latency_objective_ns {
+        out += &format!("objective   latency of {} ms at most\n", ns as f64 / 1e6);
+    }
+    let tests = |n: f64| {
+        if exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
+    };
+    out += &format!("workloads   {}\n", tests(steps));
+    for w in &plan.workloads {
+        let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
+        out += &format!("  {:<12} {} driver{forced}\n", w.code, w.driver);
+    }
+    let mut reasons: Vec<&str> =
+        plan.workloads.iter().map(|w| w.driver_reason.as_str()).filter(|r| !r.is_empty()).collect();
+    reasons.dedup();
+    for reason in reasons {
+        out += &format!("  ({reason})\n");
+    }
+    for s in &plan.skipped {
+        out += &format!("  skipped: {}: {}\n", s.code, s.reason);
+    }
+    let total = steps * plan.workloads.len() as f64 * f64::from(plan.repeat) * per_test;
+    let assumed = if exact { "" } else { ", if every sweep takes 5 steps" };
+    out += &format!("time        about {}{assumed}\n", duration_s(total));
+    out
+}
