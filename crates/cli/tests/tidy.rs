@@ -24,14 +24,21 @@ fn all() -> Vec<(PathBuf, String)> {
         sources(&root().join(part), &mut paths);
     }
     assert!(paths.len() > 50, "the sources were found");
-    paths.into_iter().map(|p| (p.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(root().join(&p)).unwrap())).collect()
+    paths
+        .into_iter()
+        .map(|p| (p.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(root().join(&p)).unwrap()))
+        .collect()
 }
 
 #[test]
 fn every_file_says_what_it_is() {
     for (path, text) in all() {
         let is_tests = path.file_name().is_some_and(|n| n == "tests.rs");
-        assert!(text.starts_with("//!") || is_tests, "{}: begin with a line of //! that says what it is", path.display());
+        assert!(
+            text.starts_with("//!") || is_tests,
+            "{}: begin with a line of //! that says what it is",
+            path.display()
+        );
     }
 }
 
@@ -41,7 +48,11 @@ fn files_are_short() {
     for (path, text) in all() {
         let lines = text.lines().count();
         let reason = text.lines().take_while(|l| l.starts_with("//!")).any(|l| l.contains("Long because"));
-        assert!(lines <= 800 || reason, "{} has {lines} lines: split it, or say «Long because …» in its header", path.display());
+        assert!(
+            lines <= 800 || reason,
+            "{} has {lines} lines: split it, or say «Long because …» in its header",
+            path.display()
+        );
         lengths.push(lines);
     }
     lengths.sort_unstable();

@@ -1,7 +1,7 @@
 //! Latencies of one kind (transaction, commit, response), in nanoseconds.
 //!
-//! Two sources fill them: the client's loop records each latency as it happens, a procedure inside
-//! the database hands back a log-linear histogram in microseconds (see [`LogLinear`]).
+//! Two sources fill them: the client's loop records each latency as it happens, the in-database
+//! driver hands over the times of a slice.
 
 use hdrhistogram::Histogram;
 
@@ -105,46 +105,6 @@ impl Latencies {
     }
 }
 
-/// The bucket layout that a procedure inside a database counts in: values in µs, 64 buckets per
-/// power of two, so that a bucket is at most 1/64 of its value wide.
-///
-/// `index(v) = 64·e + floor(64·v / 2^e) − 64` with `e = floor(log2 v)`, for `1 ≤ v < 2^36` (19 h).
-/// The formula is continuous at powers of two, so a rounding error in `e` lands in the same bucket.
-#[derive(Debug, Clone, Copy)]
-pub struct LogLinear;
-
-impl LogLinear {
-    /// Buckets per power of two.
-    pub const PER_OCTAVE: u32 = 64;
-    /// Powers of two covered.
-    pub const OCTAVES: u32 = 36;
-    /// Number of buckets.
-    pub const BUCKETS: usize = (Self::PER_OCTAVE * Self::OCTAVES) as usize;
-
-    /// Bucket of `us`; 0 is counted with 1 and what is too large with the last bucket.
-    #[must_use]
-    pub fn index(us: u64) -> usize {
-        let v = us.max(1);
-        let e = v.ilog2();
-        let sub = (u128::from(v) * u128::from(Self::PER_OCTAVE)) >> e;
-        let index = u128::from(e * Self::PER_OCTAVE) + sub - u128::from(Self::PER_OCTAVE);
-        usize::try_from(index).unwrap_or(usize::MAX).min(Self::BUCKETS - 1)
-    }
-
-    /// Middle of bucket `index`, in ns.
-    #[must_use]
-    pub fn middle_ns(index: usize) -> u64 {
-        let index = index.min(Self::BUCKETS - 1) as u64;
-        let per = u64::from(Self::PER_OCTAVE);
-        let (e, sub) = (index / per, index % per);
-        let low = (1u64 << e) as f64 * (1.0 + sub as f64 / per as f64);
-        let width = (1u64 << e) as f64 / per as f64;
-        // The database's clock ticks in µs, so a bucket narrower than that holds one value only.
-        let middle_us = if width <= 1.0 { low.ceil() } else { low + width / 2.0 };
-        (middle_us * 1000.0) as u64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,17 +141,6 @@ mod tests {
             prop_assert_eq!(merged.count() as usize, a.len() + b.len());
             prop_assert_eq!(merged.sum_ns(), a.iter().chain(&b).map(|v| u128::from(*v)).sum::<u128>());
             prop_assert_eq!(merged.max_ns(), a.iter().chain(&b).max().copied());
-        }
-
-        #[test]
-        fn a_bucket_is_near_its_values(us in 1u64..(1 << 36)) {
-            let middle = LogLinear::middle_ns(LogLinear::index(us)) as f64 / 1000.0;
-            prop_assert!((middle - us as f64).abs() <= (us as f64 / 64.0).max(0.001), "{us} µs in bucket of {middle}");
-        }
-
-        #[test]
-        fn buckets_rise_with_their_values(a in 1u64..(1 << 36), b in 1u64..(1 << 36)) {
-            prop_assert!((a <= b) == (LogLinear::index(a) <= LogLinear::index(b)) || LogLinear::index(a) == LogLinear::index(b));
         }
     }
 }

@@ -335,6 +335,7 @@ fn facts<'a>(
         window_commits: delta(edges.0, edges.1, counter::COMMITS),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
+        snapshots_s: edges.0.zip(edges.1).map_or(0.0, |(a, b)| a.seconds_until(b)),
         counter_lag_s: id.counter_lag_s,
         evidence,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),

@@ -164,6 +164,21 @@ pub trait ClientSession: Send {
         Ok((rows, done))
     }
 
+    /// As [`ClientSession::execute_and_commit`], at the least cost: where seeing the moment costs time
+    /// of its own (a second wake-up per transaction), it is seen for a regular sample of the
+    /// transactions and is `None` for the others.
+    ///
+    /// # Errors
+    /// As `execute` and `commit`.
+    fn execute_and_commit_sampled(
+        &mut self,
+        statement: usize,
+        args: &[Arg<'_>],
+    ) -> Result<(u64, Option<u64>), TargetError> {
+        let (rows, done) = self.execute_and_commit(statement, args)?;
+        Ok((rows, Some(done)))
+    }
+
     /// Gives up the transaction, if one is open.
     ///
     /// # Errors

@@ -12,6 +12,11 @@ use crate::error::TargetError;
 use crate::session::{Canceller, ClientSession};
 use crate::work::Work;
 
+/// Every so many transactions of one statement the moment of the commit is seen. It costs a wake-up
+/// of the client while the server writes its log: 10 µs of CPU and up to a tenth of the throughput on
+/// a virtual machine with two CPUs. The number is prime, so that no cycle of rows falls in with it.
+const SAMPLE: u32 = 7;
+
 /// A job's session.
 pub(super) struct Client {
     connection: Connection,
@@ -24,6 +29,8 @@ pub(super) struct Client {
     rollback: Vec<u8>,
     /// A transaction has begun that the server does not know of yet.
     pending: bool,
+    /// Transactions since the last that was sampled.
+    unsampled: u32,
 }
 
 impl Client {
@@ -54,7 +61,7 @@ impl Client {
         };
         let (begin, commit, rollback) = (ready("b"), ready("c"), ready("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
-        Ok(Client { connection, ledger: ledger.clone(), names, begin, commit, rollback, pending: false })
+        Ok(Client { connection, ledger: ledger.clone(), names, begin, commit, rollback, pending: false, unsampled: 0 })
     }
 
     /// Puts a statement with its arguments into the buffer.
@@ -71,6 +78,21 @@ impl Client {
         protocol::bind(&mut self.connection.out, name, true, args.len(), values);
         protocol::execute(&mut self.connection.out);
         Ok(())
+    }
+
+    /// Sends what has been put, and the Sync that commits it; rows, and when their tag was read.
+    #[inline]
+    fn sync_and_commit(&mut self) -> Result<(u64, u64), TargetError> {
+        protocol::sync(&mut self.connection.out);
+        self.connection.send()?;
+        let (mut rows, mut done) = (0, 0);
+        self.connection.until_ready(|tag, body| {
+            if tag == b'C' {
+                rows = protocol::rows_of_tag(body);
+                done = clock::now_ns();
+            }
+        })?;
+        Ok((rows, done))
     }
 
     #[inline]
@@ -136,16 +158,22 @@ impl ClientSession for Client {
         }
         self.put(statement, args)?;
         protocol::flush(&mut self.connection.out);
-        protocol::sync(&mut self.connection.out);
-        self.connection.send()?;
-        let (mut rows, mut done) = (0, 0);
-        self.connection.until_ready(|tag, body| {
-            if tag == b'C' {
-                rows = protocol::rows_of_tag(body);
-                done = clock::now_ns();
-            }
-        })?;
-        Ok((rows, done))
+        self.sync_and_commit()
+    }
+
+    #[inline]
+    fn execute_and_commit_sampled(
+        &mut self,
+        statement: usize,
+        args: &[Arg<'_>],
+    ) -> Result<(u64, Option<u64>), TargetError> {
+        self.unsampled += 1;
+        if self.pending || self.unsampled >= SAMPLE {
+            self.unsampled = 0;
+            return self.execute_and_commit(statement, args).map(|(rows, done)| (rows, Some(done)));
+        }
+        self.put(statement, args)?;
+        Ok((self.sync_and_commit()?.0, None))
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

@@ -289,13 +289,14 @@ impl Target for Postgres {
             let mut times = Vec::new();
             for _ in 0..3 {
                 c.query(&block)?;
-                let taken = c.value("SELECT current_setting('loadline.overhead')")?;
+                c.add_own_commits(u64::from(ITERATIONS));
+                let taken = c.value(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?;
                 times.extend(taken.and_then(|t| t.parse::<f64>().ok()));
             }
             Ok(times)
         })?;
         times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).map(|s| s * 1e9 / f64::from(ITERATIONS)))
+        Ok(times.get(times.len() / 2).copied())
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {

@@ -24,7 +24,8 @@ const WAITS: &str = "SELECT CASE WHEN a.state IS NULL THEN NULL \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
      ELSE 'Client:idle' END, count(*) \
      FROM pg_stat_get_activity(NULL) a \
-     WHERE starts_with(a.application_name, $1) AND a.datid IS NOT NULL GROUP BY 1";
+     WHERE starts_with(a.application_name, $1) \
+     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1";
 
 /// What cannot be read, and why.
 #[derive(Debug, Clone, Default)]

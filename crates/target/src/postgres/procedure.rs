@@ -1,45 +1,33 @@
 //! The in-database driver: a transaction program as one PL/pgSQL procedure with COMMIT in its loop.
+//!
+//! PL/pgSQL sets every expression up anew in each transaction, at about half a µs each. So the loop
+//! does no more than note three moments per transaction, in arrays that are changed in place; what
+//! they add up to is worked out by loadline. (With sums and histograms in the loop, 20 expressions
+//! took 10 µs of each transaction's time.)
 
-use loadline_model::histogram::LogLinear;
 use loadline_workload::{Commit, Generator, PAYLOAD_STRIDE, POOL_BYTES, Program, Step, VarType};
 
-use super::protocol::{BYTEA, FLOAT8, INT8};
+use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::render::{SCHEMA, prefix, quoted, table_name};
 use super::versions::Version;
 use crate::work::Work;
 
-/// The server's clock, in seconds since 1970 as float8. It ticks in µs, and a float8 of that size
-/// holds them to a quarter, so a difference rounded to whole µs is exact. (EXTRACT would be numeric,
-/// and slow.)
-pub(super) const CLOCK: &str = "date_part('epoch', clock_timestamp())";
+/// The server's clock: µs since 2000 in binary form.
+pub(super) const CLOCK: &str = "clock_timestamp()";
 
 /// Types of the parameters `$1` … `$4` of [`call`].
-pub(super) const CALL_TYPES: [u32; 4] = [INT8, BYTEA, FLOAT8, INT8];
+pub(super) const CALL_TYPES: [u32; 4] = [INT8, BYTEA, TIMESTAMPTZ, INT8];
 
-/// What a call returns, in the order of the columns of its row.
-const RESULTS: [(&str, &str); 11] = [
-    ("r_first_start", "double precision"),
-    ("r_done", "bigint"),
-    ("r_tx_sum", "double precision"),
-    ("r_tx_max", "double precision"),
-    ("r_commit_sum", "double precision"),
-    ("r_commit_max", "double precision"),
-    ("r_tx_histogram", "bigint[]"),
-    ("r_commit_histogram", "bigint[]"),
-    ("r_end_start", "double precision"),
-    ("r_end_commit", "double precision"),
-    ("r_end_end", "double precision"),
-];
-
-/// Number of columns of the row that a call returns: the next sequence and [`RESULTS`].
-pub(super) const RESULT_COLUMNS: usize = 1 + RESULTS.len();
+/// What a call returns after the next sequence, one moment for each transaction: when it started,
+/// when its commit began, when that returned.
+const RESULTS: [&str; 3] = ["r_start", "r_commit", "r_end"];
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_run", prefix(work))))
 }
 
-/// The statement that runs a slice: first key, pool, end (s since 1970), next sequence.
+/// The statement that runs a slice: first key, pool, end, next sequence.
 pub(super) fn call(work: &Work) -> String {
     let nulls = vec!["NULL"; RESULTS.len()].join(", ");
     format!("CALL {}($1, $2, $3, $4, {nulls})", name(work))
@@ -48,7 +36,7 @@ pub(super) fn call(work: &Work) -> String {
 /// The statements that make the procedure.
 pub(super) fn create(work: &Work, version: Version) -> String {
     let name = name(work);
-    let results: Vec<String> = RESULTS.iter().map(|(n, t)| format!("  INOUT {n} {t}")).collect();
+    let results = RESULTS.map(|r| format!("  INOUT {r} timestamptz[]")).join(",\n");
     let mut writer = Writer::new(&work.program);
     writer.steps(work, &work.program.body, 2);
     let (declare, body) = (writer.declarations(), writer.text);
@@ -56,128 +44,65 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Wait => "COMMIT;",
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
-    let tx = count("tx");
-    let committed = count("commit");
     let flush = version.flush_stats_in_procedure().map_or(String::new(), |sql| format!("  {sql}\n"));
-    let buckets = LogLinear::BUCKETS;
     format!(
         r"DROP PROCEDURE IF EXISTS {name};
 CREATE PROCEDURE {name}(
   p_first_key bigint,
   p_pool bytea,
-  p_until double precision,
+  p_until timestamptz,
   INOUT p_next bigint,
 {results}
 ) LANGUAGE plpgsql AS $procedure$
 DECLARE
   l_seq bigint := p_next - 1;
   l_rows bigint;
-  l_start double precision;
-  l_commit double precision;
-  l_end double precision;
-  l_us double precision;
-  l_octave double precision;
-  l_bucket integer;
 {declare}BEGIN
-  r_done := 0;
-  r_tx_sum := 0;
-  r_tx_max := 0;
-  r_commit_sum := 0;
-  r_commit_max := 0;
-  r_tx_histogram := array_fill(0::bigint, ARRAY[{buckets}]);
-  r_commit_histogram := array_fill(0::bigint, ARRAY[{buckets}]);
-  r_first_start := {CLOCK};
-  l_start := r_first_start;
-  LOOP
-{body}    l_commit := {CLOCK};
+  r_start := '{{}}';
+  r_commit := '{{}}';
+  r_end := '{{}}';
+  FOR l_tx IN 1..2147483647 LOOP
+    r_start[l_tx] := {CLOCK};
+{body}    r_commit[l_tx] := {CLOCK};
     {commit}
-    l_end := {CLOCK};
-    EXIT WHEN l_end >= p_until;
-    IF l_commit < l_start OR l_end < l_commit THEN
-      RAISE EXCEPTION 'the clock of the server went back during the measurement: its times cannot be used';
-    END IF;
-    r_done := r_done + 1;
-{tx}{committed}    l_start := {CLOCK};
+    r_end[l_tx] := {CLOCK};
+    EXIT WHEN r_end[l_tx] >= p_until;
   END LOOP;
-  r_end_start := l_start;
-  r_end_commit := l_commit;
-  r_end_end := l_end;
   p_next := l_seq + 1;
-{tx_cut}{commit_cut}{flush}END
-$procedure$;",
-        results = results.join(",\n"),
-        tx_cut = cut("tx"),
-        commit_cut = cut("commit"),
+{flush}END
+$procedure$;"
     )
 }
 
-/// A DO block that does what the loop does around statements and commit, `iterations` times, and
-/// raises the time it took (s) as an exception's message would: it is left in a setting instead.
+/// Setting in which [`overhead`] leaves its result.
+pub(super) const OVERHEAD: &str = "loadline.overhead_ns";
+
+/// A block that runs the procedure's loop without a statement `iterations` times and leaves what an
+/// iteration takes besides its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is
+/// there because the loop's expressions are set up anew after each.
 pub(super) fn overhead(iterations: u32) -> String {
-    let buckets = LogLinear::BUCKETS;
-    let (tx, committed) = (count("tx"), count("commit"));
     format!(
         r"DO $block$
 DECLARE
-  r_done bigint := 0;
-  r_tx_sum double precision := 0;
-  r_tx_max double precision := 0;
-  r_commit_sum double precision := 0;
-  r_commit_max double precision := 0;
-  r_tx_histogram bigint[] := array_fill(0::bigint, ARRAY[{buckets}]);
-  r_commit_histogram bigint[] := array_fill(0::bigint, ARRAY[{buckets}]);
-  l_begin double precision := {CLOCK};
-  l_until double precision := l_begin + 3600;
-  l_start double precision := l_begin;
-  l_commit double precision;
-  l_end double precision;
-  l_us double precision;
-  l_octave double precision;
-  l_bucket integer;
+  p_until timestamptz := 'infinity';
+  r_start timestamptz[] := '{{}}';
+  r_commit timestamptz[] := '{{}}';
+  r_end timestamptz[] := '{{}}';
+  l_all interval;
+  l_commits interval;
 BEGIN
-  FOR l_i IN 1..{iterations} LOOP
-    l_commit := {CLOCK};
-    l_end := {CLOCK};
-    EXIT WHEN l_end >= l_until;
-    IF l_commit < l_start OR l_end < l_commit THEN
-      RAISE EXCEPTION 'the clock of the server went back during the measurement: its times cannot be used';
-    END IF;
-    r_done := r_done + 1;
-{tx}{committed}    l_start := {CLOCK};
+  FOR l_tx IN 1..{iterations} LOOP
+    r_start[l_tx] := {CLOCK};
+    r_commit[l_tx] := {CLOCK};
+    COMMIT;
+    r_end[l_tx] := {CLOCK};
+    EXIT WHEN r_end[l_tx] >= p_until;
   END LOOP;
-  PERFORM set_config('loadline.overhead', (l_start - l_begin)::text, false);
+  l_all := r_end[{iterations}] - r_start[1];
+  SELECT sum(e - c) INTO l_commits FROM unnest(r_end, r_commit) AS t(e, c);
+  PERFORM set_config('{OVERHEAD}', (extract(epoch FROM l_all - l_commits) * 1e9 / {iterations})::text, false);
 END
 $block$"
-    )
-}
-
-/// Lines that add a time to sum, maximum and histogram of `what` (`tx` or `commit`): the layout is
-/// that of [`LogLinear`], counted from 1.
-fn count(what: &str) -> String {
-    let from = if what == "tx" { "l_start" } else { "l_commit" };
-    let per = LogLinear::PER_OCTAVE;
-    let last = LogLinear::BUCKETS;
-    let offset = per - 1;
-    format!(
-        "    l_us := round((l_end - {from}) * 1000000);
-    r_{what}_sum := r_{what}_sum + l_us;
-    r_{what}_max := greatest(r_{what}_max, l_us);
-    l_us := greatest(l_us, 1);
-    l_octave := floor(ln(l_us) / ln(2::double precision));
-    l_bucket := least({per} * l_octave + floor({per} * l_us / power(2::double precision, l_octave)) - {offset}, {last});
-    r_{what}_histogram[l_bucket] := r_{what}_histogram[l_bucket] + 1;
-"
-    )
-}
-
-/// Lines that cut the empty end off a histogram.
-fn cut(what: &str) -> String {
-    let per = LogLinear::PER_OCTAVE;
-    // The bucket after that of the maximum is within the array or past its end; both are well.
-    format!(
-        "  l_octave := floor(ln(greatest(r_{what}_max, 1)) / ln(2::double precision));
-  r_{what}_histogram := r_{what}_histogram[1 : {per} * (l_octave::integer + 2)];
-"
     )
 }
 

@@ -6,8 +6,8 @@
 pub(super) const BYTEA: u32 = 17;
 /// Type oid of `int8`.
 pub(super) const INT8: u32 = 20;
-/// Type oid of `float8`.
-pub(super) const FLOAT8: u32 = 701;
+/// Type oid of `timestamptz`.
+pub(super) const TIMESTAMPTZ: u32 = 1184;
 
 /// Longest message that is believed: PostgreSQL itself never sends more than 1 GiB.
 pub(super) const LONGEST: usize = 1 << 30;
@@ -91,10 +91,6 @@ pub(super) fn bind<'a>(
                     b.extend_from_slice(&8_u32.to_be_bytes());
                     b.extend_from_slice(&i.to_be_bytes());
                 }
-                Value::Float(f) => {
-                    b.extend_from_slice(&8_u32.to_be_bytes());
-                    b.extend_from_slice(&f.to_be_bytes());
-                }
                 Value::Bytes(bytes) => {
                     b.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
                     b.extend_from_slice(bytes);
@@ -108,8 +104,8 @@ pub(super) fn bind<'a>(
 /// A value to bind.
 #[derive(Clone, Copy)]
 pub(super) enum Value<'a> {
+    /// `int8`, and `timestamptz` in µs since 2000.
     Int(i64),
-    Float(f64),
     Bytes(&'a [u8]),
 }
 
@@ -230,8 +226,9 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// A one-dimensional `int8[]` without NULLs in binary form; `None` if it is anything else.
-pub(super) fn int8_array(bytes: &[u8]) -> Option<Vec<i64>> {
+/// A one-dimensional array of `timestamptz` without NULLs in binary form, in µs since 2000; `None`
+/// if it is anything else.
+pub(super) fn timestamps(bytes: &[u8]) -> Option<Vec<i64>> {
     let mut words = bytes.chunks_exact(4).map(|w| i32::from_be_bytes([w[0], w[1], w[2], w[3]]));
     let (dimensions, _flags, oid) = (words.next()?, words.next()?, words.next()?);
     if dimensions == 0 {
@@ -239,7 +236,7 @@ pub(super) fn int8_array(bytes: &[u8]) -> Option<Vec<i64>> {
     }
     let count = usize::try_from(words.next()?).ok()?;
     let items = bytes.get(20..)?;
-    if dimensions != 1 || u32::try_from(oid).ok()? != INT8 || items.len() != count.checked_mul(12)? {
+    if dimensions != 1 || u32::try_from(oid).ok()? != TIMESTAMPTZ || items.len() != count.checked_mul(12)? {
         return None;
     }
     items
@@ -286,6 +283,18 @@ mod tests {
         assert_eq!((tags.as_str(), rest.len()), ("BES", 0));
     }
 
+    #[test]
+    fn arrays_of_times_are_read() {
+        let mut bytes: Vec<u8> = [1, 0, 1184, 2, 1].iter().flat_map(|n: &i32| n.to_be_bytes()).collect();
+        for us in [5_i64, -7] {
+            bytes.extend_from_slice(&8_u32.to_be_bytes());
+            bytes.extend_from_slice(&us.to_be_bytes());
+        }
+        assert_eq!(timestamps(&bytes), Some(vec![5, -7]));
+        assert_eq!(timestamps(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(timestamps(&[0; 12]), Some(Vec::new()));
+    }
+
     proptest! {
         #[test]
         fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -293,7 +302,7 @@ mod tests {
             let _ = rows_of_tag(&bytes);
             let _ = ServerError::parse(&bytes).to_string();
             let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
-            let _ = int8_array(&bytes);
+            let _ = timestamps(&bytes);
         }
     }
 }

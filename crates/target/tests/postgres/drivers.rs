@@ -124,33 +124,6 @@ fn a_slice_counts_each_of_its_transactions_once() {
 }
 
 #[test]
-fn the_procedures_buckets_are_those_of_the_model() {
-    use loadline_model::histogram::LogLinear;
-    let db = server().database("buckets");
-    let values: Vec<u64> = (1..3000).chain((4..36).flat_map(|e| [(1 << e) - 1, 1 << e, (1 << e) + 1])).collect();
-    let list = values.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-    // The expressions are taken out of the procedure itself.
-    let work = work("LGWR-LAT1", &[]);
-    let target = prepared(&db, &work, 1);
-    drop(target);
-    let source = db.psql("SELECT prosrc FROM pg_proc WHERE proname = 'lgwr_lat1_run'");
-    let expression = |name: &str| {
-        let line = source.lines().find(|l| l.trim().starts_with(&format!("{name} := "))).unwrap();
-        line.trim().trim_start_matches(&format!("{name} := ")).trim_end_matches(';').to_owned()
-    };
-    let octave = expression("l_octave");
-    let bucket = expression("l_bucket");
-    let sql = format!(
-        "SELECT string_agg(({bucket})::int::text, ',' ORDER BY i) FROM (SELECT i, l_us, {octave} AS l_octave \
-         FROM unnest(ARRAY[{list}]::float8[]) WITH ORDINALITY AS u(l_us, i)) x"
-    );
-    let got: Vec<usize> = db.psql(&sql).split(',').map(|n| n.parse().unwrap()).collect();
-    for (us, bucket) in values.iter().zip(got) {
-        assert_eq!(bucket - 1, LogLinear::index(*us), "{us} µs");
-    }
-}
-
-#[test]
 fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     let db = server().database("missing_row");
     let work = work("LGWR-LAT1", &[]);
@@ -165,6 +138,26 @@ fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     let mut stream = work.stream(0).unwrap();
     let e = TargetError::from(stream.transaction(&mut Autocommit(client.as_mut(), 0)).unwrap_err()).to_string();
     assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}");
+}
+
+#[test]
+fn the_commit_is_seen_for_one_transaction_in_seven() {
+    let db = server().database("sampled");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 1);
+    let mut s = target.client_session(&work, 0).unwrap();
+    let mut seen = 0;
+    for i in 0..70 {
+        let before = clock::now_ns();
+        let (rows, done) = s.execute_and_commit_sampled(0, &[Arg::Bytes(&[i; 100]), Arg::Int(i64::from(i))]).unwrap();
+        assert_eq!(rows, 1);
+        if let Some(done) = done {
+            seen += 1;
+            assert!(before < done && done < clock::now_ns());
+        }
+    }
+    assert_eq!(seen, 10);
+    assert_eq!(target.evidence(&work).unwrap(), Some(70));
 }
 
 #[test]
@@ -205,10 +198,11 @@ fn a_killed_backend_is_a_lost_session() {
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 2);
     let kill = |job: u32| {
-        let pid = db.psql(&format!(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'loadline test-run job {job}'"
+        let killed = db.psql(&format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+             WHERE application_name = 'loadline test-run job {job}' AND datname = 'killed'"
         ));
-        assert_eq!(pid, "t");
+        assert_eq!(killed, "t");
     };
     let mut client = target.client_session(&work, 0).unwrap();
     kill(0);
@@ -243,33 +237,26 @@ fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
 }
 
 #[test]
-fn commit_modes_reach_the_session() {
+fn commit_modes_and_settings_reach_the_sessions() {
     let db = server().database("modes");
-    for (code, expected) in [("LGWR-LAT1", 1), ("LGWR-THR", 0)] {
+    db.psql("ALTER DATABASE modes SET jit = on; ALTER DATABASE modes SET statement_timeout = '1min'");
+    for (code, expected) in [("LGWR-LAT1", "on off 0"), ("LGWR-THR", "off off 0")] {
         let work = work(code, &[("rows", 1), ("own-rows", 8)]);
         let target = prepared(&db, &work, 1);
+        let table = format!("loadline.{}_redo", code.to_lowercase().replace('-', "_"));
+        // A trigger looks at the settings from inside the job's transaction.
+        db.psql(&format!(
+            "CREATE TABLE IF NOT EXISTS seen(driver text, s text); \
+             CREATE OR REPLACE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO seen SELECT TG_TABLE_NAME, concat_ws(' ', current_setting('synchronous_commit'), \
+             current_setting('jit'), current_setting('statement_timeout')); RETURN NULL; END $$; \
+             CREATE TRIGGER look AFTER UPDATE ON {table} EXECUTE FUNCTION look()"
+        ));
         let mut client = target.client_session(&work, 0).unwrap();
-        let mut observer = target.observer().unwrap();
-        client.publish_counters().unwrap();
-        let syncs = |observer: &mut Box<dyn loadline_target::Observer>| {
-            observer.snapshot().unwrap().counters["loadline.commits"]
-        };
-        let before = syncs(&mut observer);
-        let mut stream = work.stream(0).unwrap();
-        let lsn = |what: &str| db.psql(&format!("SELECT {what}() - '0/0'::pg_lsn")).parse::<f64>().unwrap();
-        let mut flushed_at_once = 0;
-        for _ in 0..10 {
-            transact(&mut stream, &work, client.as_mut());
-            flushed_at_once += i32::from(lsn("pg_current_wal_flush_lsn") >= lsn("pg_current_wal_insert_lsn"));
-        }
-        client.publish_counters().unwrap();
-        assert_eq!(syncs(&mut observer) - before, 10.0 + 20.0, "10 of ours and 20 of psql");
-        if expected == 1 {
-            assert!(flushed_at_once >= 8, "a durable commit is flushed when it returns: {flushed_at_once} of 10");
-        }
-        drop(client);
-        drop(target);
-        db.psql("DROP SCHEMA loadline CASCADE");
+        transact(&mut work.stream(0).unwrap(), &work, client.as_mut());
+        target.database_session(&work, 0).unwrap().run_slice(0).unwrap();
+        assert_eq!(db.psql("SELECT string_agg(s, ',') FROM seen"), format!("{expected},{expected}"), "{code}");
+        db.psql("DROP TABLE seen");
     }
 }
 

@@ -43,7 +43,8 @@ fn loading_goes_on_where_it_was_cut_off() {
     let target = db.target();
     target.create(&work).unwrap();
     target.load(&work, 4).unwrap();
-    let sum = "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
+    let sum =
+        "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
     let whole = db.psql(sum);
     assert!(whole.starts_with("512|"), "{whole}");
     // Job 1 is half there, job 2 not at all; job 3 has been worked on and must be left alone.
@@ -166,5 +167,7 @@ fn nodes_of_one_instance_are_counted_once() {
     let grown = one.delta(&both, "pg_current_wal_insert_lsn").unwrap();
     assert!(grown < 1e9, "the log of one instance is not added up twice: {grown}");
     two.nodes = vec![s.socket_url("postgres", "postgres")];
-    assert!(matches!(loadline_target::open(&two).map(|_| ()), Err(TargetError::Usage(e)) if e.contains("two databases")));
+    assert!(
+        matches!(loadline_target::open(&two).map(|_| ()), Err(TargetError::Usage(e)) if e.contains("two databases"))
+    );
 }

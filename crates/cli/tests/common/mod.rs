@@ -1,0 +1,230 @@
+//! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How to get PostgreSQL's binaries: said by every test that needs them, which then fails.
+const INSTALL: &str = "PostgreSQL's server is missing: apt-get install postgresql (./test does it as root)";
+
+pub(crate) fn loadline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    // Nothing of the tester's environment reaches the runs.
+    for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// A folder for results that a server running as another user can reach, on a disk.
+pub(crate) fn results() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap()
+}
+
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Everything it said.
+    pub(crate) fn said(&self) -> String {
+        format!("exit {}\n--- out\n{}\n--- err\n{}", self.code, self.out, self.err)
+    }
+
+    /// The run folder: the last line of standard output.
+    pub(crate) fn folder(&self) -> PathBuf {
+        PathBuf::from(self.out.lines().last().unwrap_or_else(|| panic!("no output\n{}", self.said())))
+    }
+}
+
+pub(crate) fn run(args: &[&str]) -> Ran {
+    Ran::of(loadline().args(args).output().unwrap())
+}
+
+/// Runs and demands success.
+pub(crate) fn ok(args: &[&str]) -> Ran {
+    let ran = run(args);
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.said());
+    ran
+}
+
+/// All tests of a run, as JSON objects.
+pub(crate) fn tests_of(folder: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap_or_default();
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn wait_for(what: &str, seconds: u64, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited {seconds} s for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The single run folder in `results`, once it has `tests` tests.
+pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
+    let mut found = None;
+    wait_for(&format!("{tests} tests on disk"), 60, || {
+        for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(entry.path().join("tests.jsonl")).unwrap_or_default();
+            if text.matches('\n').count() >= tests {
+                found = Some(entry.path());
+            }
+        }
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+pub(crate) fn signal(child: &Child, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+}
+
+/// What is left in `results` besides run folders.
+pub(crate) fn leftovers(results: &Path) -> Vec<String> {
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
+        if !entry.path().join("manifest.json").exists() {
+            left.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    left
+}
+
+/// A private PostgreSQL of the test's own, as a user's server would be.
+pub(crate) struct Server {
+    dir: tempfile::TempDir,
+    bin: PathBuf,
+    child: Option<Child>,
+    pub(crate) port: u16,
+}
+
+fn as_server_user(program: &Path) -> Command {
+    if nix::unistd::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    }
+}
+
+impl Server {
+    pub(crate) fn bin() -> PathBuf {
+        let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path().join("bin"))
+            .filter(|b| b.join("initdb").exists())
+            .collect();
+        found.sort();
+        found.pop().expect(INSTALL)
+    }
+
+    /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
+    pub(crate) fn start(settings: &[&str]) -> Server {
+        let bin = Self::bin();
+        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
+        if nix::unistd::geteuid().is_root() {
+            let chown = Command::new("chown").arg("postgres").arg(dir.path()).status().unwrap();
+            assert!(chown.success(), "{INSTALL}");
+        }
+        let data = dir.path().join("data");
+        let secret = dir.path().join("pw");
+        std::fs::write(&secret, "tops3cret\n").unwrap();
+        let _ = Command::new("chmod").arg("644").arg(&secret).status();
+        let initdb = as_server_user(&bin.join("initdb"))
+            .args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"])
+            .arg(&secret)
+            .arg("-D")
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
+        // A port that is free now: the listener that found it is closed again.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Server { dir, bin, child: None, port };
+        server.launch(settings);
+        server
+    }
+
+    /// Starts the postmaster (again).
+    pub(crate) fn launch(&mut self, settings: &[&str]) {
+        let log = std::fs::File::create(self.dir.path().join("server.log")).unwrap();
+        let mut command = as_server_user(&self.bin.join("postgres"));
+        command.arg("-D").arg(self.dir.path().join("data")).arg("-p").arg(self.port.to_string());
+        for setting in ["listen_addresses=127.0.0.1", "jit=on"].iter().chain(settings) {
+            command.arg("-c").arg(setting);
+        }
+        command.arg("-c").arg(format!("unix_socket_directories={}", self.dir.path().display()));
+        self.child = Some(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
+        wait_for("the server to answer", 30, || self.sql("SELECT 1").is_ok());
+    }
+
+    /// URL over the socket.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://boss@/postgres?host={}&port={}", self.dir.path().display(), self.port)
+    }
+
+    /// URL over TCP with `password`, if any.
+    pub(crate) fn tcp(&self, user: &str, password: Option<&str>) -> String {
+        let password = password.map_or(String::new(), |p| format!(":{p}"));
+        format!("postgres://{user}{password}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Runs a statement with psql; unaligned output.
+    pub(crate) fn sql(&self, sql: &str) -> Result<String, String> {
+        let out = Command::new(self.bin.join("psql"))
+            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h"])
+            .arg(self.dir.path())
+            .args(["-p", &self.port.to_string(), "-U", "boss", "-d", "postgres", "-c", sql])
+            .output()
+            .unwrap();
+        if out.status.success() {
+            Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&out.stderr).into_owned())
+        }
+    }
+
+    /// SIGKILLs the postmaster and waits until its children have gone as well.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            let needle = self.dir.path().display().to_string();
+            wait_for("the server's processes to end", 30, || {
+                let out = Command::new("pgrep").args(["-f", &needle]).output().unwrap();
+                out.stdout.is_empty()
+            });
+            let _ = std::fs::remove_file(self.dir.path().join("data/postmaster.pid"));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(child.id() as i32),
+                nix::sys::signal::Signal::SIGQUIT,
+            );
+            let _ = child.wait();
+        }
+    }
+}
