@@ -27,7 +27,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Scripts among which pgbench chooses: the chance that a row gets the payload it holds is one in
 /// so many.
-const PAYLOADS: usize = 16;
+const PAYLOADS: usize = 32;
 
 /// How the comparison is made.
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,10 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let request = OpenRequest::new("postgres-temp:", std::path::absolute(&args.results)?);
     let target: Arc<dyn Target> = Arc::from(open(&request)?);
     let info = target.info()?;
+    // The private server listens on its socket only.
+    let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
+    let port = info.settings.get("port").map_or("5432", String::as_str);
+    let server = ["-h", socket, "-p", port, "-U", "postgres", "postgres"];
     let workload = find("LGWR-LAT1")?;
     let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
     let most = args.clients.iter().copied().max().unwrap_or(1);
@@ -82,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                 let contender = (turn + round as usize) % CONTENDERS.len();
                 target.settle()?;
                 let figure = match contender {
-                    0 => pgbench(&target, &work, &info.url, scripts.path(), clients, args.seconds)?,
+                    0 => pgbench(&target, &work, &server, scripts.path(), clients, args.seconds)?,
                     1 => loadline(&target, &work, Driver::Client, clients, args.seconds)?,
                     _ => loadline(&target, &work, Driver::Database, clients, args.seconds)?,
                 };
@@ -176,14 +180,14 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-fn pgbench(target: &Arc<dyn Target>, work: &Work, url: &str, scripts: &Path, clients: u32, seconds: u32) -> Outcome<Figure> {
+fn pgbench(target: &Arc<dyn Target>, work: &Work, server: &[&str], scripts: &Path, clients: u32, seconds: u32) -> Outcome<Figure> {
     let pool = work.pool(0);
     let bytes = work.params.get("payload") as usize;
     let program = binary("pgbench")?;
     let mut command = Command::new(&program);
     command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string(), "-T", &seconds.to_string()]);
     for i in 0..PAYLOADS {
-        let hex = pool[i * 2048..i * 2048 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
+        let hex = pool[i * 1990..i * 1990 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
             let _ = write!(s, "{b:02x}");
             s
         });
@@ -192,7 +196,7 @@ fn pgbench(target: &Arc<dyn Target>, work: &Work, url: &str, scripts: &Path, cli
     let mut observer = target.observer()?;
     let redo = |s: &loadline_model::Snapshot| s.counters.get(counter::REDO_BYTES).copied().unwrap_or(f64::NAN);
     let (before, cpu_before) = (redo(&observer.snapshot()?), children_cpu_s()?);
-    let out = command.arg(url).stdin(Stdio::null()).output()?;
+    let out = command.args(server).stdin(Stdio::null()).output()?;
     let (after, cpu_after) = (redo(&observer.snapshot()?), children_cpu_s()?);
     let text = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() {

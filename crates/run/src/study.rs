@@ -128,7 +128,7 @@ impl Study {
     /// with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
-        let mut context = self.begin(listener)?;
+        let mut context = self.begin(temporary, listener)?;
         listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {
             listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
@@ -156,7 +156,7 @@ impl Study {
     }
 
     /// Everything before the first test.
-    fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
+    fn begin(&self, temporary: bool, listener: &mut dyn Listener) -> Result<Context, StudyError> {
         let mut step = |text: &str| listener.on(Event::Step(text.to_owned()));
         // The folder first if it exists already: a damaged run or one that is under way is refused
         // before the target is touched.
@@ -190,7 +190,9 @@ impl Study {
         }
         let mut context = match resumed {
             Some(r) => {
-                let changed = r.manifest.target.version != info.version || r.manifest.target.settings != info.settings;
+                // A private server is made anew from the plan's settings, in a place of its own.
+                let same_settings = temporary || r.manifest.target.settings == info.settings;
+                let changed = r.manifest.target.version != info.version || !same_settings;
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 if changed {
                     let text =

@@ -68,13 +68,11 @@ impl Postgres {
             let mut c = door.connect(Role::Look)?;
             let identity = identity(&mut c, door)?;
             let known = instances.iter().position(|i| i.identity == identity);
-            if let Some((version, text, _, _)) = &found {
-                if *version != c.version {
-                    return Err(TargetError::Refused(format!(
-                        "the nodes have different versions: {text} and {}. All nodes must have the same",
-                        c.version_text
-                    )));
-                }
+            if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
+                return Err(TargetError::Refused(format!(
+                    "the nodes have different versions: {text} and {}. All nodes must have the same",
+                    c.version_text
+                )));
             }
             match known {
                 Some(i) => {

@@ -49,13 +49,16 @@ pub(super) enum Role {
     Job { job: u32, nowait: bool },
 }
 
+/// Asks the user for a password, as [`OpenRequest::ask_password`].
+type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
+
 /// How to reach one node.
 pub(super) struct Door {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Mutex<Option<Secret>>,
-    ask: Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>,
+    ask: Ask,
     /// Beginning of the application names of this run's sessions.
     pub(super) name: String,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
-use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
 use super::settings::Settings;
 use super::versions::{NEWEST, Version};
@@ -246,9 +246,9 @@ fn places(out: &mut Vec<Finding>, settings: &Settings, local: bool) {
 /// Whether `path` is on tmpfs or ramfs; `None` when it cannot be told. A folder that is closed to us
 /// is judged by its parent only if it is no link and no mount point, which cannot be told either.
 fn is_in_memory(path: &Path) -> Option<bool> {
-    const RAMFS_MAGIC: i64 = 0x8584_58f6;
+    const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
     let kind = statfs(path).ok()?.filesystem_type();
-    Some(kind == TMPFS_MAGIC || i64::from(kind.0) == RAMFS_MAGIC)
+    Some(kind == TMPFS_MAGIC || kind == RAMFS_MAGIC)
 }
 
 /// How many more sessions this instance takes, loadline's own three set aside.

@@ -147,10 +147,9 @@ impl Connection {
         // A server that goes away says why before it does; the write that failed left that unread.
         if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
             let mut rest = [0; 2048];
-            if let Ok(n) = self.stream.read(&mut rest) {
-                if let Ok(Some((b'E', len))) = protocol::header(&rest[..n]) {
-                    return self.gone(&ServerError::parse(rest.get(5..len.min(n)).unwrap_or_default()));
-                }
+            let n = self.stream.read(&mut rest).unwrap_or(0);
+            if let Ok(Some((b'E', len))) = protocol::header(&rest[..n]) {
+                return self.gone(&ServerError::parse(rest.get(5..len.min(n)).unwrap_or_default()));
             }
         }
         let how = match e.kind() {
