@@ -74,11 +74,21 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let work = Arc::new(calibrate::with(&work, &calibration.parameters));
     target.load(&work, most)?;
     target.install(&work)?;
-    println!("{} {}, payload {} bytes, {} s a measurement, {} rounds", info.product, info.version, work.params.get("payload"), args.seconds, args.rounds);
+    println!(
+        "{} {}, payload {} bytes, {} s a measurement, {} rounds",
+        info.product,
+        info.version,
+        work.params.get("payload"),
+        args.seconds,
+        args.rounds
+    );
     let scripts = tempfile::tempdir()?;
     write_scripts(scripts.path(), &work)?;
     let mut all: BTreeMap<(u32, usize), Vec<Figure>> = BTreeMap::new();
-    println!("{:>5} {:>7}  {:<18} {:>9} {:>14} {:>10}", "round", "clients", "contender", "tps", "CPU ms/1000 tx", "KiB/tx");
+    println!(
+        "{:>5} {:>7}  {:<18} {:>9} {:>14} {:>10}",
+        "round", "clients", "contender", "tps", "CPU ms/1000 tx", "KiB/tx"
+    );
     for round in 0..args.rounds {
         for &clients in &args.clients {
             for turn in 0..CONTENDERS.len() {
@@ -180,12 +190,29 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-fn pgbench(target: &Arc<dyn Target>, work: &Work, server: &[&str], scripts: &Path, clients: u32, seconds: u32) -> Outcome<Figure> {
+fn pgbench(
+    target: &Arc<dyn Target>,
+    work: &Work,
+    server: &[&str],
+    scripts: &Path,
+    clients: u32,
+    seconds: u32,
+) -> Outcome<Figure> {
     let pool = work.pool(0);
     let bytes = work.params.get("payload") as usize;
     let program = binary("pgbench")?;
     let mut command = Command::new(&program);
-    command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string(), "-T", &seconds.to_string()]);
+    command.args([
+        "-n",
+        "-M",
+        "prepared",
+        "-c",
+        &clients.to_string(),
+        "-j",
+        &clients.to_string(),
+        "-T",
+        &seconds.to_string(),
+    ]);
     for i in 0..PAYLOADS {
         let hex = pool[i * 1990..i * 1990 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
             let _ = write!(s, "{b:02x}");

@@ -29,7 +29,7 @@ impl Execute for Plain<'_> {
 /// The same for a transaction of one statement, whose commit goes with it.
 struct WithCommit<'a> {
     session: &'a mut dyn ClientSession,
-    commit_ns: u64,
+    commit_ns: Option<u64>,
 }
 
 impl Execute for WithCommit<'_> {
@@ -43,11 +43,11 @@ impl Execute for WithCommit<'_> {
     }
 }
 
-/// One transaction; returns when its commit began.
+/// One transaction; returns when its commit began, if that was seen.
 #[inline]
-fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<u64, TargetError> {
+fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<Option<u64>, TargetError> {
     if single {
-        let mut with_commit = WithCommit { session, commit_ns: 0 };
+        let mut with_commit = WithCommit { session, commit_ns: None };
         stream.transaction(&mut with_commit)?;
         return Ok(with_commit.commit_ns);
     }
@@ -55,7 +55,7 @@ fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: boo
     stream.transaction(&mut Plain(session))?;
     let commit_ns = now_ns();
     session.commit()?;
-    Ok(commit_ns)
+    Ok(Some(commit_ns))
 }
 
 /// Sleeps until `ns` on the clock.

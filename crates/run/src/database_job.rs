@@ -64,7 +64,7 @@ fn add_slice(result: &mut JobResult, schedule: &Schedule, begin_ns: u64, until_n
         }
     }
     if let Some(end) = slice.end {
-        result.completed(schedule, end.start_ns, end.commit_ns, end.end_ns);
+        result.completed(schedule, end.start_ns, Some(end.commit_ns), end.end_ns);
     }
 }
 

@@ -153,6 +153,13 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     }
     latencies(record, "transaction_time", &merged.transaction, none);
     latencies(record, "commit_time", &merged.commit, none);
+    let (seen, all) = (merged.commit.count(), merged.transaction.count());
+    if seen < all {
+        record.notes.push(format!(
+            "commit times (the longest among them) are those of {seen} of the {all} transactions: seeing the commit of a \
+             transaction of one statement costs the client a wake-up of its own"
+        ));
+    }
     if let Some(mean) = merged.commit.mean_ns() {
         record.set("commit_time_ns_mean", mean);
     }

@@ -11,7 +11,7 @@ use crate::schedule::Schedule;
 pub struct JobResult {
     /// Transaction times of the transactions that completed in the window.
     pub transaction: Latencies,
-    /// Commit times of the same.
+    /// Commit times of the same, or of a regular sample of them where the session sees no more.
     pub commit: Latencies,
     /// Open loop: times from the intended start.
     pub response: Option<Latencies>,
@@ -47,14 +47,17 @@ impl JobResult {
         JobResult { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..JobResult::default() }
     }
 
-    /// Counts a transaction that ran from `start_ns` to `end_ns`, its commit from `commit_ns` on.
+    /// Counts a transaction that ran from `start_ns` to `end_ns`, its commit from `commit_ns` on if
+    /// that was seen.
     #[inline]
-    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: u64, end_ns: u64) {
+    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
         self.total += 1;
         self.seen(schedule, start_ns, end_ns);
         if schedule.counts(end_ns) {
             self.transaction.record(end_ns.saturating_sub(start_ns));
-            self.commit.record(end_ns.saturating_sub(commit_ns));
+            if let Some(commit_ns) = commit_ns {
+                self.commit.record(end_ns.saturating_sub(commit_ns));
+            }
             if let Some(n) = self.per_second.get_mut(schedule.second(end_ns)) {
                 *n += 1;
             }

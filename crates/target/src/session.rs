@@ -151,31 +151,17 @@ pub trait ClientSession: Send {
     fn commit(&mut self) -> Result<(), TargetError>;
 
     /// A transaction of one statement: statement and commit in one go (autocommit, one round
-    /// trip). Returns the rows touched and the moment (ns) at which the statement was done and its
-    /// commit began, as far as the session can see it.
+    /// trip). Returns the rows touched and, where the session sees it, the moment (ns) at which the
+    /// statement was done and its commit began. Where seeing it costs throughput (a second wake-up
+    /// per transaction), it is seen for a regular sample of the transactions only.
     ///
     /// # Errors
     /// As `execute` and `commit`.
-    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, u64), TargetError> {
+    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         self.begin()?;
         let rows = self.execute(statement, args)?;
         let done = crate::clock::now_ns();
         self.commit()?;
-        Ok((rows, done))
-    }
-
-    /// As [`ClientSession::execute_and_commit`], at the least cost: where seeing the moment costs time
-    /// of its own (a second wake-up per transaction), it is seen for a regular sample of the
-    /// transactions and is `None` for the others.
-    ///
-    /// # Errors
-    /// As `execute` and `commit`.
-    fn execute_and_commit_sampled(
-        &mut self,
-        statement: usize,
-        args: &[Arg<'_>],
-    ) -> Result<(u64, Option<u64>), TargetError> {
-        let (rows, done) = self.execute_and_commit(statement, args)?;
         Ok((rows, Some(done)))
     }
 

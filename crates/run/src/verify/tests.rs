@@ -9,7 +9,7 @@ fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>) {
         let mut r = JobResult::new(&schedule, false);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            r.completed(&schedule, t, t + tx_ns / 2, t + tx_ns);
+            r.completed(&schedule, t, Some(t + tx_ns / 2), t + tx_ns);
             t += tx_ns;
         }
         r
@@ -101,7 +101,7 @@ fn time_lost_between_transactions_is_caught() {
         let mut r = JobResult::new(&schedule, false);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            r.completed(&schedule, t, t, t + 2_000_000);
+            r.completed(&schedule, t, Some(t), t + 2_000_000);
             t += 3_000_000;
         }
         r.last_end_ns = schedule.close_ns;

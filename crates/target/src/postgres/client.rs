@@ -146,34 +146,26 @@ impl ClientSession for Client {
         }
     }
 
-    /// One write; the statement's result comes back by the Flush, before the commit that the Sync
-    /// brings about: the moment between the two is seen.
+    /// One write. In a sample of the transactions a Flush goes between the statement and the Sync
+    /// that commits it: the statement's result then comes back before the commit, and the moment
+    /// between the two is seen.
     #[inline]
-    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, u64), TargetError> {
+    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending {
             let rows = self.execute(statement, args)?;
             let done = clock::now_ns();
             self.commit()?;
-            return Ok((rows, done));
+            return Ok((rows, Some(done)));
         }
         self.put(statement, args)?;
-        protocol::flush(&mut self.connection.out);
-        self.sync_and_commit()
-    }
-
-    #[inline]
-    fn execute_and_commit_sampled(
-        &mut self,
-        statement: usize,
-        args: &[Arg<'_>],
-    ) -> Result<(u64, Option<u64>), TargetError> {
         self.unsampled += 1;
-        if self.pending || self.unsampled >= SAMPLE {
+        let sampled = self.unsampled >= SAMPLE;
+        if sampled {
             self.unsampled = 0;
-            return self.execute_and_commit(statement, args).map(|(rows, done)| (rows, Some(done)));
+            protocol::flush(&mut self.connection.out);
         }
-        self.put(statement, args)?;
-        Ok((self.sync_and_commit()?.0, None))
+        let (rows, done) = self.sync_and_commit()?;
+        Ok((rows, sampled.then_some(done)))
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

@@ -175,7 +175,7 @@ impl Target for Postgres {
             ));
         }
         notes.push(
-            "autovacuum is left as the platform has it; loadline's tables have no settings of their own for it".into(),
+            "autovacuum is off for loadline's own tables of rows that are updated in place: it would log pages that no transaction has changed".into(),
         );
         Ok(TargetInfo {
             kind: self.kind.into(),

@@ -168,7 +168,7 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
         Some("off") => {
             say("autovacuum", Warning, "off".into(), "no production server runs so: figures lack what vacuum costs");
         }
-        _ => say("autovacuum", Ok, value("autovacuum"), "left as it is, also for loadline's tables"),
+        _ => say("autovacuum", Ok, value("autovacuum"), "off for loadline's own tables that are updated in place"),
     }
     for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"] {
         if s.number(name).is_some_and(|ms| ms > 0.0) {

@@ -44,8 +44,9 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
     }
     // Room for the next versions of its rows in each page: updates stay on their page and leave the
-    // index alone, so that a change is one log record.
-    let options = if table.updated_in_place { " WITH (fillfactor = 45)" } else { "" };
+    // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
+    // has changed, and the rows prune themselves.
+    let options = if table.updated_in_place { " WITH (fillfactor = 45, autovacuum_enabled = false)" } else { "" };
     let name = table_name(work, table.name);
     let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
     for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
