@@ -136,7 +136,7 @@ fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     }
     let mut client = target.client_session(&work, 0).unwrap();
     let mut stream = work.stream(0).unwrap();
-    let e = TargetError::from(stream.transaction(&mut Autocommit(client.as_mut(), 0)).unwrap_err()).to_string();
+    let e = TargetError::from(stream.transaction(&mut Autocommit(client.as_mut(), None)).unwrap_err()).to_string();
     assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}");
 }
 
