@@ -43,7 +43,10 @@ pub enum Cell {
 }
 
 const NOT: &[(&str, &str)] = &[];
-const CPU: &[(&str, &str)] = &[("*", "/proc/stat of the database's machine, both edges of the window")];
+const CPU: &[(&str, &str)] = &[
+    ("oracle", "V$OSSTAT USER_TIME, SYS_TIME, IDLE_TIME less IOWAIT_TIME, IOWAIT_TIME; all instances"),
+    ("*", "/proc/stat of the database's machine, both edges of the window"),
+];
 const OWN: &[(&str, &str)] = &[("*", "the jobs' own clocks and counts")];
 
 macro_rules! column {
@@ -110,8 +113,7 @@ pub static COLUMNS: &[Column] = &[
         "Log blocks written per second, in the database's own log block size.",
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
-            ("sqlite", "WAL frames, from the growth of the WAL file")
-        ]
+            ("sqlite", "WAL frames, from the growth of the WAL file"), ("oracle", "V$SYSSTAT «redo blocks written»")]
     ),
     column!(
         "redo_writes_per_s",
@@ -119,7 +121,7 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Write calls to the log per second.",
-        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)")]
+        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"), ("oracle", "V$SYSSTAT «redo writes»")]
     ),
     column!(
         "redo_sync_writes_per_s",
@@ -127,7 +129,7 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Syncs of the log per second.",
-        &[("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)")]
+        &[("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"), ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited")]
     ),
     column!(
         "redo_mib_per_s",
@@ -137,8 +139,7 @@ pub static COLUMNS: &[Column] = &[
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
-            ("sqlite", "WAL frames × (page size + 24)")
-        ]
+            ("sqlite", "WAL frames × (page size + 24)"), ("oracle", "V$SYSSTAT «redo size»")]
     ),
     column!(
         "redo_kib_per_tx",
@@ -157,7 +158,7 @@ pub static COLUMNS: &[Column] = &[
         &[(
             "postgres",
             "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
-        )]
+        ), ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / V$SYSSTAT «user commits»")]
     ),
     column!(
         "flash_cache_write_pct",
@@ -229,7 +230,7 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Integer,
         "Commits that the database itself counted between the snapshots at both edges of the window.",
-        &[("postgres", "pg_stat_database.xact_commit less loadline's own queries"), ("null", "the engine's own count")]
+        &[("postgres", "pg_stat_database.xact_commit less loadline's own queries"), ("null", "the engine's own count"), ("oracle", "V$SYSSTAT «user commits», all sessions of the database")]
     ),
     column!(
         "commits_per_redo_sync",
@@ -237,7 +238,7 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
-        &[("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots")]
+        &[("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"), ("oracle", "V$SYSSTAT «user commits» / «redo synch writes»; commits per write of the log are commit_throughput_tps / redo_writes_per_s")]
     ),
     column!(
         "redo_bytes_per_tx",

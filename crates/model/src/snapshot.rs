@@ -81,4 +81,7 @@ pub mod counter {
     pub const REDO_SYNCS: &str = "loadline.redo_syncs";
     /// Log blocks written.
     pub const REDO_BLOCKS: &str = "loadline.redo_blocks";
+    /// Time that sessions waited for the log writer at their commits, added up, µs. Where it is there,
+    /// the log file sync is this per commit and no estimate.
+    pub const LOG_SYNC_US: &str = "loadline.log_sync_us";
 }

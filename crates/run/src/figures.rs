@@ -53,7 +53,9 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         record.leave_out(column, reason);
     }
     record.leave_out("limit_share_pct", "this version of loadline has no reference log writer to compare with yet");
-    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
+    if !record.absent.contains_key("flash_cache_write_pct") {
+        record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
+    }
     own_figures(&mut record, &merged, measured, request);
     let edges = (measured.open.snapshot.as_ref().ok(), measured.close.snapshot.as_ref().ok());
     if let (Some(open), Some(close)) = edges {
@@ -222,10 +224,16 @@ fn database_figures(record: &mut TestRecord, open: &Snapshot, close: &Snapshot) 
     set("commits_per_redo_sync", commits.zip(syncs).map(|(c, s)| c / s));
 }
 
-/// By Little's law: sessions waiting for the log writer at a time = commits per second × wait per
-/// commit.
+/// What the database counted of it, per commit; or by Little's law: sessions waiting for the log writer
+/// at a time = commits per second × wait per commit.
 fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Target) {
     const ID: &str = "log_file_sync_ms";
+    let edges = measured.open.snapshot.as_ref().ok().zip(measured.close.snapshot.as_ref().ok());
+    let counted = |name| edges.and_then(|(a, b)| a.delta(b, name));
+    if let Some((us, commits)) = counted(counter::LOG_SYNC_US).zip(counted(counter::COMMITS)).filter(|(_, c)| *c > 0.0) {
+        record.set(ID, us / 1e3 / commits);
+        return;
+    }
     let events = target.log_sync_events();
     if events.is_empty() || record.absent.contains_key(ID) {
         if !record.absent.contains_key(ID) {
@@ -273,7 +281,11 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
                 _ => "the database runs on another machine and does not let loadline read /proc/stat there",
             };
             for name in ["busy", "user", "sys", "idle", "iowait"] {
-                record.leave_out(&format!("cpu_{name}_pct"), why);
+                let id = format!("cpu_{name}_pct");
+                // The target may know better.
+                if !record.absent.contains_key(&id) {
+                    record.leave_out(&id, why);
+                }
             }
         }
     }

@@ -5,6 +5,7 @@
 pub mod clock;
 mod error;
 mod null;
+mod oracle;
 mod postgres;
 mod registry;
 mod render;

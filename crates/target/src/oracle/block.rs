@@ -1,0 +1,291 @@
+//! The in-database driver: a transaction program as one anonymous PL/SQL block with the commit in its
+//! loop. A block needs no privilege to make procedures and leaves nothing behind.
+//!
+//! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
+//! would no longer fit a VARCHAR2 the block ends early and is run anew.
+
+use loadline_workload::{Generator, PAYLOAD_STRIDE, POOL_BYTES, Program, Step, VarType};
+
+use super::render::{MAX_RAW, commit, quoted, table_name};
+use crate::work::Work;
+
+/// A PL/SQL RAW holds 32,767 bytes and the pool 65,536: it is bound in pieces that begin every so
+/// many bytes and overlap by more than a payload.
+pub(super) const PIECE_STRIDE: usize = 30_000;
+const PIECE_BYTES: usize = 32_767;
+const _: () = assert!(PIECE_BYTES - PIECE_STRIDE >= MAX_RAW as usize);
+
+/// Longest VARCHAR2 in PL/SQL.
+pub(super) const MAX_TEXT: usize = 32_767;
+/// Distinct times after which a block ends: each takes at most 18 characters («2147483647 99999;»
+/// and one to spare), so that all fit [`MAX_TEXT`].
+pub(super) const MAX_DISTINCT: usize = MAX_TEXT / 18;
+
+/// Moments are µs since this one, in text and arithmetic of both sides.
+pub(super) const EPOCH: &str = "TIMESTAMP '2000-01-01 00:00:00.000000 +00:00'";
+
+/// The pool's pieces in the order in which [`run`] binds them.
+pub(super) fn pieces(pool: &[u8]) -> Vec<&[u8]> {
+    (0..pool.len()).step_by(PIECE_STRIDE).map(|at| &pool[at..pool.len().min(at + PIECE_BYTES)]).collect()
+}
+
+/// The query that tells the server's time, µs since [`EPOCH`].
+pub(super) fn clock() -> String {
+    format!("SELECT {} FROM (SELECT SYSTIMESTAMP - {EPOCH} AS s FROM DUAL)", micros("s"))
+}
+
+/// An interval in µs.
+fn micros(interval: &str) -> String {
+    let part = |unit: &str| format!("EXTRACT({unit} FROM {interval})");
+    format!(
+        "ROUND(((({} * 24 + {}) * 60 + {}) * 60 + {}) * 1000000)",
+        part("DAY"),
+        part("HOUR"),
+        part("MINUTE"),
+        part("SECOND")
+    )
+}
+
+/// What both blocks declare: types, the conversion of moments, the counting of times.
+fn common() -> String {
+    format!(
+        "  TYPE t_pool IS TABLE OF RAW({PIECE_BYTES}) INDEX BY PLS_INTEGER;
+  TYPE t_counts IS TABLE OF PLS_INTEGER INDEX BY PLS_INTEGER;
+  c_epoch CONSTANT TIMESTAMP(6) WITH TIME ZONE := {EPOCH};
+  l_transaction t_counts;
+  l_commit t_counts;
+  l_start TIMESTAMP(6) WITH TIME ZONE;
+  l_committing TIMESTAMP(6) WITH TIME ZONE;
+  l_end TIMESTAMP(6) WITH TIME ZONE;
+  l_start_us NUMBER;
+  l_committing_us NUMBER;
+  l_end_us NUMBER;
+"
+    )
+}
+
+/// Functions of both blocks. They follow all declarations of variables.
+fn functions() -> String {
+    format!(
+        "
+  FUNCTION us(p_at IN TIMESTAMP WITH TIME ZONE) RETURN NUMBER IS
+    l_since CONSTANT INTERVAL DAY(9) TO SECOND(6) := p_at - c_epoch;
+  BEGIN
+    RETURN {};
+  END us;
+
+  PROCEDURE note(p_counts IN OUT NOCOPY t_counts, p_us IN NUMBER) IS
+    l_us CONSTANT PLS_INTEGER := LEAST(p_us, 2147483647);
+  BEGIN
+    IF p_counts.EXISTS(l_us) THEN
+      p_counts(l_us) := p_counts(l_us) + 1;
+    ELSE
+      p_counts(l_us) := 1;
+    END IF;
+  END note;
+",
+        micros("l_since")
+    )
+}
+
+/// The block that runs a slice. Placeholders in order: first key, end (µs), next sequence, the pool's
+/// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
+/// crossed the end of the slice, separated by spaces; transaction times and commit times as
+/// «µs count;».
+pub(super) fn run(work: &Work) -> String {
+    let mut writer = Writer { program: &work.program, text: String::new(), depth: 0, sequence_bound: false };
+    writer.steps(work, &work.program.body, 2);
+    let (declare, body) = (writer.declarations(), writer.text);
+    let commit = commit(work.program.commit);
+    let pieces: String =
+        (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
+    let (common, functions) = (common(), functions());
+    format!(
+        "DECLARE
+{common}  l_first_key CONSTANT NUMBER := :first_key;
+  l_until CONSTANT NUMBER := :until_us;
+  l_seq NUMBER := :next_seq - 1;
+  l_first_us NUMBER;
+  l_crossed PLS_INTEGER := 0;
+  l_pool t_pool;
+{declare}{functions}
+  FUNCTION written(p_counts IN t_counts) RETURN VARCHAR2 IS
+    l_us PLS_INTEGER := p_counts.FIRST;
+    l_text VARCHAR2({MAX_TEXT});
+  BEGIN
+    WHILE l_us IS NOT NULL LOOP
+      l_text := l_text || TO_CHAR(l_us) || ' ' || TO_CHAR(p_counts(l_us)) || ';';
+      l_us := p_counts.NEXT(l_us);
+    END LOOP;
+    RETURN l_text;
+  END written;
+BEGIN
+{pieces}  LOOP
+    l_start := SYSTIMESTAMP;
+{body}    l_committing := SYSTIMESTAMP;
+    {commit};
+    l_end := SYSTIMESTAMP;
+    l_start_us := us(l_start);
+    l_committing_us := us(l_committing);
+    l_end_us := us(l_end);
+    IF l_start_us > l_committing_us OR l_committing_us > l_end_us THEN
+      RAISE_APPLICATION_ERROR(-20002, 'the server''s clock went back: its times cannot be used');
+    END IF;
+    IF l_first_us IS NULL THEN
+      l_first_us := l_start_us;
+    END IF;
+    IF l_end_us >= l_until THEN
+      l_crossed := 1;
+      EXIT;
+    END IF;
+    note(l_transaction, l_end_us - l_start_us);
+    note(l_commit, l_end_us - l_committing_us);
+    EXIT WHEN l_transaction.COUNT >= {MAX_DISTINCT} OR l_commit.COUNT >= {MAX_DISTINCT};
+  END LOOP;
+  :moments := TO_CHAR(l_seq + 1) || ' ' || TO_CHAR(l_first_us) || ' ' || TO_CHAR(l_start_us) || ' '
+    || TO_CHAR(l_committing_us) || ' ' || TO_CHAR(l_end_us) || ' ' || TO_CHAR(l_crossed);
+  :transaction_times := written(l_transaction);
+  :commit_times := written(l_commit);
+END;"
+    )
+}
+
+/// A block that runs the loop of [`run`] without statement and commit `iterations` times and returns
+/// what one takes, in ns.
+pub(super) fn overhead(iterations: u32) -> String {
+    let (common, functions) = (common(), functions());
+    format!(
+        "DECLARE
+{common}  l_first TIMESTAMP(6) WITH TIME ZONE;
+{functions}BEGIN
+  l_first := SYSTIMESTAMP;
+  FOR l_i IN 1 .. {iterations} LOOP
+    l_start := SYSTIMESTAMP;
+    l_committing := SYSTIMESTAMP;
+    l_end := SYSTIMESTAMP;
+    l_start_us := us(l_start);
+    l_committing_us := us(l_committing);
+    l_end_us := us(l_end);
+    note(l_transaction, l_end_us - l_start_us);
+    note(l_commit, l_end_us - l_committing_us);
+  END LOOP;
+  :overhead_ns := TO_CHAR(ROUND((us(SYSTIMESTAMP) - us(l_first)) * 1000 / {iterations}));
+END;"
+    )
+}
+
+/// Writes the program's steps.
+struct Writer<'a> {
+    program: &'a Program,
+    text: String,
+    depth: usize,
+    /// Whether the sequence has been bound, so that `l_seq` is not below 0.
+    sequence_bound: bool,
+}
+
+impl Writer<'_> {
+    /// Whether any statement uses the variable.
+    fn is_used(&self, var: &str) -> bool {
+        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+    }
+
+    fn declarations(&self) -> String {
+        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
+        used.map(|(var, generator)| {
+            let kind = match generator.var_type() {
+                VarType::Int => "NUMBER".to_owned(),
+                VarType::Bytes => format!("RAW({MAX_RAW})"),
+            };
+            format!("  {} {kind};\n", variable(var))
+        })
+        .collect()
+    }
+
+    fn line(&mut self, level: usize, text: &str) {
+        self.text.push_str(&"  ".repeat(level));
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn steps(&mut self, work: &Work, steps: &[Step], level: usize) {
+        for step in steps {
+            match step {
+                Step::Bind { var, generator } => self.bind(var, *generator, level),
+                Step::Repeat { times, body } => {
+                    self.depth += 1;
+                    let depth = self.depth;
+                    self.line(level, &format!("FOR l_repeat_{depth} IN 1 .. {times} LOOP"));
+                    self.steps(work, body, level + 1);
+                    self.line(level, "END LOOP;");
+                    self.depth -= 1;
+                }
+                Step::Execute { statement } => self.execute(work, *statement, level),
+            }
+        }
+    }
+
+    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
+        if generator == Generator::Sequence {
+            self.line(level, "l_seq := l_seq + 1;");
+            self.sequence_bound = true;
+        }
+        if !self.is_used(var) {
+            return;
+        }
+        let seq = if self.sequence_bound { "l_seq" } else { "GREATEST(l_seq, 0)" };
+        let value = match generator {
+            Generator::Sequence => "l_seq".to_owned(),
+            Generator::OwnRow { rows } => format!("l_first_key + MOD({seq}, {})", rows.max(1)),
+            Generator::Payload { bytes } => {
+                // As `loadline_workload::payload_offset`; a NUMBER holds 38 digits.
+                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
+                let offset = format!("MOD({seq} * {PAYLOAD_STRIDE}, {room})");
+                format!(
+                    "UTL_RAW.SUBSTR(l_pool(TRUNC({offset} / {PIECE_STRIDE})), MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})"
+                )
+            }
+        };
+        self.line(level, &format!("{} := {value};", variable(var)));
+    }
+
+    fn execute(&mut self, work: &Work, number: usize, level: usize) {
+        // A program is checked before it is rendered: a statement that is missing is not reached.
+        let Some(statement) = self.program.statements.get(number) else { return };
+        let sql = statement.template.render(|table| quoted(&table_name(work, table)), variable);
+        let rows = statement.rows;
+        self.line(level, &format!("{sql};"));
+        self.line(level, &format!("IF SQL%ROWCOUNT <> {rows} THEN"));
+        let text = format!("'statement {number} touched ' || SQL%ROWCOUNT || ' rows instead of {rows}'");
+        self.line(level + 1, &format!("RAISE_APPLICATION_ERROR(-20001, {text});"));
+        self.line(level, "END IF;");
+    }
+}
+
+/// A program's variable in PL/SQL: a name that no column has.
+fn variable(name: &str) -> String {
+    quoted(&format!("V_{}", name.to_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_workload::{payload_offset, pool};
+
+    #[test]
+    fn pieces_give_the_bytes_that_other_drivers_bind() {
+        let pool = pool(1, 3, 0.0);
+        let pieces = pieces(&pool);
+        assert_eq!(pieces.len(), 3);
+        assert!(pieces.iter().all(|p| p.len() <= PIECE_BYTES));
+        for bytes in [16, 950, MAX_RAW] {
+            let room = (POOL_BYTES - bytes as usize) as u64;
+            for seq in (0..200_000).step_by(7) {
+                // The arithmetic of the block.
+                let offset = (seq * PAYLOAD_STRIDE % room) as usize;
+                let (piece, at) = (offset / PIECE_STRIDE, offset % PIECE_STRIDE);
+                let want = payload_offset(seq, bytes);
+                assert_eq!(pieces[piece][at..at + bytes as usize], pool[want..want + bytes as usize]);
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The target: its nodes, and what is asked of the database behind them.
+
+use loadline_model::Finding;
+use loadline_model::manifest::TargetInfo;
+
+use super::block::{self};
+use super::counters::{self, OraObserver, Sight, View};
+use super::doctor;
+use super::jobs::{Client, Database};
+use super::place::Place;
+use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
+use super::{render, schema};
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, Secret};
+use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::Work;
+
+/// The variable a password is taken from when the URL has none.
+const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
+
+/// A node: where it is and how to get in.
+struct Node {
+    place: Place,
+    password: Secret,
+}
+
+/// An Oracle target. All its nodes are instances of one database and share its tables.
+pub(super) struct Oracle<'d> {
+    nodes: Vec<Node>,
+    dial: &'d Dial,
+    run: String,
+    version: String,
+    sights: Vec<(&'static View, Sight)>,
+}
+
+impl Oracle<'static> {
+    /// Opens the URL and the nodes of `request`.
+    pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
+        Ok(Box::new(Oracle::new(request, dial)?))
+    }
+}
+
+impl<'d> Oracle<'d> {
+    /// As [`Oracle::open`].
+    pub(super) fn new(request: &OpenRequest, dial: &'d Dial) -> Result<Oracle<'d>, TargetError> {
+        let mut nodes = Vec::new();
+        for url in std::iter::once(&request.url).chain(&request.nodes) {
+            let place = Place::parse(url)?;
+            let password = password(&place, request)?;
+            nodes.push(Node { place, password });
+        }
+        let mut oracle = Oracle { nodes, dial, run: request.run.clone(), version: String::new(), sights: Vec::new() };
+        let mut first: Option<String> = None;
+        for i in 0..oracle.nodes.len() {
+            let mut session = oracle.session(i, "look")?;
+            let identity = identity(session.as_mut())?;
+            match &first {
+                None => {
+                    oracle.version = session.version();
+                    oracle.sights = counters::look(session.as_mut())?;
+                    first = Some(identity);
+                }
+                Some(known) if *known != identity => {
+                    return Err(TargetError::Usage(format!(
+                        "the nodes are different databases, containers or users: {known} and {identity}. \
+                         All nodes must be instances of one"
+                    )));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(oracle)
+    }
+
+    fn session(&self, node: usize, role: &str) -> Result<Box<dyn Session>, TargetError> {
+        let node = self.nodes.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
+        let name = if self.run.is_empty() { role.to_owned() } else { format!("{} {role}", self.run) };
+        (self.dial)(&node.place, &node.password, &name)
+    }
+
+    fn admin(&self) -> Result<Box<dyn Session>, TargetError> {
+        self.session(0, "admin")
+    }
+
+    fn job_session(&self, job: u32) -> Result<Box<dyn Session>, TargetError> {
+        self.session(job as usize % self.nodes.len().max(1), &format!("job {job}"))
+    }
+}
+
+fn password(place: &Place, request: &OpenRequest) -> Result<Secret, TargetError> {
+    let from_environment = || std::env::var(PASSWORD_VARIABLE).ok().filter(|p| !p.is_empty()).map(Secret::new);
+    let given = place.password.clone().or_else(from_environment);
+    given.or_else(|| (request.ask_password)(&place.shown())).ok_or_else(|| {
+        TargetError::Refused(format!(
+            "{} needs a password: set {PASSWORD_VARIABLE}, or start loadline in a terminal and it asks for one",
+            place.shown()
+        ))
+    })
+}
+
+/// What tells the database, its container and the user from others.
+fn identity(session: &mut dyn Session) -> Result<String, TargetError> {
+    let sql = "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME') || '/' || SYS_CONTEXT('USERENV', 'CON_NAME') || ' as ' \
+               || SYS_CONTEXT('USERENV', 'SESSION_USER') FROM DUAL";
+    Ok(session.value(sql)?.unwrap_or_default())
+}
+
+impl Target for Oracle<'_> {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let mut session = self.admin()?;
+        let mut settings = std::collections::BTreeMap::new();
+        for q in doctor::QUESTIONS.iter().filter(|q| q.id == "parameters") {
+            match session.query(q.sql, &[]) {
+                Ok(rows) => {
+                    for row in rows {
+                        let mut row = row.into_iter();
+                        if let (Some(name), Some(Some(value))) = (row.next().flatten(), row.next()) {
+                            settings.insert(name, value);
+                        }
+                    }
+                }
+                Err(e) if e.lost => return Err(e.into()),
+                // The doctor says so, with the grant to ask for.
+                Err(_) => {}
+            }
+        }
+        let mut notes = vec![
+            super::NEVER_RUN.to_owned(),
+            "counters are those of the whole database, other sessions' work included".to_owned(),
+            "CPU figures are from V$OSSTAT, which the server brings up to date at its own pace: short windows are coarse"
+                .to_owned(),
+        ];
+        if self.nodes.len() > 1 {
+            notes.push(format!(
+                "{} nodes; counters are added up over all instances of the database, those without jobs included",
+                self.nodes.len()
+            ));
+        }
+        Ok(TargetInfo {
+            kind: "oracle".into(),
+            product: super::KIND.product.into(),
+            version: self.version.clone(),
+            url: self.nodes.first().map_or_else(String::new, |n| n.place.shown()),
+            nodes: self.nodes(),
+            // Whether the server is on this machine cannot be told; its counters tell of its CPU.
+            local: false,
+            settings,
+            notes,
+            ..TargetInfo::default()
+        })
+    }
+
+    fn nodes(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let mut findings = Vec::new();
+        for i in 0..self.nodes.len() {
+            let mut session = self.session(i, "doctor")?;
+            let mut found = doctor::judge(&doctor::ask(session.as_mut())?);
+            if self.nodes.len() > 1 {
+                for finding in &mut found {
+                    finding.subject = format!("{} (node {})", finding.subject, i + 1);
+                }
+            }
+            findings.append(&mut found);
+        }
+        Ok(findings)
+    }
+
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        let mut session = self.session(0, "lock")?;
+        schema::lock(session.as_mut())?;
+        Ok(RunLock::new(session))
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        doctor::job_limit(self.admin()?.as_mut())
+    }
+
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        schema::create(self.admin()?.as_mut(), work)
+    }
+
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+        schema::load(self.admin()?.as_mut(), work, jobs)
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        match self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[]) {
+            Ok(_) => Ok(None),
+            Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => {
+                Ok(Some("no checkpoint before each test: the user has no ALTER SYSTEM privilege".into()))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(Client::new(self.job_session(job)?, work)))
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Ok(Box::new(Database::new(self.job_session(job)?, work, job)?))
+    }
+
+    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
+        let mut session = self.admin()?;
+        let block = block::overhead(20_000);
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            let row = session.call(&block, &[Bind::Out(40)])?;
+            times.extend(row.first().cloned().flatten().and_then(|t| t.parse::<f64>().ok()));
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
+    }
+
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(OraObserver::new(self.session(0, "observer")?, &self.sights)))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        let Some(sql) = render::evidence(work)? else { return Ok(None) };
+        // The sum over an empty table is NULL.
+        let text = self.admin()?.value(&sql)?.unwrap_or_else(|| "0".into());
+        let number = text.parse::<i64>().map_err(|_| {
+            TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
+        })?;
+        Ok(Some(number))
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        counters::absent(&self.sights)
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let mut lock = self.session(0, "lock")?;
+        // Without any table there is nothing to lock.
+        if lock.query(schema::OWN_TABLES, &[])?.is_empty() {
+            return Ok(Vec::new());
+        }
+        schema::lock(lock.as_mut())?;
+        schema::clean(self.admin()?.as_mut(), lock.as_mut())
+    }
+}

@@ -1,0 +1,452 @@
+//! What works on this server: every query and grant is tried one by one, and says what is lost
+//! without it. Nothing is written.
+
+use loadline_model::{Finding, Severity};
+
+use super::block;
+use super::counters::{Sight, View, look};
+use super::session::{Bind, OraError, Row, Session};
+use crate::error::TargetError;
+use crate::session::JobLimit;
+
+/// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
+const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
+/// A log switch more often than that is part of the figures, s.
+const SHORTEST_SWITCH_S: f64 = 30.0;
+/// First version that is meant to work.
+const OLDEST: u32 = 19;
+
+/// A question to the server.
+pub(super) struct Question {
+    pub(super) id: &'static str,
+    pub(super) sql: &'static str,
+    /// What is not known without it.
+    without: &'static str,
+    /// What to ask the administrator for.
+    grant: &'static str,
+}
+
+const PUBLIC: &str = "every user may ask this: tell us what the server said";
+
+/// All questions but those to the views of [`super::counters`].
+pub(super) static QUESTIONS: [Question; 12] = [
+    Question {
+        id: "database",
+        sql: "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME'), SYS_CONTEXT('USERENV', 'CON_NAME'), \
+              SYS_CONTEXT('USERENV', 'INSTANCE_NAME'), SYS_CONTEXT('USERENV', 'DATABASE_ROLE'), \
+              SYS_CONTEXT('USERENV', 'SESSION_USER'), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') FROM DUAL",
+        without: "which database, container and role this is",
+        grant: PUBLIC,
+    },
+    Question {
+        id: "privileges",
+        sql: "SELECT PRIVILEGE FROM SESSION_PRIVS ORDER BY PRIVILEGE",
+        without: "whether tables can be made",
+        grant: PUBLIC,
+    },
+    Question {
+        id: "quota",
+        sql: "SELECT u.DEFAULT_TABLESPACE, q.MAX_BYTES, t.BLOCK_SIZE, t.FORCE_LOGGING FROM USER_USERS u \
+              LEFT JOIN USER_TS_QUOTAS q ON q.TABLESPACE_NAME = u.DEFAULT_TABLESPACE \
+              LEFT JOIN USER_TABLESPACES t ON t.TABLESPACE_NAME = u.DEFAULT_TABLESPACE",
+        without: "where the tables go and whether there is room",
+        grant: PUBLIC,
+    },
+    Question {
+        id: "profile",
+        sql: "SELECT RESOURCE_NAME, LIMIT FROM USER_RESOURCE_LIMITS WHERE LIMIT <> 'UNLIMITED'",
+        without: "whether the user's profile limits sessions or their time",
+        grant: PUBLIC,
+    },
+    Question {
+        id: "utl_raw",
+        sql: "SELECT RAWTOHEX(UTL_RAW.SUBSTR(HEXTORAW('4C4F4144'), 2, 2)) FROM DUAL",
+        without: "the in-database driver (run with --driver client)",
+        grant: "GRANT EXECUTE ON SYS.UTL_RAW TO …",
+    },
+    Question {
+        id: "parameters",
+        sql: "SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ('commit_wait', 'commit_logging', 'commit_write', \
+              'processes', 'sessions', 'log_buffer', 'db_block_size', 'cpu_count', 'filesystemio_options', \
+              'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database') ORDER BY NAME",
+        without: "commit_wait and other settings, which may spoil a figure unseen",
+        grant: "GRANT SELECT ON SYS.V_$PARAMETER TO …",
+    },
+    Question {
+        id: "v$database",
+        sql: "SELECT LOG_MODE, FORCE_LOGGING, OPEN_MODE, DATABASE_ROLE, PLATFORM_NAME, CDB, FLASHBACK_ON, \
+              PROTECTION_MODE FROM V$DATABASE",
+        without: "log mode, force logging, platform, protection mode",
+        grant: "GRANT SELECT ON SYS.V_$DATABASE TO …",
+    },
+    Question {
+        id: "v$log",
+        sql: "SELECT GROUP#, BYTES, BLOCKSIZE, STATUS FROM V$LOG ORDER BY GROUP#",
+        without: "size of the redo logs",
+        grant: "GRANT SELECT ON SYS.V_$LOG TO …",
+    },
+    Question {
+        id: "gv$instance",
+        sql: "SELECT INSTANCE_NAME, HOST_NAME, VERSION, STATUS FROM GV$INSTANCE ORDER BY INST_ID",
+        without: "which instances there are",
+        grant: "GRANT SELECT ON SYS.GV_$INSTANCE TO …",
+    },
+    Question {
+        id: "gv$session",
+        sql: "SELECT COUNT(*) FROM GV$SESSION WHERE STATUS = 'ACTIVE' AND TYPE = 'USER' \
+              AND AUDSID <> SYS_CONTEXT('USERENV', 'SESSIONID')",
+        without: "whether others are at work",
+        grant: "GRANT SELECT ON SYS.GV_$SESSION TO …",
+    },
+    Question {
+        id: "gv$resource_limit",
+        sql: "SELECT RESOURCE_NAME, SUM(CURRENT_UTILIZATION), MIN(TRIM(LIMIT_VALUE)) FROM GV$RESOURCE_LIMIT \
+              WHERE RESOURCE_NAME IN ('processes', 'sessions') GROUP BY RESOURCE_NAME ORDER BY RESOURCE_NAME",
+        without: "how many sessions there may be: more jobs than that fail to connect",
+        grant: "GRANT SELECT ON SYS.GV_$RESOURCE_LIMIT TO …",
+    },
+    Question {
+        id: "log-writer-statistics",
+        sql: "SELECT NAME, VALUE FROM V$SYSSTAT WHERE NAME IN ('redo size', 'redo writes', 'redo blocks written', \
+              'redo synch writes', 'user commits') ORDER BY NAME",
+        without: "whether this container sees the log writer's statistics",
+        grant: "GRANT SELECT ON SYS.V_$SYSSTAT TO …",
+    },
+];
+
+/// What the server answered.
+pub(super) type Answer = Result<Vec<Row>, OraError>;
+
+/// Everything that was asked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answers {
+    pub(super) version: String,
+    pub(super) answers: Vec<(&'static str, Answer)>,
+    /// What the loop of the in-database driver takes, or why it does not run.
+    pub(super) block: Option<Result<Row, OraError>>,
+    pub(super) clock: Option<Answer>,
+    pub(super) sights: Vec<(&'static str, String, Sight)>,
+}
+
+impl Answers {
+    fn rows(&self, id: &str) -> Option<&Vec<Row>> {
+        self.answers.iter().find(|(i, _)| *i == id).and_then(|(_, a)| a.as_ref().ok())
+    }
+
+    fn text(&self, id: &str, column: usize) -> Option<&str> {
+        self.rows(id)?.first()?.get(column)?.as_deref()
+    }
+
+    /// Value of a row whose first column is `name`.
+    fn named(&self, id: &str, name: &str) -> Option<&str> {
+        let row = self.rows(id)?.iter().find(|r| r.first().and_then(Option::as_deref) == Some(name))?;
+        row.get(1)?.as_deref()
+    }
+}
+
+/// Asks everything.
+///
+/// # Errors
+/// When the session is lost.
+pub(super) fn ask(session: &mut dyn Session) -> Result<Answers, TargetError> {
+    let mut out = Answers { version: session.version(), ..Answers::default() };
+    let alive = |e: &OraError| if e.lost { Err(TargetError::from(e.clone())) } else { Ok(()) };
+    for q in &QUESTIONS {
+        let answer = session.query(q.sql, &[]);
+        answer.as_ref().err().map_or(Ok(()), alive)?;
+        out.answers.push((q.id, answer));
+    }
+    let block = session.call(&block::overhead(10), &[Bind::Out(40)]);
+    block.as_ref().err().map_or(Ok(()), alive)?;
+    out.block = Some(block);
+    let clock = session.query(&block::clock(), &[]);
+    clock.as_ref().err().map_or(Ok(()), alive)?;
+    out.clock = Some(clock);
+    let said = |view: &View| view.grant();
+    out.sights = look(session)?.into_iter().map(|(view, sight)| (view.name, said(view), sight)).collect();
+    Ok(out)
+}
+
+/// Judges the answers. Pure: what no server is at hand for is tested.
+pub(super) fn judge(a: &Answers) -> Vec<Finding> {
+    use Severity::{Ok, Refused, Warning};
+    let mut out = Vec::new();
+    let mut say = |id: &str, severity: Severity, value: &str, advice: &str| {
+        out.push(Finding::new(id, severity, id.replace('-', " "), value, advice));
+    };
+    say("never-run", Warning, "yes", super::NEVER_RUN);
+    let major = a.version.split('.').next().and_then(|v| v.parse::<u32>().ok()).unwrap_or(0);
+    if major < OLDEST {
+        say("version", Refused, &a.version, "loadline is made for Oracle 19c and later: use a newer server");
+    } else {
+        say("version", Ok, &a.version, "");
+    }
+    // One line for each question that was refused: what is lost, and what to ask for.
+    for (id, answer) in &a.answers {
+        let Some(q) = QUESTIONS.iter().find(|q| q.id == *id) else { continue };
+        match answer {
+            Err(e) => say(id, Warning, &e.text, &format!("not known: {}. {}", q.without, q.grant)),
+            Result::Ok(rows) if rows.is_empty() && *id != "profile" => {
+                say(id, Warning, "no rows", &format!("not known: {}. {PUBLIC}", q.without));
+            }
+            Result::Ok(_) => {}
+        }
+    }
+    server(a, &mut say);
+    log(a, &mut say);
+    user(a, &mut say);
+    driver(a, &mut say);
+    for (name, grant, sight) in &a.sights {
+        let id = format!("v${}", name.to_lowercase());
+        match sight {
+            Sight::All => say(&id, Ok, "readable, all instances", ""),
+            Sight::One => {
+                let advice =
+                    format!("of this instance only: on a cluster the other instances' work is missing. {grant}");
+                say(&id, Ok, "readable, this instance", &advice);
+            }
+            Sight::None(said) => {
+                let columns = super::counters::VIEWS.iter().find(|v| v.name == *name).map_or(&[][..], |v| v.columns);
+                let lost = if columns.is_empty() { "its histogram".to_owned() } else { columns.join(", ") };
+                say(&id, Warning, said, &format!("missing without it: {lost}. {grant}"));
+            }
+        }
+    }
+    out
+}
+
+type Say<'a> = &'a mut dyn FnMut(&str, Severity, &str, &str);
+
+/// What kind of server it is, and whether it can be written to.
+fn server(a: &Answers, say: Say<'_>) {
+    use Severity::{Ok, Refused, Warning};
+    if let Some(name) = a.text("database", 0) {
+        let container = a.text("database", 1).unwrap_or("–");
+        let instance = a.text("database", 2).unwrap_or("–");
+        say("database", Ok, &format!("{name}, container {container}, instance {instance}"), "");
+    }
+    match a.text("database", 3) {
+        Some("PRIMARY") | None => {}
+        Some(role) => say("database-role", Refused, role, "this is a standby: name the primary in the URL"),
+    }
+    match a.text("v$database", 2) {
+        Some("READ WRITE") => say("open-mode", Ok, "READ WRITE", ""),
+        Some(mode) => say("open-mode", Refused, mode, "nothing can be changed: open the database READ WRITE"),
+        None => {}
+    }
+    if let Some(platform) = a.text("v$database", 4) {
+        say("platform", Ok, platform, "");
+    }
+    for row in a.rows("gv$instance").into_iter().flatten() {
+        let text: Vec<&str> = row.iter().filter_map(Option::as_deref).collect();
+        say("instance", Ok, &text.join(", "), "");
+    }
+    match a.text("gv$session", 0) {
+        Some("0") => say("other-sessions", Ok, "0", ""),
+        Some(n) => {
+            let advice = "other sessions are at work on this database: their commits and redo are in its counters";
+            say("other-sessions", Warning, n, advice);
+        }
+        None => {}
+    }
+    if let Some(plan) = a.named("parameters", "resource_manager_plan") {
+        say(
+            "resource_manager_plan",
+            Ok,
+            plan,
+            "the resource manager may hold sessions back: it is part of the figures",
+        );
+    }
+}
+
+/// What becomes of the redo.
+fn log(a: &Answers, say: Say<'_>) {
+    use Severity::{Ok, Warning};
+    for name in ["commit_wait", "commit_logging"] {
+        let Some(value) = a.named("parameters", name) else {
+            if a.rows("parameters").is_some() {
+                say(name, Ok, "not set", "each of loadline's commits says itself whether it waits");
+            }
+            continue;
+        };
+        if value == "FORCE_WAIT" {
+            let advice =
+                "commits that are asked not to wait do wait: workloads with such commits measure something else";
+            say(name, Warning, value, advice);
+        } else {
+            say(name, Ok, value, "each of loadline's commits says itself whether it waits");
+        }
+    }
+    match a.text("v$database", 0) {
+        Some("ARCHIVELOG") => say("log-mode", Ok, "ARCHIVELOG", ""),
+        Some(mode) => {
+            say("log-mode", Warning, mode, "no production database runs so: figures lack what archiving costs")
+        }
+        None => {}
+    }
+    if let Some(forced) = a.text("v$database", 1) {
+        say("force-logging", Ok, forced, "loadline's tables are LOGGING in any case");
+    }
+    if let Some(on) = a.text("v$database", 6).filter(|on| *on != "NO") {
+        say("flashback", Ok, on, "flashback logs are written besides: it is part of the figures");
+    }
+    match a.text("v$database", 7) {
+        Some("MAXIMUM PERFORMANCE") => say("protection-mode", Ok, "MAXIMUM PERFORMANCE", ""),
+        Some(mode) => say("protection-mode", Ok, mode, "commits wait for a standby: it is part of the figures"),
+        None => {}
+    }
+    let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<f64>().ok());
+    let logs: Vec<f64> = a.rows("v$log").into_iter().flatten().filter_map(|r| number(r.get(1)?)).collect();
+    if let Some(smallest) = logs.iter().copied().reduce(f64::min) {
+        let block = a.text("v$log", 2).unwrap_or("–");
+        let size = loadline_model::format::bytes(smallest);
+        let value = format!("{} groups, the smallest of {size}, blocks of {block} B", logs.len());
+        if smallest / FAST_REDO < SHORTEST_SWITCH_S {
+            let advice = format!(
+                "a log writer that makes {}/s fills one in {:.1} s and switches each time: make groups of 4 GB or more",
+                loadline_model::format::bytes(FAST_REDO),
+                smallest / FAST_REDO
+            );
+            say("redo-log-size", Warning, &value, &advice);
+        } else {
+            say("redo-log-size", Ok, &value, "");
+        }
+    }
+    let zero = |name: &str| a.named("log-writer-statistics", name).is_none_or(|v| v == "0");
+    if a.rows("log-writer-statistics").is_some() {
+        let names = ["redo size", "redo writes", "redo blocks written", "redo synch writes", "user commits"];
+        let blind: Vec<&str> = names.into_iter().filter(|n| zero(n)).collect();
+        if blind.is_empty() {
+            say("log-writer-statistics", Ok, "all there", "");
+        } else {
+            let advice = "this container does not see them, and their columns are missing: connect to the root of the container database";
+            say("log-writer-statistics", Warning, &format!("0: {}", blind.join(", ")), advice);
+        }
+    }
+}
+
+/// What the user may do.
+fn user(a: &Answers, say: Say<'_>) {
+    use Severity::{Ok, Refused, Warning};
+    let privileges = a.rows("privileges");
+    let may = |name: &str| {
+        privileges.is_none_or(|rows| rows.iter().any(|r| r.first().and_then(Option::as_deref) == Some(name)))
+    };
+    if privileges.is_some() {
+        if may("CREATE TABLE") || may("CREATE ANY TABLE") {
+            say("create-table", Ok, "yes", "");
+        } else {
+            say("create-table", Refused, "no", "loadline makes tables of its own: GRANT CREATE TABLE TO …");
+        }
+        if may("ALTER SYSTEM") {
+            say("checkpoint", Ok, "yes", "");
+        } else {
+            let advice = "no checkpoint before each test: GRANT ALTER SYSTEM TO …, if the administrator agrees";
+            say("checkpoint", Warning, "no", advice);
+        }
+    }
+    if let (Some(_), Some(tablespace)) = (privileges, a.text("quota", 0)) {
+        let quota = a.text("quota", 1);
+        if may("UNLIMITED TABLESPACE") || quota.is_some_and(|q| q != "0") {
+            let value = format!("{tablespace}, blocks of {} B", a.text("quota", 2).unwrap_or("–"));
+            say("tablespace", Ok, &value, "");
+        } else {
+            let advice = format!("no room for loadline's tables: ALTER USER … QUOTA 1G ON {tablespace}");
+            say("tablespace", Refused, &format!("{tablespace}, no quota"), &advice);
+        }
+    }
+    for row in a.rows("profile").into_iter().flatten() {
+        let text = |i: usize| row.get(i).and_then(Option::as_deref).unwrap_or("–");
+        let timed = ["IDLE_TIME", "CONNECT_TIME", "CPU_PER_CALL", "CPU_PER_SESSION", "LOGICAL_READS_PER_CALL"];
+        if text(0) == "SESSIONS_PER_USER" {
+            say(
+                "sessions_per_user",
+                Ok,
+                text(1),
+                "the profile allows no more sessions than that, and so many jobs less 3",
+            );
+        } else if timed.contains(&text(0)) {
+            let advice = "the profile ends sessions that take longer, possibly in the middle of a test";
+            say("profile-limit", Warning, &format!("{} = {}", text(0), text(1)), advice);
+        }
+    }
+}
+
+/// Whether what the drivers need works.
+fn driver(a: &Answers, say: Say<'_>) {
+    use Severity::{Ok, Warning};
+    match a.text("utl_raw", 0) {
+        Some("4F41") => say("utl_raw", Ok, "works", ""),
+        Some(other) => say("utl_raw", Warning, other, "not what was asked for: tell us, and run with --driver client"),
+        None => {}
+    }
+    let number =
+        |row: Option<&Row>| row.and_then(|r| r.first()).and_then(Option::as_deref).and_then(|v| v.parse::<i64>().ok());
+    match &a.block {
+        Some(Result::Ok(row)) => match number(Some(row)) {
+            Some(ns) => say("in-database-block", Ok, &format!("works; its loop takes {ns} ns"), ""),
+            None => {
+                say("in-database-block", Warning, &format!("returned {row:?}"), "tell us, and run with --driver client")
+            }
+        },
+        Some(Err(e)) => {
+            say("in-database-block", Warning, &e.text, "does not run: tell us, and run with --driver client")
+        }
+        None => {}
+    }
+    match &a.clock {
+        Some(Result::Ok(rows)) if number(rows.first()).is_some() => say("clock", Ok, "works", ""),
+        Some(Result::Ok(rows)) => {
+            say("clock", Warning, &format!("returned {rows:?}"), "tell us, and run with --driver client")
+        }
+        Some(Err(e)) => say("clock", Warning, &e.text, "cannot be read: tell us, and run with --driver client"),
+        None => {}
+    }
+    let advice = "the rest is tried by: loadline run --jobs 1 --duration 2s --target …";
+    say("not-tried", Ok, "tables, changes, commits: the doctor writes nothing", advice);
+}
+
+/// How many jobs fit, loadline's own three sessions set aside.
+pub(super) fn job_limit(session: &mut dyn Session) -> Result<JobLimit, TargetError> {
+    let mut limit: Option<(i64, String)> = None;
+    let mut unknown = Vec::new();
+    let mut tighten = |free: i64, because: String| {
+        if limit.as_ref().is_none_or(|(l, _)| free < *l) {
+            limit = Some((free, because));
+        }
+    };
+    for id in ["gv$resource_limit", "profile"] {
+        let Some(q) = QUESTIONS.iter().find(|q| q.id == id) else { continue };
+        let rows = match session.query(q.sql, &[]) {
+            Ok(rows) => rows,
+            Err(e) if e.lost => return Err(e.into()),
+            Err(e) => {
+                unknown.push(format!("{id} cannot be read: {}", e.text));
+                continue;
+            }
+        };
+        for row in rows {
+            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
+            let number = |i: usize| text(i).trim().parse::<i64>().ok();
+            match (id, text(0).as_str()) {
+                ("profile", "SESSIONS_PER_USER") => {
+                    if let Some(most) = number(1) {
+                        tighten(most - 3, format!("the profile's SESSIONS_PER_USER = {most} (3 for loadline itself)"));
+                    }
+                }
+                ("gv$resource_limit", name) => {
+                    // UNLIMITED is no number.
+                    if let (Some(used), Some(most)) = (number(1), number(2)) {
+                        // This session is one of those in use.
+                        tighten(most - used - 2, format!("{name} = {most} ({used} in use, 3 for loadline itself)"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(match limit {
+        Some((free, because)) => JobLimit { jobs: Some(u32::try_from(free.max(0)).unwrap_or(u32::MAX)), because },
+        None => JobLimit { jobs: None, because: unknown.join("; ") },
+    })
+}

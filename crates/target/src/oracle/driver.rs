@@ -1,0 +1,233 @@
+//! Oracle's own driver behind the seam. It is a beta: what it does not expect from a server it meets
+//! with a panic, and it has no limit on how long a server may take to let us in. Both are caught here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use oracledb::{BindParameters, Config, Connection, DB_TYPE_VARCHAR, Error, ErrorKind, ToDbValue};
+
+use super::place::Place;
+use super::session::{Bind, OraError, Row, SETUP, Session};
+use crate::error::TargetError;
+use crate::registry::Secret;
+use crate::session::Canceller;
+
+/// Whether the driver is there.
+pub(super) const BUILT_IN: bool = true;
+
+/// What to do to have it: nothing.
+pub(super) fn missing(place: &str) -> TargetError {
+    TargetError::Unsupported(format!("{place}: the Oracle driver cannot be used"))
+}
+
+/// How long a server may take to let us in.
+const CONNECT_AT_MOST: Duration = Duration::from_secs(20);
+/// How long a call may take before the session is given up. The driver has no handle on a call that
+/// runs: a session that is cancelled ends with this.
+const CALL_AT_MOST: Duration = Duration::from_secs(60);
+/// Longest VARCHAR2 that the driver takes back without being told its length.
+const SHORT_TEXT: usize = 4000;
+
+/// Opens a session.
+pub(super) fn dial(place: &Place, password: &Secret, name: &str) -> Result<Box<dyn Session>, TargetError> {
+    dial_within(place, password, name, CONNECT_AT_MOST)
+}
+
+fn dial_within(
+    place: &Place,
+    password: &Secret,
+    name: &str,
+    at_most: Duration,
+) -> Result<Box<dyn Session>, TargetError> {
+    // With two cryptography libraries built in, rustls wants to be told which: ours. Where one has
+    // been named before, it stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let usage = |e: &Error| TargetError::Usage(format!("{}: {}", place.shown(), without(&e.to_string(), password)));
+    let mut config = Config::default()
+        .set_credentials(&place.user, password.expose())
+        .set_transport_connect_timeout(Some(at_most.min(Duration::from_secs(10))))
+        .set_connect_string(&place.descriptor())
+        .and_then(|c| c.set_program("loadline"))
+        .map_err(|e| usage(&e))?;
+    if let Some(wallet) = &place.wallet {
+        config = config.set_wallet_location(wallet.as_str());
+    }
+    // The thread is left to itself if the server lets it hang.
+    let (done, connected) = channel();
+    let spawned = std::thread::Builder::new().name("loadline-connect".to_owned()).spawn(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| oracledb::connect(config)));
+        let _ = done.send(outcome);
+    });
+    spawned.map_err(|e| TargetError::Local(format!("no thread for a connection: {e}")))?;
+    let connection = match connected.recv_timeout(at_most) {
+        Ok(Ok(Ok(connection))) => connection,
+        Ok(Ok(Err(e))) => return Err(refusal(&e, place, password)),
+        Ok(Err(_)) => {
+            return Err(TargetError::Unreachable(format!(
+                "{}: what answers there is no Oracle listener that the driver understands. Is it the port of the listener?",
+                place.shown()
+            )));
+        }
+        Err(_) => {
+            return Err(TargetError::Unreachable(format!(
+                "{} took the connection and did not let us in within {:.0} s. Is it the port of the listener?",
+                place.shown(),
+                at_most.as_secs_f64()
+            )));
+        }
+    };
+    let mut session = Wire { connection, secret: password.clone() };
+    session.guarded(|c| {
+        c.set_call_timeout(Some(CALL_AT_MOST))?;
+        // Sent along with the next call.
+        c.set_module("loadline")?;
+        c.set_action(name)
+    })?;
+    session.execute(SETUP, &[])?;
+    Ok(Box::new(session))
+}
+
+/// `text` without the password, should it ever be in it.
+fn without(text: &str, password: &Secret) -> String {
+    if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "…") }
+}
+
+/// Why the server does not let us in, in words that say what to do.
+fn refusal(e: &Error, place: &Place, password: &Secret) -> TargetError {
+    let shown = place.shown();
+    let said = without(&e.to_string(), password);
+    let code = match e.kind() {
+        ErrorKind::DbError(db) => Some(db.code()),
+        ErrorKind::ListenerRefusedConnection(_, _, _, code) => Some(*code),
+        _ => None,
+    };
+    let advice = match (e.kind(), code) {
+        (_, Some(1017)) => "user or password is wrong",
+        (_, Some(28000)) => "the account is locked: ALTER USER … ACCOUNT UNLOCK",
+        (_, Some(28001)) => "the password has expired: set a new one",
+        (_, Some(1045)) => "the user may not log in: GRANT CREATE SESSION TO …",
+        (_, Some(1033 | 1034 | 1109 | 12528)) => "the database is not open yet: wait until it is up, and try again",
+        (_, Some(18 | 20 | 2391 | 12516 | 12519 | 12520)) => {
+            "no more sessions are let in: raise processes (or the profile's SESSIONS_PER_USER), or use fewer jobs"
+        }
+        (ErrorKind::InvalidServiceName(..), _) | (_, Some(12514)) => {
+            "the listener knows no such service: `lsnrctl services` lists them"
+        }
+        (ErrorKind::ListenerRefusedConnection(..), _) => "the listener's log says more",
+        (ErrorKind::ServerVersionNotSupported, _) => "loadline is made for Oracle 19c and later",
+        (ErrorKind::UnexpectedRefuse(_), _) => "the listener gave no reason: its log says more",
+        (ErrorKind::WalletUnreadable(_), _) => "wallet must be a folder with ewallet.pem",
+        (ErrorKind::TlsOperation, _) => "check the certificates, and whether the port speaks TLS",
+        (ErrorKind::DbError(_), _) => "the database's alert log may say more",
+        _ => "",
+    };
+    if advice.is_empty() {
+        return TargetError::Unreachable(format!(
+            "nothing that speaks Oracle's protocol answers at {shown}: {said}. Check host and port, and whether the listener is up"
+        ));
+    }
+    TargetError::Refused(format!("{shown} refuses the connection: {said}; {advice}"))
+}
+
+/// A session of the driver.
+struct Wire {
+    connection: Connection,
+    secret: Secret,
+}
+
+impl Wire {
+    /// Runs `f`; a panic of the driver loses the session.
+    fn guarded<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, OraError> {
+        match catch_unwind(AssertUnwindSafe(|| f(&self.connection))) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) => Err(self.failed(&e)),
+            Err(_) => Err(OraError {
+                code: None,
+                text: "the driver met an answer it does not understand: the session is given up".into(),
+                lost: true,
+            }),
+        }
+    }
+
+    fn failed(&self, e: &Error) -> OraError {
+        let text = without(&e.to_string(), &self.secret);
+        match e.kind() {
+            ErrorKind::DbError(db) => OraError::numbered(u32::try_from(db.code()).unwrap_or(0), text),
+            // What was asked for and did not fit: the session is as it was.
+            ErrorKind::NoDataFound
+            | ErrorKind::WrongNumPositionalBinds(..)
+            | ErrorKind::UnsupportedConversion(..)
+            | ErrorKind::InvalidColumnIndex(_)
+            | ErrorKind::ValueWasNull => OraError { code: None, text, lost: false },
+            // After a timeout, or an answer that cannot be read, nobody knows what comes next.
+            _ => OraError { code: None, text, lost: true },
+        }
+    }
+}
+
+/// The binds as the driver takes them.
+fn values<'a>(binds: &[Bind<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
+    binds
+        .iter()
+        .map(|bind| match *bind {
+            Bind::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
+            Bind::Raw(bytes) => Box::new(bytes),
+            Bind::Out(most) if most <= SHORT_TEXT => Box::new(DB_TYPE_VARCHAR),
+            // The driver allocates what comes back by what it sends.
+            Bind::Out(most) => Box::new(" ".repeat(most)),
+        })
+        .collect()
+}
+
+fn texts(row: &oracledb::Row, count: usize) -> Result<Row, Error> {
+    (0..count).map(|i| row.get::<Option<String>>(i)).collect()
+}
+
+impl Session for Wire {
+    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+        let values = values(binds);
+        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
+        self.guarded(|c| {
+            let cursor = c.query(sql, &refs)?;
+            let columns = cursor.columns().len();
+            cursor.map(|row| texts(&row?, columns)).collect()
+        })
+    }
+
+    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
+        let values = values(binds);
+        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
+        self.guarded(|c| Ok(c.execute(sql, &refs)?.rows_affected()))
+    }
+
+    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
+        let values: Vec<Vec<Box<dyn ToDbValue + '_>>> = rows.iter().map(|r| values(r)).collect();
+        let refs: Vec<Vec<&dyn ToDbValue>> = values.iter().map(|r| r.iter().map(AsRef::as_ref).collect()).collect();
+        let slices: Vec<&[&dyn ToDbValue]> = refs.iter().map(Vec::as_slice).collect();
+        self.guarded(|c| Ok(c.execute_batch(sql, BindParameters::Slice(&slices))?.rows_affected()))
+    }
+
+    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
+        let values = values(binds);
+        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
+        let outs = binds.iter().filter(|b| matches!(b, Bind::Out(_))).count();
+        self.guarded(|c| texts(&c.execute(block, &refs)?.out_bind_data(), outs))
+    }
+
+    fn rollback(&mut self) -> Result<(), OraError> {
+        self.guarded(Connection::rollback)
+    }
+
+    fn version(&self) -> String {
+        self.guarded(|c| Ok(c.version()?.to_string())).unwrap_or_default()
+    }
+
+    fn canceller(&self) -> Canceller {
+        // See CALL_AT_MOST.
+        Canceller::new(|| ())
+    }
+}
+
+#[cfg(test)]
+mod tests;

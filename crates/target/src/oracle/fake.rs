@@ -1,0 +1,84 @@
+//! A server made of paper, for tests: it answers what it is told to, and keeps what it was sent.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::place::Place;
+use super::session::{Bind, OraError, Row, Session};
+use crate::error::TargetError;
+use crate::registry::Secret;
+use crate::session::Canceller;
+
+/// What was sent: the text and how many values were bound.
+pub(super) type Sent = Arc<Mutex<Vec<(String, usize)>>>;
+
+/// What is answered to a text.
+pub(super) type Answering = Arc<dyn Fn(&str, &[Bind<'_>]) -> Result<Vec<Row>, OraError> + Send + Sync>;
+
+/// The server.
+#[derive(Clone)]
+pub(super) struct Paper {
+    pub(super) sent: Sent,
+    pub(super) answer: Answering,
+    pub(super) version: String,
+}
+
+impl Paper {
+    pub(super) fn new(
+        answer: impl Fn(&str, &[Bind<'_>]) -> Result<Vec<Row>, OraError> + Send + Sync + 'static,
+    ) -> Paper {
+        Paper { sent: Sent::default(), answer: Arc::new(answer), version: "19.24.0.0.0".into() }
+    }
+
+    /// A dial that opens sessions of this server. It lives as long as the test's process.
+    pub(super) fn dial(&self) -> &'static super::session::Dial {
+        let paper = self.clone();
+        Box::leak(Box::new(move |_: &Place, _: &Secret, _: &str| -> Result<Box<dyn Session>, TargetError> {
+            Ok(Box::new(paper.clone()))
+        }))
+    }
+
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(text, _)| text.clone()).collect()
+    }
+
+    fn ask(&self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).push((sql.to_owned(), binds.len()));
+        (self.answer)(sql, binds)
+    }
+}
+
+/// A row of texts; «∅» is NULL.
+pub(super) fn row(values: &[&str]) -> Row {
+    values.iter().map(|v| (*v != "∅").then(|| (*v).to_owned())).collect()
+}
+
+impl Session for Paper {
+    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+        self.ask(sql, binds)
+    }
+
+    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
+        Ok(self.ask(sql, binds)?.len() as u64)
+    }
+
+    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
+        self.ask(sql, rows.first().map_or(&[][..], Vec::as_slice))?;
+        Ok(rows.len() as u64)
+    }
+
+    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
+        Ok(self.ask(block, binds)?.into_iter().next().unwrap_or_default())
+    }
+
+    fn rollback(&mut self) -> Result<(), OraError> {
+        Ok(())
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn canceller(&self) -> Canceller {
+        Canceller::new(|| ())
+    }
+}

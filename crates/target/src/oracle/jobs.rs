@@ -1,0 +1,113 @@
+//! The sessions of a job: at the client, and inside the database.
+
+use std::sync::Arc;
+
+use loadline_workload::Arg;
+
+use super::block::{self, MAX_TEXT};
+use super::render;
+use super::session::{Bind, Session};
+use super::slice::{Brought, ServerClock};
+use crate::error::TargetError;
+use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
+use crate::work::Work;
+
+/// A job of the client driver. The driver's wire protocol commits along with a statement only where
+/// it waits as the session's parameters say; so that each commit says itself whether it waits, it is a
+/// statement of its own and a transaction of one statement takes two round trips.
+pub(super) struct Client {
+    session: Box<dyn Session>,
+    statements: Vec<String>,
+    commit: &'static str,
+}
+
+impl Client {
+    pub(super) fn new(session: Box<dyn Session>, work: &Work) -> Client {
+        let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
+        Client { session, statements, commit: render::commit(work.program.commit) }
+    }
+}
+
+impl ClientSession for Client {
+    fn begin(&mut self) -> Result<(), TargetError> {
+        // A transaction begins with its first statement.
+        Ok(())
+    }
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let Some(sql) = self.statements.get(statement) else {
+            return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
+        };
+        let mut binds = Vec::with_capacity(args.len());
+        binds.extend(args.iter().map(|arg| match *arg {
+            Arg::Int(i) => Bind::Int(i),
+            Arg::Bytes(bytes) => Bind::Raw(bytes),
+        }));
+        Ok(self.session.execute(sql, &binds)?)
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), TargetError> {
+        self.session.execute(self.commit, &[])?;
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        Ok(self.session.rollback()?)
+    }
+
+    fn canceller(&self) -> Canceller {
+        self.session.canceller()
+    }
+}
+
+/// A job of the in-database driver.
+pub(super) struct Database {
+    session: Box<dyn Session>,
+    block: String,
+    pool: Arc<[u8]>,
+    first_key: i64,
+    next: i64,
+    clock: ServerClock,
+}
+
+impl Database {
+    pub(super) fn new(mut session: Box<dyn Session>, work: &Work, job: u32) -> Result<Database, TargetError> {
+        let clock = ServerClock::measure(session.as_mut(), 8)?;
+        let (pool, first_key) = (work.pool(job), work.first_key(job));
+        Ok(Database { session, block: block::run(work), pool, first_key, next: 0, clock })
+    }
+}
+
+impl DatabaseSession for Database {
+    fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+        self.clock.refresh(self.session.as_mut())?;
+        let until_us = self.clock.server_us(until_ns);
+        let mut slice: Option<Slice> = None;
+        loop {
+            let mut binds = vec![Bind::Int(self.first_key), Bind::Int(until_us), Bind::Int(self.next)];
+            binds.extend(block::pieces(&self.pool).into_iter().map(Bind::Raw));
+            binds.extend([Bind::Out(200), Bind::Out(MAX_TEXT), Bind::Out(MAX_TEXT)]);
+            let brought = Brought::parse(&self.session.call(&self.block, &binds)?)?;
+            if brought.next <= self.next {
+                return Err(TargetError::Statement("the in-database block did nothing and said so to no one".into()));
+            }
+            self.next = brought.next;
+            let slice = slice.get_or_insert_with(|| Slice {
+                first_start_ns: brought.first_start_ns(&self.clock),
+                ..Slice::default()
+            });
+            slice.transaction.merge(&brought.transaction);
+            slice.commit.merge(&brought.commit);
+            if brought.crossed {
+                slice.end = Some(brought.end(&self.clock));
+                return Ok(std::mem::take(slice));
+            }
+        }
+    }
+
+    fn canceller(&self) -> Canceller {
+        self.session.canceller()
+    }
+}

@@ -1,0 +1,65 @@
+//! Oracle Database, from 19c on: written against its documentation, never run against a live server.
+//!
+//! All that loadline sends is text made in this module: it compiles and is tested without the driver
+//! (`session.rs` is the seam). The driver itself, Oracle's own in pure Rust, is the cargo feature
+//! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
+//! loadline's other dependencies.
+
+mod block;
+mod cluster;
+mod counters;
+mod doctor;
+#[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
+mod driver;
+mod jobs;
+mod place;
+mod render;
+mod schema;
+mod session;
+mod slice;
+
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, TargetKind};
+use crate::session::Target;
+
+/// Said wherever figures or checks of this target are shown.
+const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
+     tell us what `loadline doctor` says on yours";
+
+/// The kind.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: "oracle",
+    aliases: &[],
+    product: "Oracle Database",
+    source_key: "oracle",
+    summary: "an Oracle database, 19c or later (never run against a live server; needs the cargo feature «oracle»)",
+    url_forms: &[
+        (
+            "oracle://user@host:1521/service",
+            "a service, over TCP; the password is asked for or taken from ORACLE_PASSWORD",
+        ),
+        (
+            "oracle://user@host:2484/service?protocol=tcps&wallet=/dir",
+            "encrypted, with the certificates of /dir/ewallet.pem",
+        ),
+    ],
+    capabilities: render::capabilities,
+    check_url: |url| place::Place::parse(url).map(drop),
+    open,
+    render: render::all,
+    clean_leftovers: |_| Ok(Vec::new()),
+    is_temporary: |_| false,
+};
+
+fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+    let place = place::Place::parse(&request.url)?;
+    if !driver::BUILT_IN {
+        return Err(driver::missing(&place.shown()));
+    }
+    cluster::Oracle::open(request, &driver::dial)
+}
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! A workload in Oracle's SQL: tables, statements, commits, evidence.
+
+use loadline_model::Capabilities;
+use loadline_workload::{Commit, Generator, LogicalType, Piece, Step, Table, Template};
+
+use super::block;
+use crate::error::TargetError;
+use crate::render::Rendered;
+use crate::work::Work;
+
+/// What the names of all tables begin with that loadline makes. They are in the user's own schema.
+pub(super) const PREFIX: &str = "LOADLINE_";
+/// Longest RAW that a column holds whatever MAX_STRING_SIZE is (Database Limits).
+pub(super) const MAX_RAW: u32 = 2000;
+
+/// Oracle does both commits with either driver: `COMMIT WRITE` says in each statement whether it
+/// waits, so that the optimisation of PL/SQL, which lets plain commits wait at the end of the call
+/// only, does not apply.
+pub(super) fn capabilities() -> Capabilities {
+    Capabilities::default()
+}
+
+/// A name as SQL takes it whatever it holds. No identifier may hold a double quote.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', ""))
+}
+
+/// Name of a table of the workload: `LOADLINE_LGWR_LAT1_REDO`. Capitals, so that portable SQL, which
+/// does not quote, means the same columns.
+pub(super) fn table_name(work: &Work, table: &str) -> String {
+    let code = work.workload.code.replace('-', "_");
+    format!("{PREFIX}{code}_{table}").to_uppercase()
+}
+
+/// The statements that make `table`: the second marks it as loadline's.
+pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
+    let name = table_name(work, table.name);
+    let mut lines: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let kind = match column.logical {
+                LogicalType::Int => "NUMBER(19)".to_owned(),
+                LogicalType::Bytes => format!("RAW({MAX_RAW})"),
+            };
+            format!("  {} {kind} NOT NULL", quoted(&column.name.to_uppercase()))
+        })
+        .collect();
+    if let Some(key) = table.columns.first() {
+        let key = quoted(&key.name.to_uppercase());
+        lines.push(format!("  CONSTRAINT {} PRIMARY KEY ({key})", quoted(&format!("{name}_PK"))));
+    }
+    // Neighbouring jobs share a block at the edges of their rows: room for both their transactions.
+    // Rows keep their length once they have been changed; until then they may grow.
+    let storage = if table.updated_in_place { " PCTFREE 40 INITRANS 8" } else { " INITRANS 8" };
+    vec![
+        format!("CREATE TABLE {} (\n{}\n){storage} LOGGING", quoted(&name), lines.join(",\n")),
+        format!("COMMENT ON TABLE {} IS '{}'", quoted(&name), mark()),
+    ]
+}
+
+/// Beginning of the comment by which a table is known as loadline's.
+pub(super) const MARK: &str = "made by loadline";
+
+/// The comment on a table.
+pub(super) fn mark() -> String {
+    format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"))
+}
+
+/// A statement of the program with `:1`, `:2` … in the order of its variables, as a client sends it.
+pub(super) fn statement(work: &Work, template: &Template) -> String {
+    let mut n = 0;
+    template.render(
+        |table| quoted(&table_name(work, table)),
+        |_| {
+            n += 1;
+            format!(":{n}")
+        },
+    )
+}
+
+/// The commit (SQL Language Reference, «COMMIT», write_clause).
+pub(super) fn commit(commit: Commit) -> &'static str {
+    match commit {
+        Commit::Wait => "COMMIT WRITE WAIT IMMEDIATE",
+        Commit::Nowait => "COMMIT WRITE NOWAIT BATCH",
+    }
+}
+
+/// The evidence query.
+///
+/// # Errors
+/// When it cannot be read or has a variable, a mistake in the workload.
+pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
+    let Some(evidence) = work.workload.evidence else { return Ok(None) };
+    let code = work.workload.code;
+    let template = Template::parse(evidence.query)
+        .map_err(|e| TargetError::Usage(format!("the evidence query of {code}: {e}")))?;
+    if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
+        return Err(TargetError::Usage(format!("the evidence query of {code} has a variable")));
+    }
+    Ok(Some(template.render(|table| quoted(&table_name(work, table)), |_| String::new())))
+}
+
+/// Longest payload that the program binds, bytes.
+pub(super) fn longest_payload(steps: &[Step]) -> u32 {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Bind { generator: Generator::Payload { bytes }, .. } => *bytes,
+            Step::Repeat { body, .. } => longest_payload(body),
+            _ => 0,
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// Everything that is made of a workload, for people to read.
+pub(super) fn all(work: &Work) -> Vec<Rendered> {
+    let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN))];
+    for table in work.workload.tables {
+        let sql = create_table(work, table).join(";\n");
+        out.push(Rendered::new(format!("table {}", table.name), format!("{sql};")));
+    }
+    for (i, s) in work.program.statements.iter().enumerate() {
+        out.push(Rendered::new(format!("statement {i}"), format!("{};", statement(work, &s.template))));
+    }
+    out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))));
+    out.push(Rendered::new("in-database driver", block::run(work)));
+    if let Ok(Some(sql)) = evidence(work) {
+        out.push(Rendered::new("evidence", format!("{sql};")));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::CATALOGUE;
+
+    use super::*;
+
+    #[test]
+    fn every_workload_as_sql() {
+        for workload in CATALOGUE {
+            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
+            insta::assert_snapshot!(workload.code, text);
+        }
+    }
+
+    #[test]
+    fn every_payload_fits_a_column_and_every_name_fits() {
+        for workload in CATALOGUE {
+            let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
+            let work = Work::new(workload, workload.params(&most).unwrap(), 1, 0.0);
+            assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);
+            for table in workload.tables {
+                // 128 bytes from 12.2 on.
+                assert!(table_name(&work, table.name).len() + "_PK".len() <= 128);
+            }
+        }
+    }
+
+    #[test]
+    fn the_commit_says_whether_it_waits() {
+        // PMD's grammar reads a COMMIT only up to its options: they are held to the reference here.
+        let words = |c: Commit| commit(c).split(' ').collect::<Vec<_>>();
+        assert_eq!(words(Commit::Wait), ["COMMIT", "WRITE", "WAIT", "IMMEDIATE"]);
+        assert_eq!(words(Commit::Nowait), ["COMMIT", "WRITE", "NOWAIT", "BATCH"]);
+    }
+}

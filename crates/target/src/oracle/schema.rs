@@ -1,0 +1,209 @@
+//! Tables in the user's own schema: made, filled, locked, removed. Known as loadline's by their name
+//! and by their comment: what has only one of them is left untouched.
+
+use loadline_workload::{Datum, Table};
+
+use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
+use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, Session};
+use crate::error::TargetError;
+use crate::work::Work;
+
+/// The table whose exclusive lock makes a run the only one of this user. It needs no grant, as
+/// DBMS_LOCK does, and goes with its session.
+pub(super) const LOCK_TABLE: &str = "LOADLINE_LOCK";
+/// Rows of an INSERT's batch.
+const BATCH: usize = 64;
+
+/// loadline's tables and those that only look so: name, comment.
+pub(super) const OWN_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
+     LEFT JOIN USER_TAB_COMMENTS c ON c.TABLE_NAME = t.TABLE_NAME \
+     WHERE t.TABLE_NAME LIKE 'LOADLINE\\_%' ESCAPE '\\' ORDER BY t.TABLE_NAME";
+
+/// Takes the lock for as long as the session lives.
+pub(super) fn lock_statement() -> String {
+    format!("LOCK TABLE {} IN EXCLUSIVE MODE NOWAIT", quoted(LOCK_TABLE))
+}
+
+/// The statements that make the lock's table.
+pub(super) fn make_lock() -> [String; 2] {
+    let name = quoted(LOCK_TABLE);
+    [format!("CREATE TABLE {name} (\"ID\" NUMBER(1))"), format!("COMMENT ON TABLE {name} IS '{}'", mark())]
+}
+
+/// Drops a table and all that belongs to it.
+pub(super) fn drop_statement(table: &str) -> String {
+    format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table))
+}
+
+/// How the rows of a job are looked for, removed and put in: placeholders are first and last key, or
+/// the row's values.
+pub(super) struct Loading {
+    pub(super) count: String,
+    pub(super) delete: String,
+    pub(super) insert: String,
+}
+
+impl Loading {
+    pub(super) fn of(work: &Work, table: &Table) -> Loading {
+        let name = quoted(&table_name(work, table.name));
+        let key = quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase());
+        let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
+        let marks: Vec<String> = (1..=columns.len()).map(|i| format!(":{i}")).collect();
+        Loading {
+            count: format!("SELECT COUNT(*) FROM {name} WHERE {key} BETWEEN :1 AND :2"),
+            delete: format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2"),
+            insert: format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", ")),
+        }
+    }
+}
+
+/// Tables of this user that begin like loadline's, and whether they are.
+fn tables(session: &mut dyn Session) -> Result<Vec<(String, bool)>, TargetError> {
+    let rows = session.query(OWN_TABLES, &[])?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| {
+            let mut row = row.into_iter();
+            let name = row.next().flatten()?;
+            let comment = row.next().flatten().unwrap_or_default();
+            name.starts_with(PREFIX).then(|| (name, comment.starts_with(MARK)))
+        })
+        .collect())
+}
+
+fn not_ours(table: &str) -> TargetError {
+    TargetError::Refused(format!(
+        "there is a table «{table}» that loadline did not make (its comment does not say so), and it is left \
+         untouched: rename it, or come as another user"
+    ))
+}
+
+/// A statement that makes something, with what to do where it may not.
+fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetError> {
+    match session.execute(sql, &[]) {
+        Ok(_) => Ok(()),
+        Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => Err(TargetError::Refused(format!(
+            "the user may not make tables: {}. Grant it: GRANT CREATE TABLE TO …; ALTER USER … QUOTA UNLIMITED ON …",
+            e.text
+        ))),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Drops the workload's tables and makes them anew.
+pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+    let longest = longest_payload(&work.program.body);
+    if longest > MAX_RAW {
+        return Err(TargetError::Unsupported(format!(
+            "a payload of {longest} bytes does not fit: RAW columns hold {MAX_RAW} bytes"
+        )));
+    }
+    let there = tables(session)?;
+    for table in work.workload.tables {
+        let name = table_name(work, table.name);
+        match there.iter().find(|(n, _)| *n == name) {
+            Some((_, false)) => return Err(not_ours(&name)),
+            Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
+            None => {}
+        }
+        for sql in create_table(work, table) {
+            make(session, &sql)?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads the rows of those of `jobs` that are not all there. A transaction holds one whole job.
+pub(super) fn load(session: &mut dyn Session, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    for table in work.workload.tables {
+        let sql = Loading::of(work, table);
+        let rows = table.rows(&work.params);
+        for job in 0..jobs {
+            let first = table.first_key(job, &work.params);
+            let range = [Bind::Int(first), Bind::Int(first + rows as i64 - 1)];
+            let counted = session.query(&sql.count, &range)?;
+            let there = counted.first().and_then(|r| r.first().cloned().flatten());
+            if there.as_deref() == Some(rows.to_string().as_str()) {
+                continue;
+            }
+            if let Err(e) = load_job(session, work, table, &sql, job, &range) {
+                if !e.lost {
+                    session.rollback()?;
+                }
+                return Err(e.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn load_job(
+    session: &mut dyn Session,
+    work: &Work,
+    table: &Table,
+    sql: &Loading,
+    job: u32,
+    range: &[Bind<'_>],
+) -> Result<(), OraError> {
+    session.execute(&sql.delete, range)?;
+    let pool = work.pool(job);
+    let all: Vec<u64> = (0..table.rows(&work.params)).collect();
+    for chunk in all.chunks(BATCH) {
+        let rows: Vec<Vec<Bind<'_>>> = chunk
+            .iter()
+            .map(|index| {
+                let row = table.row(job, *index, &work.params, &pool);
+                row.into_iter()
+                    .map(|datum| match datum {
+                        Datum::Int(i) => Bind::Int(i),
+                        Datum::Bytes(bytes) => Bind::Raw(bytes),
+                    })
+                    .collect()
+            })
+            .collect();
+        session.batch(&sql.insert, &rows)?;
+    }
+    session.execute("COMMIT", &[])?;
+    Ok(())
+}
+
+/// Takes the lock for as long as the session lives.
+///
+/// # Errors
+/// [`TargetError::Refused`] when another run has it.
+pub(super) fn lock(session: &mut dyn Session) -> Result<(), TargetError> {
+    match tables(session)?.iter().find(|(name, _)| name == LOCK_TABLE) {
+        Some((_, false)) => return Err(not_ours(LOCK_TABLE)),
+        Some((_, true)) => {}
+        None => {
+            let [create, comment] = make_lock();
+            match session.execute(&create, &[]) {
+                // Another run has just made it.
+                Err(e) if e.is(&[NAME_USED]) => {}
+                Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => make(session, &create)?,
+                Err(e) => return Err(e.into()),
+                Ok(_) => make(session, &comment)?,
+            }
+        }
+    }
+    match session.execute(&lock_statement(), &[]) {
+        Ok(_) => Ok(()),
+        Err(e) if e.is(&[BUSY]) => Err(TargetError::Refused(
+            "another run has loadline's tables of this user. Wait for its end, or come as another user".into(),
+        )),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Removes what loadline made and says what it was. `lock` holds the lock until its table goes last.
+pub(super) fn clean(admin: &mut dyn Session, lock: &mut dyn Session) -> Result<Vec<String>, TargetError> {
+    let mut removed = Vec::new();
+    let ours = tables(admin)?.into_iter().filter(|(name, ours)| *ours && name != LOCK_TABLE);
+    for (name, _) in ours {
+        admin.execute(&drop_statement(&name), &[])?;
+        removed.push(format!("table {name}"));
+    }
+    // Its DDL commits, which lets go of the lock it holds itself.
+    lock.execute(&drop_statement(LOCK_TABLE), &[])?;
+    Ok(removed)
+}

@@ -1,0 +1,113 @@
+//! The seam between what loadline sends and the driver that carries it.
+
+use crate::error::TargetError;
+use crate::session::Canceller;
+
+use super::place::Place;
+use crate::registry::Secret;
+
+/// A value bound to a placeholder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
+pub(super) enum Bind<'a> {
+    Int(i64),
+    Raw(&'a [u8]),
+    /// A VARCHAR2 that a PL/SQL block fills, at most so many characters.
+    Out(usize),
+}
+
+/// A row: values as text, NULL as `None`.
+pub(super) type Row = Vec<Option<String>>;
+
+/// What Oracle or the driver says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OraError {
+    /// Number of the ORA- error, if it is one.
+    pub(super) code: Option<u32>,
+    /// Its text, without secrets.
+    pub(super) text: String,
+    /// The session is gone.
+    pub(super) lost: bool,
+}
+
+/// What a session is told when it is opened: numbers as text have a point.
+#[cfg_attr(not(feature = "oracle"), allow(dead_code))]
+pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'";
+/// ORA-01031, insufficient privileges.
+pub(super) const NO_PRIVILEGE: u32 = 1031;
+/// ORA-41900, missing privilege (named), from 23ai on.
+pub(super) const MISSING_PRIVILEGE: u32 = 41900;
+/// ORA-00054, resource busy and acquire with NOWAIT specified.
+pub(super) const BUSY: u32 = 54;
+/// ORA-00955, name is already used by an existing object.
+pub(super) const NAME_USED: u32 = 955;
+
+impl OraError {
+    pub(super) fn is(&self, codes: &[u32]) -> bool {
+        self.code.is_some_and(|c| codes.contains(&c))
+    }
+}
+
+/// ORA- errors after which a session is gone (Database Error Messages): killed, end of file on
+/// communication channel, not connected, instance terminated, connection lost, shutdown.
+const LOST: &[u32] = &[28, 1012, 1033, 1034, 1089, 1092, 2396, 3113, 3114, 3135, 12537, 12547, 12570, 12571];
+
+impl OraError {
+    /// An error with a number, as the database sends it.
+    pub(super) fn numbered(code: u32, text: impl Into<String>) -> OraError {
+        OraError { code: Some(code), text: text.into(), lost: LOST.contains(&code) }
+    }
+}
+
+impl From<OraError> for TargetError {
+    fn from(e: OraError) -> TargetError {
+        let advice = match e.code {
+            Some(1536) => ": give the user a quota: ALTER USER … QUOTA UNLIMITED ON …",
+            Some(1653 | 1654 | 1691 | 30036) => ": the tablespace is full: make it larger",
+            Some(257 | 19809) => ": the archiver has no room for the log: free some",
+            Some(16000) => ": the database is open read only: name the primary in the URL",
+            _ => "",
+        };
+        let text = format!("Oracle: {}{advice}", e.text);
+        if e.lost { TargetError::Lost(text) } else { TargetError::Statement(text) }
+    }
+}
+
+/// A session. One thread uses it at a time.
+pub(super) trait Session: Send {
+    /// Rows of a query.
+    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError>;
+    /// Executes a statement once and returns the rows it touched.
+    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError>;
+    /// Executes a statement once for each row of binds.
+    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError>;
+    /// Runs a PL/SQL block and returns its [`Bind::Out`] values in order.
+    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError>;
+    /// Rolls back.
+    fn rollback(&mut self) -> Result<(), OraError>;
+    /// Version as the server told it when it let us in: `19.24.0.0.0`.
+    fn version(&self) -> String;
+    /// Ends a call that hangs, from another thread.
+    fn canceller(&self) -> Canceller;
+
+    /// First value of the first row.
+    fn value(&mut self, sql: &str) -> Result<Option<String>, OraError> {
+        Ok(self.query(sql, &[])?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+}
+
+/// How a session is opened: at a place, with a password, under a name that is seen in `V$SESSION`.
+pub(super) type Dial = dyn Fn(&Place, &Secret, &str) -> Result<Box<dyn Session>, TargetError> + Send + Sync;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_whether_the_session_lives_on() {
+        let of = |code| TargetError::from(OraError::numbered(code, format!("ORA-{code:05}: …")));
+        assert!(matches!(of(3113), TargetError::Lost(_)));
+        assert!(matches!(of(1), TargetError::Statement(_)));
+        assert!(of(1536).to_string().contains("QUOTA"));
+    }
+}
