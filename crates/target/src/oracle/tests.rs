@@ -162,9 +162,9 @@ fn a_slice_that_ends_early_is_gone_on_with() {
         let first = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
         assert_eq!(binds.len(), 3 + 3 + 3, "key, end, sequence; pieces; texts");
         Ok(vec![if first {
-            row(&["2 1000 1500 1600 1900 0", "400 1;500 1;", "300 2;"])
+            row(&["2 800000000001000 800000000001500 800000000001600 800000000001900 0", "400 1;500 1;", "300 2;"])
         } else {
-            row(&["4 2000 2500 2600 2900 1", "450 1;", "350 1;"])
+            row(&["4 800000000002000 800000000002500 800000000002600 800000000002900 1", "450 1;", "350 1;"])
         }])
     });
     let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
@@ -403,18 +403,33 @@ mod plsql {
         }
         let mut scripts = BTreeMap::new();
         for (i, text) in sent.iter().enumerate() {
-            scripts.insert(format!("{i:03}-whole"), text.clone());
+            // PMD wants the sign that ends a statement in a script; a driver does not send it.
+            let end = if text.ends_with(';') { "" } else { ";" };
+            scripts.insert(format!("{i:03}-whole"), format!("{text}{end}"));
         }
-        // Broken ones: each of these words or signs is needed wherever it stands.
+        // Broken ones: each of these words or signs is needed wherever it stands. PMD only skims DDL and
+        // LOCK, which the snapshots hold, and what follows the values of an UPDATE; a DELETE may do without FROM.
         let needed = [
             "LOOP", "END IF", "BEGIN", "THEN", ":=", "IS\n", "SET ", "WHERE", "FROM ", "VALUES", "TABLE ", "(", ")",
             " ||", "BETWEEN",
         ];
         let mut broken = 0;
-        for (i, text) in sent.iter().enumerate() {
-            for (k, word) in needed.iter().enumerate() {
-                for (n, (at, _)) in text.match_indices(word).enumerate() {
-                    let mutated = format!("{}{}", &text[..at], &text[at + word.len()..]);
+        let read = ["DECLARE", "SELECT", "INSERT", "UPDATE", "DELETE"];
+        let mut blocks = 0;
+        for (i, text) in sent.iter().enumerate().filter(|(_, t)| read.iter().any(|r| t.starts_with(r))) {
+            let block = text.starts_with("DECLARE");
+            blocks += u32::from(block);
+            // The blocks of the workloads differ in a number or two.
+            if block && blocks > 2 {
+                continue;
+            }
+            for (k, word) in needed
+                .iter()
+                .enumerate()
+                .filter(|(_, w)| !matches!(**w, "WHERE" | "FROM ") || text.starts_with("SELECT"))
+            {
+                for (n, (at, _)) in text.match_indices(word).enumerate().take(2) {
+                    let mutated = format!("{}{};", &text[..at], &text[at + word.len()..]);
                     scripts.insert(format!("{i:03}-{k:02}-{n:03}-broken"), mutated);
                     broken += 1;
                 }
@@ -429,6 +444,9 @@ mod plsql {
                 _ => {}
             }
         }
+        // A machine that is too slow must not pass for a parser that refuses.
+        let endless = parsed.values().flatten().filter(|reason| reason.contains("come to an end")).count();
+        assert!(endless * 10 <= broken, "{endless} of {broken} were not read in time");
         println!("{} scripts, {broken} broken ones", sent.len());
         assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scripts.len(), wrong.join("\n\n"));
     }
