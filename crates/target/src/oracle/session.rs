@@ -50,10 +50,12 @@ impl OraError {
 
 /// ORA- errors after which a session is gone (Database Error Messages): killed, end of file on
 /// communication channel, not connected, instance terminated, connection lost, shutdown.
+#[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
 const LOST: &[u32] = &[28, 1012, 1033, 1034, 1089, 1092, 2396, 3113, 3114, 3135, 12537, 12547, 12570, 12571];
 
 impl OraError {
     /// An error with a number, as the database sends it.
+    #[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
     pub(super) fn numbered(code: u32, text: impl Into<String>) -> OraError {
         OraError { code: Some(code), text: text.into(), lost: LOST.contains(&code) }
     }
