@@ -49,11 +49,11 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let mut merged = JobResult::new(&measured.schedule, request.rate_tps.is_some());
     measured.jobs.iter().for_each(|j| merged.merge(j));
     let mut record = blank(request, measured, id, &merged);
+    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
     for (column, reason) in request.target.absent_columns() {
         record.leave_out(column, reason);
     }
     record.leave_out("limit_share_pct", "this version of loadline has no reference log writer to compare with yet");
-    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
     own_figures(&mut record, &merged, measured, request);
     let edges = (measured.open.snapshot.as_ref().ok(), measured.close.snapshot.as_ref().ok());
     if let (Some(open), Some(close)) = edges {
@@ -342,7 +342,7 @@ fn facts<'a>(
         window_commits: delta(edges.0, edges.1, counter::COMMITS),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
-        snapshots_s: edges.0.zip(edges.1).map_or(0.0, |(a, b)| a.seconds_until(b)),
+        snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
@@ -353,6 +353,12 @@ fn facts<'a>(
         },
         client_driver: request.driver == Driver::Client,
     }
+}
+
+/// How far the snapshots lie from the edges they belong to, both together.
+fn snapshots_off_s(measured: &Measured, edges: (Option<&Snapshot>, Option<&Snapshot>)) -> f64 {
+    let off = |s: Option<&Snapshot>, edge_ns: u64| s.map_or(0.0, |s| s.at_ns.abs_diff(edge_ns) as f64 / 1e9);
+    off(edges.0, measured.schedule.open_ns) + off(edges.1, measured.schedule.close_ns)
 }
 
 /// One row a second: the jobs' own counts, and rates from the counters between whole seconds.

@@ -42,7 +42,7 @@ impl Case {
             window_commits: Some(n),
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
-            snapshots_s: self.schedule.window_ns() as f64 / 1e9,
+            snapshots_off_s: 0.0,
             counter_lag_s: 0.0,
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             evidence_counts: "changed rows",
