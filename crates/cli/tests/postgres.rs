@@ -1,5 +1,7 @@
 //! PostgreSQL as a user has it: passwords, privileges, limits, settings that spoil figures.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::io::Read;

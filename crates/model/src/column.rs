@@ -110,7 +110,7 @@ pub static COLUMNS: &[Column] = &[
         "Log blocks written per second, in the database's own log block size.",
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
-            ("sqlite", "WAL frames, from the growth of the WAL file")
+            ("sqlite", "pages written to the log, counted on their way to the file")
         ]
     ),
     column!(
@@ -119,7 +119,10 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Write calls to the log per second.",
-        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)")]
+        &[
+            ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
+            ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
+        ]
     ),
     column!(
         "redo_sync_writes_per_s",
@@ -127,7 +130,10 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Syncs of the log per second.",
-        &[("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)")]
+        &[
+            ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
+            ("sqlite", "syncs of the log, counted on their way to the file"),
+        ]
     ),
     column!(
         "redo_mib_per_s",
@@ -137,7 +143,7 @@ pub static COLUMNS: &[Column] = &[
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
-            ("sqlite", "WAL frames × (page size + 24)")
+            ("sqlite", "bytes written to the log, counted on their way to the file")
         ]
     ),
     column!(
@@ -154,10 +160,13 @@ pub static COLUMNS: &[Column] = &[
         "ms",
         Format::Fixed(3),
         "What the database itself says sessions waited for the log writer, per commit.",
-        &[(
-            "postgres",
-            "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
-        )]
+        &[
+            (
+                "postgres",
+                "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
+            ),
+            ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
+        ]
     ),
     column!(
         "flash_cache_write_pct",
@@ -237,7 +246,10 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
-        &[("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots")]
+        &[
+            ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
+            ("*", "the jobs' own count / redo syncs"),
+        ]
     ),
     column!(
         "redo_bytes_per_tx",
@@ -476,6 +488,8 @@ impl Column {
     /// Where the figure comes from on target kind `kind`.
     #[must_use]
     pub fn source(&self, kind: &str) -> Option<&'static str> {
+        // A private server is read like any other of its kind.
+        let kind = kind.strip_suffix("-temp").unwrap_or(kind);
         let find = |k: &str| self.sources.iter().find(|(s, _)| *s == k).map(|(_, text)| *text);
         find(kind).or_else(|| find("*"))
     }

@@ -1,5 +1,5 @@
 //! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
