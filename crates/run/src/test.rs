@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
@@ -55,14 +55,27 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    /// Counters at the opening.
-    pub open: Edge,
-    /// Counters at the close.
-    pub close: Edge,
+    /// Counters at the edges of the window.
+    pub edges: Edges,
     /// Counters after the jobs had gone.
     pub after: Result<Snapshot, String>,
     /// Series, waits, problems.
     pub collected: Collected,
+}
+
+/// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
+/// the log, the operating system's counters), and once more when all jobs have made visible what they
+/// did up to the edge (commits, syncs), which can take as long as their transaction under way.
+#[derive(Debug)]
+pub struct Edges {
+    /// On time at the opening.
+    pub at_open: Edge,
+    /// On time at the close.
+    pub at_close: Edge,
+    /// When all jobs had passed the opening.
+    pub passed_open: Edge,
+    /// When all jobs had passed the close.
+    pub passed_close: Edge,
 }
 
 /// Why a test did not come about.
@@ -199,8 +212,8 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let (open, close) = edges.map_err(|text| lost_first(&results, text))?;
-    Ok(Measured { schedule, opened_at, jobs: results, before, open, close, after, collected })
+    let edges = edges.map_err(|text| lost_first(&results, text))?;
+    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected })
 }
 
 /// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
@@ -286,7 +299,8 @@ fn attend(
     jobs: &[Job],
     sampler: &Sampler,
     tick: &mut impl FnMut(f64, u64),
-) -> Result<(Edge, Edge), String> {
+) -> Result<Edges, String> {
+    let text = |e: CollectError| e.to_string();
     let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
     let mut next_tick = schedule.start_ns + 1_000_000_000;
     let mut wait_until = |ns: u64| {
@@ -299,14 +313,22 @@ fn attend(
             std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
         }
     };
+    // Announced ahead, so that the sampler does nothing else just then.
+    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
     wait_until(schedule.open_ns);
     wait_passed(&shared.passed_open, jobs, shared);
-    let open = sampler.edge("open").map_err(|e| e.to_string());
+    let passed_open = sampler.edge("passed open").map_err(text);
+    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
-    let close = sampler.edge("close").map_err(|e| e.to_string());
+    let passed_close = sampler.edge("passed close").map_err(text);
     shared.stop.store(true, Ordering::Relaxed);
-    Ok((open?, close?))
+    Ok(Edges {
+        at_open: at_open?.wait().map_err(text)?,
+        at_close: at_close?.wait().map_err(text)?,
+        passed_open: passed_open?,
+        passed_close: passed_close?,
+    })
 }
 
 /// Waits until all jobs that still live have passed an edge: their counters are then visible.
