@@ -46,7 +46,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Makes the record of a test, with every check made.
 #[must_use]
 pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutput {
-    let mut merged = JobResult::new(&measured.schedule, request.rate_tps.is_some());
+    let mut merged = JobResult::new(measured.schedule.window_ns(), request.rate_tps.is_some());
     measured.jobs.iter().for_each(|j| merged.merge(j));
     let mut record = blank(request, measured, id, &merged);
     record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");

@@ -14,6 +14,7 @@ use loadline_target::clock::now_ns;
 use loadline_target::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Program, Stream};
 
+use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
@@ -104,6 +105,9 @@ pub enum TestError {
 
 /// How long jobs may take to pass an edge of the window before its snapshot is taken all the same.
 const PASS_AT_MOST: Duration = Duration::from_millis(1000);
+/// How long jobs may take to do their first transaction; then the window is set all the same, and the
+/// test is invalid if one of them is still missing.
+const START_AT_MOST: Duration = Duration::from_secs(60);
 /// How long a job may take to end after it has been told to before its session is cut.
 const END_AT_MOST: Duration = Duration::from_secs(30);
 /// Time between the last session being ready and the common start.
@@ -144,17 +148,10 @@ impl Session {
         }
     }
 
-    fn run(
-        &mut self,
-        job: u32,
-        program: &Program,
-        schedule: &Schedule,
-        shared: &Shared,
-        pace: Option<Pace>,
-    ) -> JobResult {
+    fn run(&mut self, job: u32, program: &Program, timing: Timing, shared: &Shared, pace: Option<Pace>) -> JobResult {
         match self {
-            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, schedule, shared, pace),
-            Session::Database(s) => database_job::run(job, s.as_mut(), schedule, shared),
+            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
+            Session::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
         }
     }
 }
@@ -162,7 +159,7 @@ impl Session {
 /// A running job thread.
 struct Job {
     thread: JoinHandle<JobResult>,
-    go: Sender<Schedule>,
+    go: Sender<Timing>,
 }
 
 struct Ready {
@@ -182,26 +179,26 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
 
     let start_ns = now_ns() + LEAD.as_nanos() as u64;
-    let open_ns = start_ns + (request.warmup_s * 1e9) as u64;
-    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + (request.duration_s * 1e9) as u64 };
+    let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
+    for job in &jobs {
+        // A job that is gone has said why already, or will when it is joined.
+        let _ = job.go.send(timing);
+    }
+    wait_started(&shared, &jobs);
+    let open_ns = now_ns() + (request.warmup_s * 1e9) as u64;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
+    let _ = shared.window.set(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
     let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
-    let sampler =
-        Sampler::start(config, Box::new(ObserverSource(observer))).map_err(|e| TestError::Counters(e.to_string()));
-    let sampler = match sampler {
+    let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
         Ok(s) => s,
         Err(e) => {
-            // Dropping the senders sends the waiting jobs home.
             end_jobs(jobs, &cancellers, &shared);
-            return Err(e);
+            return Err(TestError::Counters(e.to_string()));
         }
     };
-    for job in &jobs {
-        // A job that is gone has said why already, or will when it is joined.
-        let _ = job.go.send(schedule);
-    }
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let results = end_jobs(jobs, &cancellers, &shared);
     let mut collected = sampler.finish();
@@ -266,13 +263,7 @@ fn open_jobs(
     Ok((jobs, cancellers))
 }
 
-fn job_thread(
-    job: u32,
-    request: &Request,
-    shared: &Shared,
-    ready: &Sender<Ready>,
-    go: &Receiver<Schedule>,
-) -> JobResult {
+fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
     let session = Session::open(request, job);
     let (mut session, outcome) = match session {
         Ok(s) => {
@@ -284,9 +275,9 @@ fn job_thread(
     let _ = ready.send(Ready { outcome });
     // No schedule: another job could not be opened, or the user stops.
     match (session.as_mut(), go.recv()) {
-        (Some(session), Ok(schedule)) => {
-            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, schedule.start_ns));
-            session.run(job, &request.work.program, &schedule, shared, pace)
+        (Some(session), Ok(timing)) => {
+            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
+            session.run(job, &request.work.program, timing, shared, pace)
         }
         _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
     }
@@ -329,6 +320,19 @@ fn attend(
         passed_open: passed_open?,
         passed_close: passed_close?,
     })
+}
+
+/// Waits until every job that still lives has done its first transaction.
+fn wait_started(shared: &Shared, jobs: &[Job]) {
+    let deadline = Instant::now() + START_AT_MOST;
+    while (shared.started.load(Ordering::Relaxed) as usize) < jobs.len() {
+        // A job that has ended by now makes the test invalid: there is nothing to wait for.
+        let gone = jobs.iter().any(|j| j.thread.is_finished());
+        if gone || Instant::now() >= deadline || shared.stopped() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Waits until all jobs that still live have passed an edge: their counters are then visible.
