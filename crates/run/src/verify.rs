@@ -91,6 +91,15 @@ fn window(f: &Facts<'_>) -> Check {
     if late > 0 {
         return Check::require("window", false, format!("{late} of {of} jobs did not run through the whole window"));
     }
+    let (mean_ns, window_ns) = (f.merged.transaction.mean_ns().unwrap_or(0.0), f.schedule.window_ns() as f64);
+    if mean_ns > window_ns / 2.0 {
+        let detail = format!(
+            "transactions took {:.1} s and the window {:.1} s: what fits in it is chance; make it longer (--duration)",
+            mean_ns / 1e9,
+            window_ns / 1e9
+        );
+        return Check::require("window", false, detail);
+    }
     let detail = format!("all {of} jobs ran before the window opened and still ran when it closed");
     match idle {
         0 => Check::require("window", true, detail),

@@ -128,6 +128,13 @@ fn a_job_that_was_late_or_lost_invalidates_the_test() {
 }
 
 #[test]
+fn a_window_shorter_than_its_transactions_is_said_to_be() {
+    let case = case(4, 1_500_000_000);
+    let check = verify(&case.facts()).into_iter().find(|c| c.id == "window").unwrap();
+    assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
+}
+
+#[test]
 fn errors_have_a_column_of_their_own_and_a_limit() {
     for (errors, outcome) in [(1, Outcome::Noted), (500, Outcome::Failed)] {
         let mut case = case(2, 3_000_000);
