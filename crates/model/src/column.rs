@@ -113,7 +113,9 @@ pub static COLUMNS: &[Column] = &[
         "Log blocks written per second, in the database's own log block size.",
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
-            ("sqlite", "WAL frames, from the growth of the WAL file"), ("oracle", "V$SYSSTAT «redo blocks written»")]
+            ("sqlite", "pages written to the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo blocks written»")
+        ]
     ),
     column!(
         "redo_writes_per_s",
@@ -121,7 +123,11 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Write calls to the log per second.",
-        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"), ("oracle", "V$SYSSTAT «redo writes»")]
+        &[
+            ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
+            ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
+            ("oracle", "V$SYSSTAT «redo writes»")
+        ]
     ),
     column!(
         "redo_sync_writes_per_s",
@@ -129,7 +135,11 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Syncs of the log per second.",
-        &[("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"), ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited")]
+        &[
+            ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
+            ("sqlite", "syncs of the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited")
+        ]
     ),
     column!(
         "redo_mib_per_s",
@@ -139,7 +149,9 @@ pub static COLUMNS: &[Column] = &[
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
-            ("sqlite", "WAL frames × (page size + 24)"), ("oracle", "V$SYSSTAT «redo size»")]
+            ("sqlite", "bytes written to the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo size»")
+        ]
     ),
     column!(
         "redo_kib_per_tx",
@@ -155,10 +167,14 @@ pub static COLUMNS: &[Column] = &[
         "ms",
         Format::Fixed(3),
         "What the database itself says sessions waited for the log writer, per commit.",
-        &[(
-            "postgres",
-            "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
-        ), ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / V$SYSSTAT «user commits»")]
+        &[
+            (
+                "postgres",
+                "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
+            ),
+            ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
+            ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits")
+        ]
     ),
     column!(
         "flash_cache_write_pct",
@@ -230,7 +246,11 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Integer,
         "Commits that the database itself counted between the snapshots at both edges of the window.",
-        &[("postgres", "pg_stat_database.xact_commit less loadline's own queries"), ("null", "the engine's own count"), ("oracle", "V$SYSSTAT «user commits», all sessions of the database")]
+        &[
+            ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
+            ("null", "the engine's own count"),
+            ("oracle", "V$SYSSTAT «user commits», all sessions of the database")
+        ]
     ),
     column!(
         "commits_per_redo_sync",
@@ -238,7 +258,14 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
-        &[("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"), ("oracle", "V$SYSSTAT «user commits» / «redo synch writes»; commits per write of the log are commit_throughput_tps / redo_writes_per_s")]
+        &[
+            ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
+            ("*", "the jobs' own count / redo syncs"),
+            (
+                "oracle",
+                "V$SYSSTAT «user commits» / «redo synch writes»; commits per write of the log are commit_throughput_tps / redo_writes_per_s"
+            )
+        ]
     ),
     column!(
         "redo_bytes_per_tx",
@@ -477,6 +504,8 @@ impl Column {
     /// Where the figure comes from on target kind `kind`.
     #[must_use]
     pub fn source(&self, kind: &str) -> Option<&'static str> {
+        // A private server is read like any other of its kind.
+        let kind = kind.strip_suffix("-temp").unwrap_or(kind);
         let find = |k: &str| self.sources.iter().find(|(s, _)| *s == k).map(|(_, text)| *text);
         find(kind).or_else(|| find("*"))
     }

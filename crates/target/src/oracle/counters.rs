@@ -143,7 +143,7 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
                 snapshot.counters.insert(format!("v${name}.{what}.total_waits"), value);
                 snapshot.counters.insert(format!("v${name}.{what}.time_waited_micro"), micros);
                 if what == "log file sync" {
-                    snapshot.counters.insert(counter::LOG_SYNC_US.to_owned(), micros);
+                    snapshot.counters.insert(counter::LOG_WAIT_NS.to_owned(), micros * 1e3);
                 }
             }
             None => drop(snapshot.counters.insert(format!("v${name}.{what}"), value)),
@@ -248,8 +248,8 @@ mod tests {
         assert!(!s.counters.contains_key(counter::REDO_WRITES), "0 is not what the log writer did");
         read(&VIEWS[1], &rows(&[&["log file sync", "7", "4200"]]), &mut s);
         assert_eq!(
-            (s.counters[counter::LOG_SYNC_US], s.counters["v$system_event.log file sync.total_waits"]),
-            (4200.0, 7.0)
+            (s.counters[counter::LOG_WAIT_NS], s.counters["v$system_event.log file sync.total_waits"]),
+            (4_200_000.0, 7.0)
         );
     }
 
