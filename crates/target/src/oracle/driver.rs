@@ -26,6 +26,8 @@ const CONNECT_AT_MOST: Duration = Duration::from_secs(20);
 /// How long a call may take before the session is given up. The driver has no handle on a call that
 /// runs: a session that is cancelled ends with this.
 const CALL_AT_MOST: Duration = Duration::from_secs(60);
+/// How long a server may take to let us go; the thread that waits for it is then left to itself.
+const CLOSE_AT_MOST: Duration = Duration::from_secs(5);
 /// Longest VARCHAR2 that the driver takes back without being told its length.
 const SHORT_TEXT: usize = 4000;
 
@@ -77,7 +79,7 @@ fn dial_within(
             )));
         }
     };
-    let mut session = Wire { connection, secret: password.clone() };
+    let mut session = Wire { connection: Some(connection), secret: password.clone() };
     session.guarded(|c| {
         c.set_call_timeout(Some(CALL_AT_MOST))?;
         // Sent along with the next call.
@@ -111,7 +113,7 @@ fn refusal(e: &Error, place: &Place, password: &Secret) -> TargetError {
         (_, Some(18 | 20 | 2391 | 12516 | 12519 | 12520)) => {
             "no more sessions are let in: raise processes (or the profile's SESSIONS_PER_USER), or use fewer jobs"
         }
-        (ErrorKind::InvalidServiceName(..), _) | (_, Some(12514)) => {
+        (ErrorKind::InvalidServiceName(..) | ErrorKind::InvalidSid(..), _) | (_, Some(12505 | 12514)) => {
             "the listener knows no such service: `lsnrctl services` lists them"
         }
         (ErrorKind::ListenerRefusedConnection(..), _) => "the listener's log says more",
@@ -132,14 +134,17 @@ fn refusal(e: &Error, place: &Place, password: &Secret) -> TargetError {
 
 /// A session of the driver.
 struct Wire {
-    connection: Connection,
+    /// There until the session is dropped.
+    connection: Option<Connection>,
     secret: Secret,
 }
 
 impl Wire {
     /// Runs `f`; a panic of the driver loses the session.
     fn guarded<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, OraError> {
-        match catch_unwind(AssertUnwindSafe(|| f(&self.connection))) {
+        let gone = || OraError { code: None, text: "the session is closed".into(), lost: true };
+        let connection = self.connection.as_ref().ok_or_else(gone)?;
+        match catch_unwind(AssertUnwindSafe(|| f(connection))) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(self.failed(&e)),
             Err(_) => Err(OraError {
@@ -162,6 +167,21 @@ impl Wire {
             | ErrorKind::ValueWasNull => OraError { code: None, text, lost: false },
             // After a timeout, or an answer that cannot be read, nobody knows what comes next.
             _ => OraError { code: None, text, lost: true },
+        }
+    }
+}
+
+/// The driver says goodbye and waits for an answer without any limit: not here.
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let (done, closed) = channel();
+        let spawned = std::thread::Builder::new().name("loadline-close".to_owned()).spawn(move || {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(connection)));
+            let _ = done.send(());
+        });
+        if spawned.is_ok() {
+            let _ = closed.recv_timeout(CLOSE_AT_MOST);
         }
     }
 }
