@@ -238,13 +238,15 @@ fn redo_size(f: &Facts<'_>) -> Check {
         return Check::new(id, Outcome::NotMade, "the target does not say how much redo it writes");
     };
     let kib = |bytes: f64| bytes / 1024.0;
+    // A transaction under way at an edge has written redo on one side of it and counts on the other.
+    let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0);
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
         kib(seen),
         kib(size.min),
         kib(size.max)
     );
-    Check::require(id, (size.min..=size.max).contains(&seen), detail)
+    Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
 }
 
 fn client_cpu(f: &Facts<'_>) -> Check {
