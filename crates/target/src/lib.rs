@@ -4,12 +4,16 @@
 
 pub mod clock;
 mod error;
+mod mysql;
 mod null;
 mod postgres;
 mod registry;
 mod render;
 mod session;
 mod sqlite;
+mod stream;
+mod temp;
+mod tls;
 mod url;
 mod work;
 

@@ -11,7 +11,7 @@ use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::session::Target;
 use crate::work::Work;
-use crate::{null, postgres, sqlite};
+use crate::{mysql, null, postgres, sqlite};
 
 /// A kind of target.
 pub struct TargetKind {
@@ -43,7 +43,8 @@ pub struct TargetKind {
 }
 
 /// All kinds.
-pub static TARGETS: &[&TargetKind] = &[&sqlite::KIND, &postgres::KIND, &postgres::TEMP_KIND, &null::KIND];
+pub static TARGETS: &[&TargetKind] =
+    &[&sqlite::KIND, &postgres::KIND, &postgres::TEMP_KIND, &mysql::KIND, &mysql::TEMP_KIND, &null::KIND];
 
 /// What is needed to open a target.
 #[derive(Clone)]
