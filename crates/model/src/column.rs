@@ -119,7 +119,7 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Write calls to the log per second.",
-        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)")]
+        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"), ("mysql", "Innodb_log_writes")]
     ),
     column!(
         "redo_sync_writes_per_s",
@@ -127,7 +127,13 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Syncs of the log per second.",
-        &[("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)")]
+        &[
+            ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
+            (
+                "mysql",
+                "Innodb_os_log_fsyncs; MariaDB 10.8 and newer, which has no such counter: Innodb_log_writes while innodb_flush_log_at_trx_commit = 1, as each write is then synced"
+            )
+        ]
     ),
     column!(
         "redo_mib_per_s",
@@ -137,6 +143,10 @@ pub static COLUMNS: &[Column] = &[
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
+            (
+                "mysql",
+                "Innodb_lsn_current (MariaDB), Innodb_redo_log_current_lsn (MySQL 8.0.30 and newer), else Innodb_os_log_written, difference over the window"
+            ),
             ("sqlite", "WAL frames × (page size + 24)")
         ]
     ),
@@ -229,7 +239,11 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Integer,
         "Commits that the database itself counted between the snapshots at both edges of the window.",
-        &[("postgres", "pg_stat_database.xact_commit less loadline's own queries"), ("null", "the engine's own count")]
+        &[
+            ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
+            ("mysql", "Com_commit, for transactions of one statement Handler_commit, less loadline's own queries"),
+            ("null", "the engine's own count")
+        ]
     ),
     column!(
         "commits_per_redo_sync",
@@ -237,7 +251,10 @@ pub static COLUMNS: &[Column] = &[
         "",
         Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
-        &[("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots")]
+        &[
+            ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
+            ("mysql", "commits of the database / redo syncs, the same snapshots")
+        ]
     ),
     column!(
         "redo_bytes_per_tx",

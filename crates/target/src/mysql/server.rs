@@ -132,10 +132,26 @@ impl Target for Mysql {
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let mut found = Capabilities::default();
-        if self.server.is_none() && matches!(self.given_flush, 1 | 3) {
-            let why = "innodb_flush_log_at_trx_commit = 1 holds for the whole server, and loadline does not change a user's \
-                       server: SET GLOBAL innodb_flush_log_at_trx_commit = 0 for such a run, or use mariadb-temp:";
-            found.missing = Driver::ALL.map(|d| (d, Capability::CommitNowait, why.to_owned())).to_vec();
+        let waits = matches!(self.given_flush, 1 | 3);
+        let value = self.given_flush;
+        let missing = match (waits, self.server.is_some()) {
+            (true, true) => None,
+            (true, false) => Some((
+                Capability::CommitNowait,
+                format!(
+                    "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
+                     user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
+                ),
+            )),
+            (false, _) => Some((
+                Capability::CommitWait,
+                format!(
+                    "innodb_flush_log_at_trx_commit = {value}: SET GLOBAL innodb_flush_log_at_trx_commit = 1 first"
+                ),
+            )),
+        };
+        if let Some((capability, why)) = missing {
+            found.missing = Driver::ALL.map(|d| (d, capability, why.clone())).to_vec();
         }
         Ok(found)
     }
