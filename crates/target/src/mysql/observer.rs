@@ -15,7 +15,7 @@ use crate::session::Observer;
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
      'Handler_prepare', 'Binlog_commits', 'Binlog_group_commits', 'Innodb_lsn_current', 'Innodb_os_log_written', \
      'Innodb_os_log_fsyncs', 'Innodb_redo_log_current_lsn', 'Innodb_log_writes', 'Innodb_log_write_requests', \
-     'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_data_writes', 'Innodb_data_written', 'Innodb_rows_updated', \
+     'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_data_writes', 'Innodb_data_written', 'Handler_update', \
      'Innodb_checkpoint_age', 'Innodb_buffer_pool_pages_flushed', 'Innodb_history_list_length')";
 
 /// Why there is no figure of the waits.
