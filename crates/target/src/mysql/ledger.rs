@@ -18,6 +18,8 @@ struct State {
     explicit: AtomicU64,
     /// Whether the jobs send COMMIT, or leave it to autocommit.
     jobs_send_commit: AtomicBool,
+    /// Whether the server writes a binary log.
+    binlog: AtomicBool,
 }
 
 impl Ledger {
@@ -40,14 +42,23 @@ impl Ledger {
         self.0.jobs_send_commit.store(yes, Ordering::Relaxed);
     }
 
-    /// The server's counter that grows by one with each of the jobs' commits, and loadline's own
-    /// share of it. `Handler_commit` also counts each statement inside a transaction; `Com_commit`
-    /// counts no autocommit.
-    pub(super) fn commits(&self) -> (&'static str, u64) {
+    /// Whether the server writes a binary log, which then commits as an engine of its own.
+    pub(super) fn binlog(&self, on: bool) {
+        self.0.binlog.store(on, Ordering::Relaxed);
+    }
+
+    /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it
+    /// grows with each commit. `Handler_commit` also counts each statement inside a transaction, and
+    /// counts twice with a binary log; `Com_commit` counts no autocommit. (Measured on 10.11.)
+    pub(super) fn commits(&self) -> (&'static str, u64, u64) {
         if self.0.jobs_send_commit.load(Ordering::Relaxed) {
-            ("Com_commit", self.0.explicit.load(Ordering::Relaxed))
+            ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)
         } else {
-            ("Handler_commit", self.0.handler.load(Ordering::Relaxed))
+            (
+                "Handler_commit",
+                self.0.handler.load(Ordering::Relaxed),
+                1 + u64::from(self.0.binlog.load(Ordering::Relaxed)),
+            )
         }
     }
 }

@@ -55,19 +55,19 @@ impl Observer for Eye {
         }
         // The counters are of some moment in between.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
-        let (commits, own) = self.ledger.commits();
-        let mut neutral = vec![(counter::COMMITS, commits, own as f64)];
+        let (commits, own, times) = self.ledger.commits();
+        let mut neutral = vec![(counter::COMMITS, commits, own as f64, times as f64)];
         // MariaDB's log position, MySQL's since 8.0.30, else what was written of the log.
         let position = ["Innodb_lsn_current", "Innodb_redo_log_current_lsn", "Innodb_os_log_written"]
             .into_iter()
             .find(|name| snapshot.counters.contains_key(*name));
-        neutral.extend(position.map(|name| (counter::REDO_BYTES, name, 0.0)));
-        neutral.push((counter::REDO_WRITES, "Innodb_log_writes", 0.0));
+        neutral.extend(position.map(|name| (counter::REDO_BYTES, name, 0.0, 1.0)));
+        neutral.push((counter::REDO_WRITES, "Innodb_log_writes", 0.0, 1.0));
         let syncs = sync_counter(&self.connection.version, self.flush.now());
-        neutral.extend(syncs.map(|name| (counter::REDO_SYNCS, name, 0.0)));
-        for (name, source, less) in neutral {
+        neutral.extend(syncs.map(|name| (counter::REDO_SYNCS, name, 0.0, 1.0)));
+        for (name, source, less, times) in neutral {
             if let Some(value) = snapshot.counters.get(source).copied() {
-                snapshot.counters.insert(name.to_owned(), value - less);
+                snapshot.counters.insert(name.to_owned(), (value - less) / times);
             }
         }
         Ok(snapshot)

@@ -16,7 +16,8 @@ pub(super) const MARK: &str = "made by loadline";
 
 /// Why a commit in a procedure does not wait: see docs/ARCHITECTURE.md for the measurement.
 pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a COMMIT inside a stored procedure returns \
-     before its log is on disk as soon as another session writes the log: the wait comes at the end of CALL";
+     before its log is on disk as soon as another session writes the log, unless there is a binary log: the wait comes at \
+     the end of CALL";
 
 /// What does not fit, whatever the server's settings are.
 pub(super) fn capabilities() -> Capabilities {

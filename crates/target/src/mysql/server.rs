@@ -65,6 +65,7 @@ impl Mysql {
         let mut c = door.connect()?;
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
+        ledger.binlog(c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0));
         ledger.book(&mut c)?;
         let local = is_local(&door, pid_file.as_deref());
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
@@ -159,7 +160,7 @@ impl Target for Mysql {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         self.admin(|c| {
             let settings = Settings::read(c)?;
-            let facts = Facts::ask(c, &settings, self.local, self.server.is_some())?;
+            let facts = Facts::ask(c, &settings, self.local)?;
             Ok(doctor::examine(&settings, &facts))
         })
     }
