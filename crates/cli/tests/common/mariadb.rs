@@ -1,5 +1,7 @@
 //! A private MariaDB of the test's own, as a user's server would be.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
