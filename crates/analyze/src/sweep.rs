@@ -81,11 +81,15 @@ impl Point {
     }
 }
 
+/// Growth of throughput from which on a sweep counts as rising, as a share; the automatic sweep ends by
+/// the same rule.
+pub const FLAT: f64 = 0.05;
+
 /// Whether throughput stopped growing within the points measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
-    /// More jobs than the peak's were measured and gave no more throughput.
+    /// The last job counts measured gave no more throughput, or hardly more (see [`FLAT`]).
     Saturated {
         /// Jobs at the peak.
         peak_jobs: u32,
@@ -172,7 +176,8 @@ impl Sweep {
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
             return Saturation::Unknown;
         };
-        if peak.jobs != *jobs {
+        let best_before = valid[..valid.len() - 1].iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
+        if peak.jobs != *jobs || *last <= best_before * (1.0 + FLAT) {
             return Saturation::Saturated { peak_jobs: peak.jobs };
         }
         let growth_pct = if *before > 0.0 { (last / before - 1.0) * 100.0 } else { f64::INFINITY };

@@ -70,7 +70,9 @@ fn the_load_line_follows_the_objective_or_the_power() {
     assert!(matches!(sweep.load_line(Some(1_200_000)), LoadLine::Objective { jobs: 2, at_least: false, .. }));
     assert!(matches!(sweep.load_line(Some(9_000_000)), LoadLine::Objective { jobs: 8, at_least: true, .. }));
     assert!(matches!(sweep.load_line(Some(10)), LoadLine::NoneMeets { jobs: 1, .. }));
-    assert!(matches!(sweep.saturation(), Saturation::Rising { jobs: 8, previous_jobs: 4, .. }));
+    assert_eq!(sweep.saturation(), Saturation::Saturated { peak_jobs: 8 }, "3 % more for twice the jobs is flat");
+    let rising = [(1, 100.0), (2, 190.0), (4, 300.0)].map(|(jobs, tps)| measured("a", jobs, jobs, tps, 1.0));
+    assert!(matches!(sweeps(&rising)[0].saturation(), Saturation::Rising { jobs: 4, previous_jobs: 2, .. }));
 }
 
 #[test]

@@ -19,16 +19,25 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let target = open(&args.target.request(&args.results))?;
     let info = target.info()?;
     let mut findings = target.doctor()?;
-    findings.extend(places(&info));
+    // The place of log and data is told with its filesystem and device, once.
+    let places = places(&info);
+    findings.retain(|f| f.severity != Severity::Ok || !places.iter().any(|p| p.subject == f.subject));
+    findings.extend(places);
     let limit = target.job_limit()?;
     let jobs = limit.jobs.map_or("no limit".to_owned(), |j| j.to_string());
     let advice = if limit.jobs == Some(0) { "no session is free for a job" } else { "" };
-    let severity = if limit.jobs == Some(0) { Severity::Refused } else { Severity::Ok };
+    let severity = if limit.jobs == Some(0) { Severity::Impossible } else { Severity::Ok };
     let subject =
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
     for (column, reason) in target.absent_columns() {
-        findings.push(Finding::new("figure", Severity::Warning, format!("figure {column}"), "–", reason));
+        findings.push(Finding::new(
+            "figure",
+            Severity::Warning,
+            format!("figure {}", column_title(column)),
+            "–",
+            reason,
+        ));
     }
     let capabilities = (kind.capabilities)();
     for workload in CATALOGUE {
@@ -41,28 +50,47 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         findings.push(Finding::new("workload", severity, workload.code, value, reasons.join("; ")));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    let refused = findings.iter().filter(|f| f.severity == Severity::Refused).count();
-    let rows = findings.iter().map(|f| {
-        let severity = match f.severity {
-            Severity::Ok => "ok",
-            Severity::Warning => "warning",
-            Severity::Refused => "REFUSED",
-        };
-        vec![severity.to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()]
-    });
-    let listing = Listing { columns: vec!["verdict", "subject", "value", "advice"], rows: rows.collect() };
-    if args.list.format == ListFormat::Text && args.list.output == Path::new("-") {
-        let place = if info.local { "on this machine" } else { "on another machine" };
-        output::stdout(format!("{} {} at {} ({place})\n\n", info.product, info.version, info.url).as_bytes())?;
-    }
-    listing.write(&args.list)?;
-    for note in &info.notes {
-        output::say(&format!("note: {note}"));
+    let refused = findings.iter().filter(|f| f.severity >= Severity::Refused).count();
+    if args.list.format == ListFormat::Text {
+        output::write(&args.list.output, text(&info, &findings).as_bytes())?;
+    } else {
+        let row = |f: &Finding| vec![word(f.severity).to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
+        let columns = vec!["verdict", "subject", "value", "advice"];
+        Listing { columns, rows: findings.iter().map(row).collect() }.write(&args.list)?;
     }
     if refused > 0 {
-        output::say(&format!("{refused} of these would give false figures: a run refuses them unless forced"));
+        output::say(&format!(
+            "a run refuses {refused} of these: what is REFUSED gives false figures and can be forced, what is IMPOSSIBLE cannot be measured"
+        ));
     }
     Ok(if refused > 0 { exit::TARGET } else { 0 })
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Ok => "ok",
+        Severity::Warning => "warning",
+        Severity::Refused => "REFUSED",
+        Severity::Impossible => "IMPOSSIBLE",
+    }
+}
+
+fn column_title(id: &str) -> String {
+    loadline_model::column::column(id).map_or_else(|| id.to_owned(), loadline_model::Column::heading)
+}
+
+/// One line a finding, the worst first: values and advice differ too much in length for columns.
+fn text(info: &TargetInfo, findings: &[Finding]) -> String {
+    let place = if info.local { "on this machine" } else { "on another machine" };
+    let mut out = format!("{} {} at {} ({place})\n\n", info.product, info.version, info.url);
+    for f in findings {
+        let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
+        out += &format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value);
+    }
+    for note in &info.notes {
+        out += &format!("note       {note}\n");
+    }
+    out
 }
 
 /// Filesystem and device under log and data.

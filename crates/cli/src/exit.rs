@@ -54,7 +54,7 @@ impl From<StudyError> for Failure {
         let code = match e {
             StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
             StudyError::Target(e) => return e.into(),
-            StudyError::Doctor(_) => TARGET,
+            StudyError::Doctor(_) | StudyError::Impossible(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
             StudyError::Store(_) => FAILED,
             StudyError::Test { source, .. } => match source {

@@ -1,6 +1,5 @@
 //! `loadline run`.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -154,9 +153,8 @@ fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     if !outcome.records.is_empty() {
-        let terminal = std::io::stdout().is_terminal();
-        let width = if terminal { None } else { Some(WIDTH) };
-        output::stdout(terminal_table(&outcome.records, width).as_bytes())?;
+        let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
+        output::stdout(terminal_table(&outcome.records, Some(width)).as_bytes())?;
     }
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 
-use loadline_target::{Secret, redact};
+use loadline_target::{AskPassword, Secret, redact};
 
 use crate::exit::Failure;
 
@@ -69,7 +69,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Vec<String> {
 }
 
 /// Asks for a password on the terminal, if there is one.
-pub(crate) fn ask() -> Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync> {
+pub(crate) fn ask() -> AskPassword {
     Arc::new(|what| {
         use std::io::IsTerminal;
         // Without a terminal nobody would answer.

@@ -1,5 +1,7 @@
 //! Bad input: a clear message naming the offending value and the allowed ones, nothing started.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{ok, results, run};

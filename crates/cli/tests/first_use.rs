@@ -1,5 +1,7 @@
 //! What a new user does first, on what needs no server.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{leftovers, ok, results, run, tests_of};

@@ -1,5 +1,7 @@
 //! Interrupted, killed, out of disk: nothing measured is lost, nothing is left behind.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::path::Path;

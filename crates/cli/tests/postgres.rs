@@ -1,5 +1,7 @@
 //! PostgreSQL as a user has it: passwords, privileges, limits, settings that spoil figures.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::io::Read;
@@ -90,9 +92,44 @@ fn settings_that_spoil_figures_are_refused_or_marked() {
     let t = &tests_of(&forced.folder())[0];
     assert!(t["forced"].as_str().unwrap().contains("synchronous_commit"), "{t:#}");
 
-    let standby = Server::start(&["default_transaction_read_only=on"]);
-    let read_only = measure(&standby.url(), path, &[]);
-    assert!(read_only.code == 3 && read_only.err.contains("read"), "{}", read_only.said());
+    let read_only = Server::start(&["default_transaction_read_only=on"]);
+    let ran = measure(&read_only.url(), path, &[]);
+    assert!(ran.code == 3 && ran.err.contains("read"), "{}", ran.said());
+    drop(read_only);
+
+    // A standby can be read only: refused, with --force as well, because nothing can be written.
+    let standby = server.standby();
+    for more in [&[][..], &["--force"]] {
+        let ran = measure(&standby.url(), path, more);
+        assert!(ran.code == 3 && ran.err.contains("standby"), "{}", ran.said());
+    }
+}
+
+#[test]
+fn a_server_elsewhere_gives_its_cpu_figures_through_the_database() {
+    let server = Server::start(&[]);
+    let dir = results();
+    // In a process namespace of its own loadline cannot see the server's processes: as on another
+    // machine. Needs root, as in CI.
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline"), "run", "--target"]);
+    command.arg(server.tcp("boss", Some("tops3cret"))).arg("--results").arg(dir.path()).args(ONE);
+    let ran = common::Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "unshare needs root: {}", ran.said());
+    let t = &tests_of(&ran.folder())[0];
+    assert!(t["cpu_busy_pct"].as_f64().unwrap() > 0.0, "{t:#}");
+    assert!(t["absent"]["device_util_pct"].as_str().unwrap().contains("another machine"), "{t:#}");
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"local\": false"), "{manifest}");
+
+    // A role that may not read the server's files: no CPU figures, and why.
+    server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'; GRANT CREATE ON DATABASE postgres TO ann").unwrap();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline"), "run", "--target"]);
+    command.arg(server.tcp("ann", Some("x"))).arg("--results").arg(dir.path()).args(ONE);
+    let ran = common::Ran::of(command.output().unwrap());
+    let t = &tests_of(&ran.folder())[0];
+    assert!(t.get("cpu_busy_pct").is_none() && t["absent"]["cpu_busy_pct"].is_string(), "{t:#}");
 }
 
 #[test]

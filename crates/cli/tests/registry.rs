@@ -1,5 +1,7 @@
 //! Every workload on every target with every driver for a second: new ones get this for free.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{leftovers, ok, results, tests_of};

@@ -1,5 +1,7 @@
 //! Style as a test: headers, lengths, no stray notes, no database's name in a workload.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -110,7 +110,7 @@ pub static COLUMNS: &[Column] = &[
         "Log blocks written per second, in the database's own log block size.",
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
-            ("sqlite", "WAL frames, from the growth of the WAL file")
+            ("sqlite", "pages written to the log, counted on their way to the file")
         ]
     ),
     column!(
@@ -119,7 +119,11 @@ pub static COLUMNS: &[Column] = &[
         "1/s",
         Format::Integer,
         "Write calls to the log per second.",
-        &[("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"), ("mysql", "Innodb_log_writes")]
+        &[
+            ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
+            ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
+            ("mysql", "Innodb_log_writes"),
+        ]
     ),
     column!(
         "redo_sync_writes_per_s",
@@ -132,7 +136,8 @@ pub static COLUMNS: &[Column] = &[
             (
                 "mysql",
                 "Innodb_os_log_fsyncs; MariaDB 10.8 and newer, which has no such counter: Innodb_log_writes while innodb_flush_log_at_trx_commit = 1, as each write is then synced"
-            )
+            ),
+            ("sqlite", "syncs of the log, counted on their way to the file"),
         ]
     ),
     column!(
@@ -147,7 +152,7 @@ pub static COLUMNS: &[Column] = &[
                 "mysql",
                 "Innodb_lsn_current (MariaDB), Innodb_redo_log_current_lsn (MySQL 8.0.30 and newer), else Innodb_os_log_written, difference over the window"
             ),
-            ("sqlite", "WAL frames × (page size + 24)")
+            ("sqlite", "bytes written to the log, counted on their way to the file")
         ]
     ),
     column!(
@@ -164,10 +169,13 @@ pub static COLUMNS: &[Column] = &[
         "ms",
         Format::Fixed(3),
         "What the database itself says sessions waited for the log writer, per commit.",
-        &[(
-            "postgres",
-            "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
-        )]
+        &[
+            (
+                "postgres",
+                "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
+            ),
+            ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
+        ]
     ),
     column!(
         "flash_cache_write_pct",
@@ -253,7 +261,8 @@ pub static COLUMNS: &[Column] = &[
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
         &[
             ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
-            ("mysql", "commits of the database / redo syncs, the same snapshots")
+            ("mysql", "commits of the database / redo syncs, the same snapshots"),
+            ("*", "the jobs' own count / redo syncs"),
         ]
     ),
     column!(
@@ -493,6 +502,8 @@ impl Column {
     /// Where the figure comes from on target kind `kind`.
     #[must_use]
     pub fn source(&self, kind: &str) -> Option<&'static str> {
+        // A private server is read like any other of its kind.
+        let kind = kind.strip_suffix("-temp").unwrap_or(kind);
         let find = |k: &str| self.sources.iter().find(|(s, _)| *s == k).map(|(_, text)| *text);
         find(kind).or_else(|| find("*"))
     }

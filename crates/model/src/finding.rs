@@ -12,6 +12,8 @@ pub enum Severity {
     Warning,
     /// It spoils the figures: a run refuses it unless forced.
     Refused,
+    /// Nothing can be measured: a run refuses it, forced or not.
+    Impossible,
 }
 
 /// One thing the doctor looked at.

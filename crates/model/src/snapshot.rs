@@ -79,6 +79,8 @@ pub mod counter {
     pub const REDO_WRITES: &str = "loadline.redo_writes";
     /// Syncs of the log.
     pub const REDO_SYNCS: &str = "loadline.redo_syncs";
+    /// Time that sessions spent waiting for the log, ns, as the database itself measures it.
+    pub const LOG_WAIT_NS: &str = "loadline.log_wait_ns";
     /// Log blocks written.
     pub const REDO_BLOCKS: &str = "loadline.redo_blocks";
 }

@@ -8,7 +8,7 @@ use crate::doc::{Head, Notes};
 use crate::text::{clean, column_width, grid, superscript, total, wrapped};
 
 /// What a narrow terminal shows, the most telling first. The rest follows in the table's order.
-const TELLING: [&str; 13] = [
+const TELLING: [&str; 15] = [
     "test",
     "jobs",
     "commit_throughput_tps",
@@ -22,6 +22,8 @@ const TELLING: [&str; 13] = [
     "commit_time_ns_p50",
     "elapsed_s",
     "commit_time_ns_max",
+    "redo_sync_writes_per_s",
+    "redo_writes_per_s",
 ];
 /// Never left out, however narrow the terminal is.
 const NEVER_LEFT_OUT: usize = 3;

@@ -70,17 +70,27 @@ pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
     }
 }
 
+/// When a job begins and how long its window will be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    /// Common start of all jobs, ns.
+    pub(crate) start_ns: u64,
+    /// Length of the window, ns.
+    pub(crate) window_ns: u64,
+}
+
 /// Runs job `job` until it is told to stop.
 pub(crate) fn run(
     job: u32,
     session: &mut dyn ClientSession,
     stream: &mut Stream,
     program: &Program,
-    schedule: &Schedule,
+    timing: Timing,
     shared: &Shared,
     pace: Option<Pace>,
 ) -> JobResult {
-    let mut result = JobResult::new(schedule, pace.is_some());
+    let mut result = JobResult::new(timing.window_ns, pace.is_some());
+    let mut schedule = Schedule::pending(timing.start_ns);
     let (mut pace, single) = (pace, program.is_single_statement());
     let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
     if pace.is_some() {
@@ -88,7 +98,7 @@ pub(crate) fn run(
         // target's. Where it is refused, the default stays.
         let _ = nix::sys::prctl::set_timerslack(1);
     }
-    sleep_until(schedule.start_ns, shared);
+    sleep_until(timing.start_ns, shared);
     while !shared.stopped() {
         let intended_ns = pace.as_mut().map(Pace::next_start_ns);
         if let Some(at) = intended_ns {
@@ -100,9 +110,13 @@ pub(crate) fn run(
         let start_ns = now_ns();
         let outcome = transaction(session, stream, single);
         let end_ns = now_ns();
+        shared.update(&mut schedule);
+        if result.first_start_ns.is_none() {
+            shared.started.fetch_add(1, Ordering::Relaxed);
+        }
         match outcome {
             Ok(commit_ns) => {
-                result.completed(schedule, start_ns, commit_ns, end_ns);
+                result.completed(&schedule, start_ns, commit_ns, end_ns);
                 if let (Some(intended), Some(response), true) =
                     (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
                 {
@@ -115,7 +129,7 @@ pub(crate) fn run(
             }
             Err(e) => {
                 failed_in_a_row += 1;
-                result.failed(schedule, start_ns, end_ns, e.to_string());
+                result.failed(&schedule, start_ns, end_ns, e.to_string());
                 let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
                 if gone || failed_in_a_row >= GIVE_UP_AFTER {
                     result.lost = Some(if gone {

@@ -46,20 +46,29 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Makes the record of a test, with every check made.
 #[must_use]
 pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutput {
-    let mut merged = JobResult::new(&measured.schedule, request.rate_tps.is_some());
+    let mut merged = JobResult::new(measured.schedule.window_ns(), request.rate_tps.is_some());
     measured.jobs.iter().for_each(|j| merged.merge(j));
     let mut record = blank(request, measured, id, &merged);
+    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
     for (column, reason) in request.target.absent_columns() {
         record.leave_out(column, reason);
     }
     record.leave_out("limit_share_pct", "this version of loadline has no reference log writer to compare with yet");
-    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
     own_figures(&mut record, &merged, measured, request);
-    let edges = (measured.open.snapshot.as_ref().ok(), measured.close.snapshot.as_ref().ok());
-    if let (Some(open), Some(close)) = edges {
-        database_figures(&mut record, open, close);
+    let e = &measured.edges;
+    let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
+    let published = request.target.publishes_counters();
+    // What sessions publish when they pass an edge is what they did up to it.
+    let edges =
+        if published { (e.passed_open.snapshot.as_ref().ok(), e.passed_close.snapshot.as_ref().ok()) } else { on_time };
+    if let ((Some(open), Some(close)), (Some(at_open), Some(at_close))) = (edges, on_time) {
+        let apart_s = at_open.seconds_until(at_close);
+        let covered_s = if published { measured.schedule.window_ns() as f64 / 1e9 } else { apart_s };
+        database_figures(&mut record, (open, close), covered_s);
+        redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
-        let why = [&measured.open, &measured.close].iter().find_map(|e| e.snapshot.as_ref().err().cloned());
+        let all = [&e.at_open, &e.passed_open, &e.at_close, &e.passed_close];
+        let why = all.iter().find_map(|e| e.snapshot.as_ref().err().cloned());
         let why = format!("the database's counters could not be read: {}", why.unwrap_or_default());
         for id in DATABASE_COLUMNS {
             record.leave_out(id, why.clone());
@@ -85,8 +94,10 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
     let snapshots = [
         ("before", &measured.before),
-        ("open", &measured.open.snapshot),
-        ("close", &measured.close.snapshot),
+        ("open", &e.at_open.snapshot),
+        ("passed open", &e.passed_open.snapshot),
+        ("close", &e.at_close.snapshot),
+        ("passed close", &e.passed_close.snapshot),
         ("after", &measured.after),
     ];
     let snapshots =
@@ -199,35 +210,51 @@ fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &
     }
 }
 
-/// Figures from the database's counters at both edges. What a counter does not cover was said by
-/// the target before.
-fn database_figures(record: &mut TestRecord, open: &Snapshot, close: &Snapshot) {
-    let seconds = open.seconds_until(close);
+/// Figures from the database's counters between two snapshots that cover `seconds`. What a counter does
+/// not cover was said by the target before.
+fn database_figures(record: &mut TestRecord, (open, close): (&Snapshot, &Snapshot), seconds: f64) {
     let rate = |name| open.delta(close, name).map(|d| d / seconds);
+    set(record, "redo_blocks_per_s", rate(counter::REDO_BLOCKS));
+    set(record, "redo_writes_per_s", rate(counter::REDO_WRITES));
+    set(record, "redo_sync_writes_per_s", rate(counter::REDO_SYNCS));
+    let commits = open.delta(close, counter::COMMITS);
+    set(record, "commits_database", commits);
+    let syncs = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0);
+    // Where the database does not count its commits, the jobs do.
+    let own = record.figure("commit_throughput_tps").map(|tps| tps * seconds);
+    set(record, "commits_per_redo_sync", commits.or(own).zip(syncs).map(|(c, s)| c / s));
+}
+
+/// Figures from the bytes of redo per second.
+fn redo_figures(record: &mut TestRecord, redo: Option<f64>) {
     let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
-    let mut set = |id: &str, value: Option<f64>| match value {
+    set(record, "redo_mib_per_s", redo.map(|r| r / MIB));
+    let per_tx = redo.filter(|_| tps > 0.0).map(|r| r / tps);
+    set(record, "redo_bytes_per_tx", per_tx);
+    set(record, "redo_kib_per_tx", per_tx.map(|b| b / KIB));
+}
+
+/// Sets a figure, or says that its counter is missing where the target has not said why.
+fn set(record: &mut TestRecord, id: &str, value: Option<f64>) {
+    match value {
         Some(v) => record.set(id, v),
         None if record.absent.contains_key(id) => {}
         None => record.leave_out(id, "the target did not provide the counter at both edges of the window"),
-    };
-    set("redo_blocks_per_s", rate(counter::REDO_BLOCKS));
-    set("redo_writes_per_s", rate(counter::REDO_WRITES));
-    set("redo_sync_writes_per_s", rate(counter::REDO_SYNCS));
-    let redo = rate(counter::REDO_BYTES);
-    set("redo_mib_per_s", redo.map(|r| r / MIB));
-    let per_tx = redo.filter(|_| tps > 0.0).map(|r| r / tps);
-    set("redo_bytes_per_tx", per_tx);
-    set("redo_kib_per_tx", per_tx.map(|b| b / KIB));
-    let commits = open.delta(close, counter::COMMITS);
-    set("commits_database", commits);
-    let syncs = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0);
-    set("commits_per_redo_sync", commits.zip(syncs).map(|(c, s)| c / s));
+    }
 }
 
-/// By Little's law: sessions waiting for the log writer at a time = commits per second × wait per
+/// From the database's own measurement where it makes one; else by Little's law: sessions waiting for the log writer at a time = commits per second × wait per
 /// commit.
 fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Target) {
     const ID: &str = "log_file_sync_ms";
+    let edges = (measured.edges.at_open.snapshot.as_ref().ok(), measured.edges.at_close.snapshot.as_ref().ok());
+    let waited =
+        edges.0.zip(edges.1).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
+    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
+    if let Some(ns_per_s) = waited.filter(|_| tps > 0.0) {
+        record.set(ID, ns_per_s / tps / 1e6);
+        return;
+    }
     let events = target.log_sync_events();
     if events.is_empty() || record.absent.contains_key(ID) {
         if !record.absent.contains_key(ID) {
@@ -237,7 +264,6 @@ fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Targ
     }
     let window = (measured.schedule.open_ns, measured.schedule.close_ns);
     let profile = measured.collected.waits_between(window.0, window.1);
-    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
     match profile.mean_sessions(events) {
         Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
             record.set(ID, waiting / tps * 1e3);
@@ -251,7 +277,7 @@ fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Targ
 }
 
 fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Request) {
-    let cpu = [&measured.open.cpu, &measured.close.cpu];
+    let cpu = [&measured.edges.at_open.cpu, &measured.edges.at_close.cpu];
     let shares = cpu[0].as_ref().zip(cpu[1].as_ref()).and_then(|(a, b)| CpuShares::between(a, b));
     match shares {
         Some(s) => {
@@ -279,8 +305,8 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
             }
         }
     }
-    let disk = measured.open.disk.as_ref().zip(measured.close.disk.as_ref());
-    let seconds = seconds_between(&measured.open, &measured.close);
+    let disk = measured.edges.at_open.disk.as_ref().zip(measured.edges.at_close.disk.as_ref());
+    let seconds = seconds_between(&measured.edges.at_open, &measured.edges.at_close);
     let rates = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds));
     let ids = ["device_writes_per_s", "device_write_mib_per_s", "device_util_pct"];
     match rates {
@@ -304,9 +330,9 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
         }
         return;
     }
-    let process = measured.open.process.as_ref().zip(measured.close.process.as_ref());
+    let process = measured.edges.at_open.process.as_ref().zip(measured.edges.at_close.process.as_ref());
     let used = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64);
-    let seconds = seconds_between(&measured.open, &measured.close);
+    let seconds = seconds_between(&measured.edges.at_open, &measured.edges.at_close);
     let none = "the CPU time of this process could not be read";
     let done = merged.transaction.count() as f64 / (measured.schedule.window_ns() as f64 / 1e9) * seconds;
     match used {
@@ -344,7 +370,7 @@ fn facts<'a>(
         window_commits: delta(edges.0, edges.1, counter::COMMITS),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
-        snapshots_s: edges.0.zip(edges.1).map_or(0.0, |(a, b)| a.seconds_until(b)),
+        snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
@@ -355,6 +381,12 @@ fn facts<'a>(
         },
         client_driver: request.driver == Driver::Client,
     }
+}
+
+/// How far the snapshots lie from the edges they belong to, both together.
+fn snapshots_off_s(measured: &Measured, edges: (Option<&Snapshot>, Option<&Snapshot>)) -> f64 {
+    let off = |s: Option<&Snapshot>, edge_ns: u64| s.map_or(0.0, |s| s.at_ns.abs_diff(edge_ns) as f64 / 1e9);
+    off(edges.0, measured.schedule.open_ns) + off(edges.1, measured.schedule.close_ns)
 }
 
 /// One row a second: the jobs' own counts, and rates from the counters between whole seconds.

@@ -40,10 +40,10 @@ pub struct JobResult {
 }
 
 impl JobResult {
-    /// For a window of `seconds`.
+    /// For a window of `window_ns`.
     #[must_use]
-    pub fn new(schedule: &Schedule, open_loop: bool) -> JobResult {
-        let seconds = schedule.window_ns().div_ceil(1_000_000_000) as usize;
+    pub fn new(window_ns: u64, open_loop: bool) -> JobResult {
+        let seconds = window_ns.div_ceil(1_000_000_000) as usize;
         JobResult { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..JobResult::default() }
     }
 

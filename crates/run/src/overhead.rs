@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_target::clock::now_ns;
 use loadline_target::{OpenRequest, TargetError, Work, open};
 
-use crate::client_job;
+use crate::client_job::{self, Timing};
 use crate::schedule::{Schedule, Shared};
 
 /// Long enough for the figure to be steady to a few per cent.
@@ -23,9 +23,12 @@ pub(crate) fn client_ns_per_tx(work: &Work) -> Result<f64, TargetError> {
     let open_ns = start_ns + WARMUP_NS;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + WINDOW_NS };
     let shared = Arc::new(Shared::new(1, Arc::new(AtomicBool::new(false))));
+    let timing = Timing { start_ns, window_ns: WINDOW_NS };
+    // There is one job and nothing to wait for.
+    let _ = shared.window.set(schedule);
     let (program, flags) = (work.program.clone(), Arc::clone(&shared));
     let result = std::thread::scope(|scope| {
-        let job = scope.spawn(|| client_job::run(0, session.as_mut(), &mut stream, &program, &schedule, &flags, None));
+        let job = scope.spawn(|| client_job::run(0, session.as_mut(), &mut stream, &program, timing, &flags, None));
         client_job::sleep_until(schedule.close_ns, &shared);
         shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         job.join().ok()

@@ -1,7 +1,10 @@
 //! The common window: when all jobs of a test start, when the window opens and closes.
+//!
+//! The window is set when every job has done its first transaction: many sessions on few CPUs take
+//! their time to begin, and a fixed opening would find some of them not there.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Moments of one test, in ns on [`loadline_target::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +18,18 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A window that is not set yet: nothing counts, no edge is reached.
+    #[must_use]
+    pub fn pending(start_ns: u64) -> Schedule {
+        Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
+    }
+
+    /// Whether the window has not been set yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.open_ns == u64::MAX
+    }
+
     /// Length of the window, ns.
     #[must_use]
     pub fn window_ns(&self) -> u64 {
@@ -40,10 +55,8 @@ impl Schedule {
     #[must_use]
     pub fn slice_end(&self, now_ns: u64) -> u64 {
         const SECOND: u64 = 1_000_000_000;
-        // After the window, slices are short so that the job soon sees that it may end.
-        const AFTER: u64 = 100_000_000;
-        if now_ns >= self.close_ns {
-            return now_ns + AFTER;
+        if now_ns >= self.close_ns || self.is_pending() {
+            return now_ns + SHORT_SLICE_NS;
         }
         let edge = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
         let phase = self.open_ns % SECOND;
@@ -54,10 +67,18 @@ impl Schedule {
     }
 }
 
+/// Length of a slice of the in-database driver before the window is set, and after its close, where the
+/// job must soon see how it goes on.
+pub const SHORT_SLICE_NS: u64 = 100_000_000;
+
 /// What the jobs of a test and its coordinator share. A job writes its own progress only; the
 /// flags are read-only for jobs.
 #[derive(Debug)]
 pub struct Shared {
+    /// Jobs that have done their first transaction.
+    pub started: AtomicU32,
+    /// The window, once it is set.
+    pub window: OnceLock<Schedule>,
     /// Set when jobs may end: the snapshot at the close has been taken.
     pub stop: AtomicBool,
     /// Jobs that have passed the opening and made their counters visible.
@@ -94,6 +115,8 @@ impl Shared {
     #[must_use]
     pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
         Shared {
+            started: AtomicU32::new(0),
+            window: OnceLock::new(),
             stop: AtomicBool::new(false),
             passed_open: AtomicU32::new(0),
             passed_close: AtomicU32::new(0),
@@ -107,6 +130,16 @@ impl Shared {
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The window, if `schedule` is still without one and it has been set by now.
+    #[inline]
+    pub fn update(&self, schedule: &mut Schedule) {
+        if schedule.is_pending()
+            && let Some(set) = self.window.get()
+        {
+            *schedule = *set;
+        }
     }
 
     /// Transactions completed so far by all jobs.

@@ -77,6 +77,9 @@ pub enum StudyError {
         "the target would give false figures:\n{0}\nChange it, or measure all the same with --force (its tests are then marked)"
     )]
     Doctor(String),
+    /// Nothing can be measured there, forced or not.
+    #[error("nothing can be measured on the target:\n{0}")]
+    Impossible(String),
     /// More jobs than the target takes.
     #[error("{asked} jobs are more than the target takes: {because}; at most {most} jobs fit")]
     TooManyJobs {
@@ -148,6 +151,14 @@ impl Study {
         };
         let written = context.folder.write_manifest(&context.manifest);
         context.leave(temporary, &self.request, listener);
+        if context.records.is_empty() && !matches!(ended, Ended::Complete) {
+            // Nothing was measured: no folder is left that would look like a run.
+            let _ = std::fs::remove_dir_all(context.folder.path());
+            return Err(match ended {
+                Ended::Failed(e) => e,
+                _ => StudyError::Interrupted,
+            });
+        }
         let ended = match (ended, written) {
             (Ended::Complete | Ended::Interrupted, Err(e)) => Ended::Failed(e.into()),
             (ended, _) => ended,
@@ -276,11 +287,15 @@ fn writable(results: &Path) -> Result<(), StudyError> {
 
 /// What the doctor refuses; an error unless forced.
 fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyError> {
-    let refused: Vec<String> = findings
-        .iter()
-        .filter(|f| f.severity == Severity::Refused)
-        .map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice))
-        .collect();
+    let with = |severity| {
+        let found = findings.iter().filter(move |f| f.severity == severity);
+        found.map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
+    };
+    let impossible = with(Severity::Impossible);
+    if !impossible.is_empty() {
+        return Err(StudyError::Impossible(impossible.join("\n")));
+    }
+    let refused = with(Severity::Refused);
     if refused.is_empty() {
         return Ok(None);
     }

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn it_never_passes_the_maximum() {
-        assert_eq!(sweep(97, |j| f64::from(j)), [1, 2, 4, 8, 16, 32, 64, 97]);
-        assert_eq!(sweep(1, |j| f64::from(j)), [1]);
+        assert_eq!(sweep(97, f64::from), [1, 2, 4, 8, 16, 32, 64, 97]);
+        assert_eq!(sweep(1, f64::from), [1]);
     }
 }

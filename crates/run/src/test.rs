@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
@@ -14,6 +14,7 @@ use loadline_target::clock::now_ns;
 use loadline_target::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Program, Stream};
 
+use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
@@ -55,14 +56,27 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    /// Counters at the opening.
-    pub open: Edge,
-    /// Counters at the close.
-    pub close: Edge,
+    /// Counters at the edges of the window.
+    pub edges: Edges,
     /// Counters after the jobs had gone.
     pub after: Result<Snapshot, String>,
     /// Series, waits, problems.
     pub collected: Collected,
+}
+
+/// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
+/// the log, the operating system's counters), and once more when all jobs have made visible what they
+/// did up to the edge (commits, syncs), which can take as long as their transaction under way.
+#[derive(Debug)]
+pub struct Edges {
+    /// On time at the opening.
+    pub at_open: Edge,
+    /// On time at the close.
+    pub at_close: Edge,
+    /// When all jobs had passed the opening.
+    pub passed_open: Edge,
+    /// When all jobs had passed the close.
+    pub passed_close: Edge,
 }
 
 /// Why a test did not come about.
@@ -91,6 +105,9 @@ pub enum TestError {
 
 /// How long jobs may take to pass an edge of the window before its snapshot is taken all the same.
 const PASS_AT_MOST: Duration = Duration::from_millis(1000);
+/// How long jobs may take to do their first transaction; then the window is set all the same, and the
+/// test is invalid if one of them is still missing.
+const START_AT_MOST: Duration = Duration::from_secs(60);
 /// How long a job may take to end after it has been told to before its session is cut.
 const END_AT_MOST: Duration = Duration::from_secs(30);
 /// Time between the last session being ready and the common start.
@@ -131,17 +148,10 @@ impl Session {
         }
     }
 
-    fn run(
-        &mut self,
-        job: u32,
-        program: &Program,
-        schedule: &Schedule,
-        shared: &Shared,
-        pace: Option<Pace>,
-    ) -> JobResult {
+    fn run(&mut self, job: u32, program: &Program, timing: Timing, shared: &Shared, pace: Option<Pace>) -> JobResult {
         match self {
-            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, schedule, shared, pace),
-            Session::Database(s) => database_job::run(job, s.as_mut(), schedule, shared),
+            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
+            Session::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
         }
     }
 }
@@ -149,7 +159,7 @@ impl Session {
 /// A running job thread.
 struct Job {
     thread: JoinHandle<JobResult>,
-    go: Sender<Schedule>,
+    go: Sender<Timing>,
 }
 
 struct Ready {
@@ -169,26 +179,26 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
 
     let start_ns = now_ns() + LEAD.as_nanos() as u64;
-    let open_ns = start_ns + (request.warmup_s * 1e9) as u64;
-    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + (request.duration_s * 1e9) as u64 };
+    let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
+    for job in &jobs {
+        // A job that is gone has said why already, or will when it is joined.
+        let _ = job.go.send(timing);
+    }
+    wait_started(&shared, &jobs);
+    let open_ns = now_ns() + (request.warmup_s * 1e9) as u64;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
+    let _ = shared.window.set(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
     let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
-    let sampler =
-        Sampler::start(config, Box::new(ObserverSource(observer))).map_err(|e| TestError::Counters(e.to_string()));
-    let sampler = match sampler {
+    let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
         Ok(s) => s,
         Err(e) => {
-            // Dropping the senders sends the waiting jobs home.
             end_jobs(jobs, &cancellers, &shared);
-            return Err(e);
+            return Err(TestError::Counters(e.to_string()));
         }
     };
-    for job in &jobs {
-        // A job that is gone has said why already, or will when it is joined.
-        let _ = job.go.send(schedule);
-    }
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let results = end_jobs(jobs, &cancellers, &shared);
     let mut collected = sampler.finish();
@@ -199,8 +209,8 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let (open, close) = edges.map_err(|text| lost_first(&results, text))?;
-    Ok(Measured { schedule, opened_at, jobs: results, before, open, close, after, collected })
+    let edges = edges.map_err(|text| lost_first(&results, text))?;
+    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected })
 }
 
 /// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
@@ -253,13 +263,7 @@ fn open_jobs(
     Ok((jobs, cancellers))
 }
 
-fn job_thread(
-    job: u32,
-    request: &Request,
-    shared: &Shared,
-    ready: &Sender<Ready>,
-    go: &Receiver<Schedule>,
-) -> JobResult {
+fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
     let session = Session::open(request, job);
     let (mut session, outcome) = match session {
         Ok(s) => {
@@ -271,9 +275,9 @@ fn job_thread(
     let _ = ready.send(Ready { outcome });
     // No schedule: another job could not be opened, or the user stops.
     match (session.as_mut(), go.recv()) {
-        (Some(session), Ok(schedule)) => {
-            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, schedule.start_ns));
-            session.run(job, &request.work.program, &schedule, shared, pace)
+        (Some(session), Ok(timing)) => {
+            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
+            session.run(job, &request.work.program, timing, shared, pace)
         }
         _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
     }
@@ -286,7 +290,8 @@ fn attend(
     jobs: &[Job],
     sampler: &Sampler,
     tick: &mut impl FnMut(f64, u64),
-) -> Result<(Edge, Edge), String> {
+) -> Result<Edges, String> {
+    let text = |e: CollectError| e.to_string();
     let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
     let mut next_tick = schedule.start_ns + 1_000_000_000;
     let mut wait_until = |ns: u64| {
@@ -299,14 +304,35 @@ fn attend(
             std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
         }
     };
+    // Announced ahead, so that the sampler does nothing else just then.
+    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
     wait_until(schedule.open_ns);
     wait_passed(&shared.passed_open, jobs, shared);
-    let open = sampler.edge("open").map_err(|e| e.to_string());
+    let passed_open = sampler.edge("passed open").map_err(text);
+    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
-    let close = sampler.edge("close").map_err(|e| e.to_string());
+    let passed_close = sampler.edge("passed close").map_err(text);
     shared.stop.store(true, Ordering::Relaxed);
-    Ok((open?, close?))
+    Ok(Edges {
+        at_open: at_open?.wait().map_err(text)?,
+        at_close: at_close?.wait().map_err(text)?,
+        passed_open: passed_open?,
+        passed_close: passed_close?,
+    })
+}
+
+/// Waits until every job that still lives has done its first transaction.
+fn wait_started(shared: &Shared, jobs: &[Job]) {
+    let deadline = Instant::now() + START_AT_MOST;
+    while (shared.started.load(Ordering::Relaxed) as usize) < jobs.len() {
+        // A job that has ended by now makes the test invalid: there is nothing to wait for.
+        let gone = jobs.iter().any(|j| j.thread.is_finished());
+        if gone || Instant::now() >= deadline || shared.stopped() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Waits until all jobs that still live have passed an edge: their counters are then visible.

@@ -46,6 +46,9 @@ pub struct TargetKind {
 pub static TARGETS: &[&TargetKind] =
     &[&sqlite::KIND, &postgres::KIND, &postgres::TEMP_KIND, &mysql::KIND, &mysql::TEMP_KIND, &null::KIND];
 
+/// Asks for a password; the argument says whose.
+pub type AskPassword = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
+
 /// What is needed to open a target.
 #[derive(Clone)]
 pub struct OpenRequest {
@@ -59,7 +62,7 @@ pub struct OpenRequest {
     pub scratch: PathBuf,
     /// Asks the user for the password of what the argument names; `None` when there is nobody to
     /// ask.
-    pub ask_password: Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>,
+    pub ask_password: AskPassword,
     /// Run id, for session names; may be empty.
     pub run: String,
 }
@@ -110,10 +113,10 @@ impl std::fmt::Debug for Secret {
 pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
     let names = |k: &TargetKind| std::iter::once(k.scheme).chain(k.aliases.iter().copied()).collect::<Vec<_>>();
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme).to_ascii_lowercase();
-    if url.contains(':') {
-        if let Some(kind) = TARGETS.iter().find(|k| names(k).contains(&scheme.as_str())) {
-            return Ok(kind);
-        }
+    if url.contains(':')
+        && let Some(kind) = TARGETS.iter().find(|k| names(k).contains(&scheme.as_str()))
+    {
+        return Ok(kind);
     }
     let known = TARGETS.iter().flat_map(|k| names(k));
     let hint = nearest(&scheme, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}:»?"));

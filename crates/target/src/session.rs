@@ -127,6 +127,12 @@ pub trait Target: Send + Sync {
         false
     }
 
+    /// Whether sessions keep what they count to themselves until they publish it (at the edges of the
+    /// window, see [`ClientSession::publish_counters`]). If not, counters move all the time.
+    fn publishes_counters(&self) -> bool {
+        false
+    }
+
     /// How far the counters that an observer reads may lag behind what sessions have done and
     /// published, s.
     fn counter_lag_s(&self) -> f64 {

@@ -1,5 +1,5 @@
 //! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod mariadb;
 
@@ -125,6 +125,11 @@ fn as_server_user(program: &Path) -> Command {
     }
 }
 
+/// A port that is free now: the listener that found it is closed again.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 impl Server {
     pub(crate) fn bin() -> PathBuf {
         let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
@@ -141,11 +146,7 @@ impl Server {
     /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
     pub(crate) fn start(settings: &[&str]) -> Server {
         let bin = Self::bin();
-        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
-        if nix::unistd::geteuid().is_root() {
-            let chown = Command::new("chown").arg("postgres").arg(dir.path()).status().unwrap();
-            assert!(chown.success(), "{INSTALL}");
-        }
+        let dir = Self::folder();
         let data = dir.path().join("data");
         let secret = dir.path().join("pw");
         std::fs::write(&secret, "tops3cret\n").unwrap();
@@ -158,11 +159,36 @@ impl Server {
             .output()
             .unwrap();
         assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
-        // A port that is free now: the listener that found it is closed again.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Server { dir, bin, child: None, port };
+        let mut server = Server { dir, bin, child: None, port: free_port() };
         server.launch(settings);
         server
+    }
+
+    /// A standby that streams from this server.
+    pub(crate) fn standby(&self) -> Server {
+        let dir = Self::folder();
+        let data = dir.path().join("data");
+        let copied = as_server_user(&self.bin.join("pg_basebackup"))
+            .args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-p", &self.port.to_string(), "-h"])
+            .arg(self.dir.path())
+            .arg("-D")
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port() };
+        server.launch(&[]);
+        server
+    }
+
+    /// A folder that the server's user owns.
+    fn folder() -> tempfile::TempDir {
+        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
+        if nix::unistd::geteuid().is_root() {
+            let chown = Command::new("chown").arg("postgres").arg(dir.path()).status().unwrap();
+            assert!(chown.success(), "{INSTALL}");
+        }
+        dir
     }
 
     /// Starts the postmaster (again).

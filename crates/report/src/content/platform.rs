@@ -187,11 +187,12 @@ fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
                 Severity::Ok => "ok",
                 Severity::Warning => "warning",
                 Severity::Refused => "REFUSED",
+                Severity::Impossible => "IMPOSSIBLE",
             };
             let platform = if i == 0 { side.label.as_str() } else { "" };
             let mut row = Row::of([platform, severity, &f.subject, &f.value, &f.advice].map(Cell::from));
             row.first = i == 0;
-            row.invalid = f.severity == Severity::Refused;
+            row.invalid = f.severity >= Severity::Refused;
             rows.push(row);
         }
     }

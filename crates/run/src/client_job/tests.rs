@@ -55,9 +55,11 @@ fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<
     let open_ns = start_ns + warmup_ms * 1_000_000;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };
     let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+    let timing = Timing { start_ns, window_ns: schedule.window_ns() };
+    shared.window.set(schedule).unwrap();
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let result = std::thread::scope(|scope| {
-        let running = scope.spawn(|| super::run(0, session, &mut stream, &program, &schedule, &shared, pace));
+        let running = scope.spawn(|| super::run(0, session, &mut stream, &program, timing, &shared, pace));
         while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -67,16 +67,16 @@ impl Context {
     fn calibrate(&self, workload: &PlannedWorkload, work: &Work) -> Result<Calibration, StudyError> {
         let size = work.workload.redo;
         // A user who gives the sizes wants these and no others.
-        if let Some(size) = size {
-            if [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p)) {
-                let seen = measure(&self.target, work)?;
-                return Ok(Calibration {
-                    redo_bytes_per_tx: seen.as_ref().ok().copied(),
-                    nominal: Some([size.min, size.nominal, size.max]),
-                    note: Some("not calibrated: its size was given".into()),
-                    ..Calibration::default()
-                });
-            }
+        if let Some(size) = size
+            && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
+        {
+            let seen = measure(&self.target, work)?;
+            return Ok(Calibration {
+                redo_bytes_per_tx: seen.as_ref().ok().copied(),
+                nominal: Some([size.min, size.nominal, size.max]),
+                note: Some("not calibrated: its size was given".into()),
+                ..Calibration::default()
+            });
         }
         Ok(calibrate(work, |w| measure(&self.target, w))?)
     }

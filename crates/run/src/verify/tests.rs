@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>) {
     let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: (11 + window_s) * SECOND };
     let one = || {
-        let mut r = JobResult::new(&schedule, false);
+        let mut r = JobResult::new(schedule.window_ns(), false);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
             r.completed(&schedule, t, Some(t + tx_ns / 2), t + tx_ns);
@@ -25,7 +25,7 @@ struct Case {
 
 fn case(n: usize, tx_ns: u64) -> Case {
     let (schedule, jobs) = jobs(n, tx_ns, 2);
-    let mut merged = JobResult::new(&schedule, false);
+    let mut merged = JobResult::new(schedule.window_ns(), false);
     jobs.iter().for_each(|j| merged.merge(j));
     Case { schedule, jobs, merged }
 }
@@ -42,7 +42,7 @@ impl Case {
             window_commits: Some(n),
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
-            snapshots_s: self.schedule.window_ns() as f64 / 1e9,
+            snapshots_off_s: 0.0,
             counter_lag_s: 0.0,
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             evidence_counts: "changed rows",
@@ -98,7 +98,7 @@ fn time_lost_between_transactions_is_caught() {
     // A client that needs 1 ms between transactions of 2 ms.
     let (schedule, mut slow) = jobs(2, 3_000_000, 2);
     for job in &mut slow {
-        let mut r = JobResult::new(&schedule, false);
+        let mut r = JobResult::new(schedule.window_ns(), false);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
             r.completed(&schedule, t, Some(t), t + 2_000_000);
@@ -107,7 +107,7 @@ fn time_lost_between_transactions_is_caught() {
         r.last_end_ns = schedule.close_ns;
         *job = r;
     }
-    case.merged = JobResult::new(&schedule, false);
+    case.merged = JobResult::new(schedule.window_ns(), false);
     slow.iter().for_each(|j| case.merged.merge(j));
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
@@ -125,6 +125,13 @@ fn a_job_that_was_late_or_lost_invalidates_the_test() {
     let f = lost.facts();
     let check = verify(&f).into_iter().find(|c| c.id == "window").unwrap();
     assert!(check.outcome == Outcome::Failed && check.detail.contains("the server went away"));
+}
+
+#[test]
+fn a_window_shorter_than_its_transactions_is_said_to_be() {
+    let case = case(4, 1_500_000_000);
+    let check = verify(&case.facts()).into_iter().find(|c| c.id == "window").unwrap();
+    assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
 }
 
 #[test]

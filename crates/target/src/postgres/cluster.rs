@@ -332,6 +332,10 @@ impl Target for Postgres {
         absent
     }
 
+    fn publishes_counters(&self) -> bool {
+        true
+    }
+
     fn log_sync_events(&self) -> &'static [&'static str] {
         LOG_SYNC_EVENTS
     }

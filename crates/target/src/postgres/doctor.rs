@@ -65,7 +65,7 @@ impl Facts {
 
 /// Judges settings and facts. Pure, so that what is not at hand (a standby, fsync off) is tested.
 fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
-    use Severity::{Ok, Refused, Warning};
+    use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
     let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
         out.push(Finding::new(id, severity, id.replace('-', " "), value, advice));
@@ -80,15 +80,15 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
         say("version", Ok, facts.version_text.clone(), "");
     }
     if facts.in_recovery {
-        say("standby", Refused, "yes".into(), "the server is a read-only standby: name the primary in the URL");
+        say("standby", Impossible, "yes".into(), "the server is a read-only standby: name the primary in the URL");
     }
     if facts.read_only {
         let advice = "every transaction is read-only: ALTER DATABASE … SET default_transaction_read_only = off";
-        say("default_transaction_read_only", Refused, "on".into(), advice);
+        say("default_transaction_read_only", Impossible, "on".into(), advice);
     }
     if !facts.may_create && !facts.has_schema {
         let advice = "loadline makes a schema of its own: GRANT CREATE ON DATABASE … TO …";
-        say("create-privilege", Refused, on_off(false), advice);
+        say("create-privilege", Impossible, on_off(false), advice);
     }
     if !facts.may_monitor {
         let advice = "some settings, directories and other sessions are hidden: GRANT pg_monitor TO …";
@@ -328,7 +328,7 @@ mod tests {
             ("default_transaction_read_only", Facts { read_only: true, ..good() }),
             ("create-privilege", Facts { may_create: false, ..good() }),
         ] {
-            assert_eq!(severity(&[], &facts, id), Some(Severity::Refused), "{id}");
+            assert_eq!(severity(&[], &facts, id), Some(Severity::Impossible), "{id}");
             assert_eq!(severity(&[], &good(), id), None, "{id}");
         }
     }

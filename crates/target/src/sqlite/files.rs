@@ -128,9 +128,8 @@ pub(super) fn clean_leftovers(scratch: &Path) -> Result<Vec<String>, TargetError
 
 /// What the doctor says about the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
-    const TMPFS: i64 = 0x0102_1994;
     match nix::sys::statfs::statfs(directory) {
-        Ok(s) if i64::from(s.filesystem_type().0) == TMPFS => Finding::new(
+        Ok(s) if s.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC => Finding::new(
             "log-on-tmpfs",
             Severity::Refused,
             "filesystem under the log",

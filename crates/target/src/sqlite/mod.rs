@@ -5,7 +5,12 @@
 //! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
 
 mod files;
+mod log_counters;
 mod session;
+
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -19,7 +24,8 @@ use crate::render::Rendered;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use files::Place;
-use session::{SharedFrames, SqliteSession, wait_for_writer};
+use log_counters::LogCounters;
+use session::{SqliteSession, wait_for_writer};
 
 const NO_PROCEDURES: &str =
     "SQLite has no stored procedures; its client driver runs inside the same process as the database";
@@ -56,7 +62,9 @@ pub(crate) static KIND: TargetKind = TargetKind {
 struct Sqlite {
     place: Place,
     settings: Vec<(String, String)>,
-    frames: SharedFrames,
+    /// Virtual file system that counts what is done to the log.
+    vfs: &'static CStr,
+    counters: Arc<LogCounters>,
     page_size: u64,
 }
 
@@ -71,7 +79,8 @@ impl Sqlite {
         }
         let settings = settings(request)?;
         let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
-        let mut sqlite = Sqlite { place, settings, frames: SharedFrames::default(), page_size: 0 };
+        let (vfs, counters) = log_counters::register()?;
+        let mut sqlite = Sqlite { place, settings, vfs, counters, page_size: 0 };
         let db = sqlite.connect(Commit::Wait)?;
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
@@ -82,7 +91,7 @@ impl Sqlite {
         let path = self.place.database();
         let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut db = Connection::open_with_flags(path, flags).map_err(unreachable)?;
+        let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
         db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
         let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
         let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
@@ -352,7 +361,7 @@ impl Target for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
         let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
-        Ok(Box::new(SqliteSession::new(db, &statements, self.frames.add())?))
+        Ok(Box::new(SqliteSession::new(db, &statements)?))
     }
 
     fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
@@ -360,7 +369,7 @@ impl Target for Sqlite {
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(Frames { frames: self.frames.clone(), page_size: self.page_size }))
+        Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
@@ -374,13 +383,7 @@ impl Target for Sqlite {
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
         let why = |what: &str| format!("SQLite does not count {what}");
-        vec![
-            ("redo_writes_per_s", why("the writes to its log")),
-            ("redo_sync_writes_per_s", why("the syncs of its log")),
-            ("log_file_sync_ms", "SQLite has no log writer to wait for: a commit syncs the log itself".into()),
-            ("commits_database", why("its commits; the rows changed are counted instead")),
-            ("commits_per_redo_sync", why("the syncs of its log")),
-        ]
+        vec![("commits_database", why("its commits; the rows changed are counted instead"))]
     }
 
     fn in_process(&self) -> bool {
@@ -395,23 +398,21 @@ impl Target for Sqlite {
     }
 }
 
-/// Reads what the sessions count of their own writes.
-struct Frames {
-    frames: SharedFrames,
-    page_size: u64,
-}
+/// Reads what has been done to the log.
+struct LogObserver(Arc<LogCounters>);
 
-impl Observer for Frames {
+impl Observer for LogObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let frames = self.frames.sum() as f64;
-        // A frame is a page and its header of 24 bytes (sqlite.org/fileformat2.html, 4.1).
-        let bytes = frames * (self.page_size + 24) as f64;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         let counters = [
-            ("sqlite.dbstatus_cache_write".to_owned(), frames),
-            (counter::REDO_BLOCKS.to_owned(), frames),
-            (counter::REDO_BYTES.to_owned(), bytes),
+            (counter::REDO_WRITES, read(&self.0.writes)),
+            (counter::REDO_BYTES, read(&self.0.bytes)),
+            (counter::REDO_BLOCKS, read(&self.0.pages)),
+            (counter::REDO_SYNCS, read(&self.0.syncs)),
+            (counter::LOG_WAIT_NS, read(&self.0.sync_ns)),
         ];
-        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters: counters.into(), proc_stat: None })
+        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, proc_stat: None })
     }
 }
 

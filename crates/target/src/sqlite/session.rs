@@ -1,12 +1,10 @@
 //! A job's connection to SQLite.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loadline_workload::Arg;
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ErrorCode, ffi};
+use rusqlite::{Connection, ErrorCode};
 
 use super::failed;
 use crate::error::TargetError;
@@ -28,38 +26,19 @@ pub(super) fn wait_for_writer(looks: i32) -> bool {
     looks < GIVE_UP_AFTER
 }
 
-/// Pages that each session has written to the log. A session writes only its own cell.
-#[derive(Clone, Default)]
-pub(super) struct SharedFrames(Arc<Mutex<Vec<Arc<AtomicU64>>>>);
-
-impl SharedFrames {
-    /// A cell for one more session. The cell outlives the session: counters never fall.
-    pub(super) fn add(&self) -> Arc<AtomicU64> {
-        let cell = Arc::new(AtomicU64::new(0));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&cell));
-        cell
-    }
-
-    /// Sum over all sessions that there ever were.
-    pub(super) fn sum(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|c| c.load(Ordering::Relaxed)).sum()
-    }
-}
-
 pub(super) struct SqliteSession {
     // Raw statements would borrow the connection: SQL texts and SQLite's statement cache serve.
     db: Connection,
     statements: Vec<String>,
-    frames: Arc<AtomicU64>,
 }
 
 impl SqliteSession {
-    pub(super) fn new(db: Connection, statements: &[String], frames: Arc<AtomicU64>) -> Result<Self, TargetError> {
+    pub(super) fn new(db: Connection, statements: &[String]) -> Result<Self, TargetError> {
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for sql in statements {
             db.prepare_cached(sql).map_err(failed("preparing a statement"))?;
         }
-        Ok(SqliteSession { db, statements: statements.to_vec(), frames })
+        Ok(SqliteSession { db, statements: statements.to_vec() })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
@@ -76,19 +55,6 @@ impl SqliteSession {
             Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
-    }
-
-    /// Pages this connection has written: to the log, in WAL mode (sqlite.org/c3ref,
-    /// `SQLITE_DBSTATUS_CACHE_WRITE`).
-    #[allow(unsafe_code)]
-    fn pages_written(&self) -> u64 {
-        let (mut current, mut highest) = (0, 0);
-        // SAFETY: the handle is open as long as `self.db` lives, is used by this thread only, and
-        // both out-pointers are valid for the call.
-        let code = unsafe {
-            ffi::sqlite3_db_status(self.db.handle(), ffi::SQLITE_DBSTATUS_CACHE_WRITE, &mut current, &mut highest, 0)
-        };
-        if code == ffi::SQLITE_OK { u64::from(current.unsigned_abs()) } else { 0 }
     }
 }
 
@@ -116,9 +82,7 @@ impl ClientSession for SqliteSession {
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {
-        self.simple("COMMIT")?;
-        self.frames.store(self.pages_written(), Ordering::Relaxed);
-        Ok(())
+        self.simple("COMMIT")
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

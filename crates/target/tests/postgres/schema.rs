@@ -112,7 +112,7 @@ fn the_doctor_sees_what_spoils_figures() {
     assert_eq!(severity("statement_timeout").value, "90s", "the server's own setting, not that of our sessions");
     assert_eq!(severity("jit").value, "off");
     db.psql("ALTER DATABASE doctor SET default_transaction_read_only = on");
-    assert_eq!(severity("default_transaction_read_only").severity, Severity::Refused);
+    assert_eq!(severity("default_transaction_read_only").severity, Severity::Impossible);
     let e = db.target().create(&work("LGWR-LAT1", &[])).unwrap_err().to_string();
     assert!(e.contains("25006") && e.contains("read-only"), "{e}");
     let info = db.target().info().unwrap();
