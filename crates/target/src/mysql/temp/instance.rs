@@ -117,7 +117,8 @@ impl Instance {
         let stdout =
             OpenOptions::new().append(true).create_new(true).mode(0o640).open(self.dir.join(LOG)).map_err(log)?;
         let stderr = stdout.try_clone().map_err(log)?;
-        let mut command = user.command(&binaries.server, Signal::SIGTERM);
+        // Nothing of it is worth an orderly end, and one asked of it while it starts may be overheard.
+        let mut command = user.command(&binaries.server, Signal::SIGKILL);
         command.arg("--no-defaults").arg(of_path("datadir", &self.data())).arg(of_path("socket", &self.socket()));
         command.arg(of_path("pid-file", &self.sockets().join("pid")));
         command.args(["--skip-networking", "--skip-name-resolve"]).args(settings.arguments());
