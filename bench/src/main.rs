@@ -1,11 +1,14 @@
 //! Speed of loadline itself, as ratios against peers in one interleaved run: figures of single
 //! runs on a shared machine say nothing.
 //!
-//! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench.
+//! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench,
+//! `-- sysbench` with sysbench.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod arena;
 mod pgbench;
+mod sysbench;
 
 use std::process::ExitCode;
 
@@ -21,12 +24,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// LGWR-LAT1 against pgbench with the same statement on the same private PostgreSQL
-    Pgbench(pgbench::Args),
+    Pgbench(arena::Args),
+    /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
+    Sysbench(arena::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Pgbench(args) => pgbench::run(&args),
+        Command::Sysbench(args) => sysbench::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -126,6 +126,7 @@ pub static COLUMNS: &[Column] = &[
         &[
             ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
             ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
+            ("mysql", "Innodb_log_writes"),
             ("oracle", "V$SYSSTAT «redo writes»")
         ]
     ),
@@ -137,6 +138,10 @@ pub static COLUMNS: &[Column] = &[
         "Syncs of the log per second.",
         &[
             ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
+            (
+                "mysql",
+                "Innodb_os_log_fsyncs; MariaDB 10.8 and newer, which has no such counter: Innodb_log_writes while innodb_flush_log_at_trx_commit = 1, as each write is then synced"
+            ),
             ("sqlite", "syncs of the log, counted on their way to the file"),
             ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited")
         ]
@@ -149,6 +154,10 @@ pub static COLUMNS: &[Column] = &[
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
+            (
+                "mysql",
+                "Innodb_lsn_current (MariaDB), Innodb_redo_log_current_lsn (MySQL 8.0.30 and newer), else Innodb_os_log_written, difference over the window"
+            ),
             ("sqlite", "bytes written to the log, counted on their way to the file"),
             ("oracle", "V$SYSSTAT «redo size»")
         ]
@@ -248,6 +257,7 @@ pub static COLUMNS: &[Column] = &[
         "Commits that the database itself counted between the snapshots at both edges of the window.",
         &[
             ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
+            ("mysql", "Com_commit, for transactions of one statement Handler_commit, less loadline's own queries"),
             ("null", "the engine's own count"),
             ("oracle", "V$SYSSTAT «user commits», all sessions of the database")
         ]
@@ -260,6 +270,7 @@ pub static COLUMNS: &[Column] = &[
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
         &[
             ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
+            ("mysql", "commits of the database / redo syncs, the same snapshots"),
             ("*", "the jobs' own count / redo syncs"),
             (
                 "oracle",

@@ -87,11 +87,17 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
 fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeMap<String, i64>> {
     let (payload, rows, seen) = *tried.last()?;
     let range = |name: &str| work.workload.params.iter().find(|p| p.name == name).map_or((1, 1), |p| (p.min, p.max));
-    let missing_per_row = (size.nominal - seen) / rows as f64;
+    // A log that also holds what a row was before (undo) grows by two bytes per byte of payload.
+    let slope = match tried {
+        [.., (p, r, s), _] if *r == rows && *p != payload => (seen - s) / ((payload - p) * rows) as f64,
+        _ => 1.0,
+    };
+    let doubled = (1.5..=2.5).contains(&slope);
+    let missing_per_row = (size.nominal - seen) / rows as f64 / if doubled { slope } else { 1.0 };
     let (low, high) = range(size.payload);
     let payload_next = (payload + missing_per_row.round() as i64).clamp(low, high);
     let overshot = tried.iter().any(|(p, _, _)| *p == payload_next)
-        || tried.windows(2).any(|t| (t[1].2 - size.nominal).abs() >= (t[0].2 - size.nominal).abs());
+        || !doubled && tried.windows(2).any(|t| (t[1].2 - size.nominal).abs() >= (t[0].2 - size.nominal).abs());
     let (name, value) = if !overshot && payload_next != payload {
         (size.payload, payload_next)
     } else {

@@ -163,16 +163,18 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
         None => record.leave_out("commit_latency_ms", none),
     }
     latencies(record, "transaction_time", &merged.transaction, none);
-    latencies(record, "commit_time", &merged.commit, none);
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
-    if seen < all {
+    let unseen = request.target.commit_unseen().filter(|_| seen == 0 && all > 0);
+    latencies(record, "commit_time", &merged.commit, unseen.unwrap_or(none));
+    if unseen.is_none() && seen < all {
         record.notes.push(format!(
             "commit times (the longest among them) are those of {seen} of the {all} transactions: seeing the commit of a \
              transaction of one statement costs the client a wake-up of its own"
         ));
     }
-    if let Some(mean) = merged.commit.mean_ns() {
-        record.set("commit_time_ns_mean", mean);
+    match merged.commit.mean_ns() {
+        Some(mean) => record.set("commit_time_ns_mean", mean),
+        None => record.leave_out("commit_time_ns_mean", unseen.unwrap_or(none)),
     }
     match (&merged.response, request.rate_tps) {
         (Some(response), Some(rate)) => {

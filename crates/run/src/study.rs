@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use loadline_collect::CpuSource;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState};
-use loadline_model::plan::{Jobs, Plan};
+use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, Manifest, Severity, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_target::{OpenRequest, RunLock, Target, TargetError, kind_of};
@@ -183,6 +183,7 @@ impl Study {
         listener.on(Event::Doctor(&findings));
         let forced = refused(&findings, self.plan.force)?;
         let mut plan = self.plan.clone();
+        fit_workloads(&mut plan, target.as_ref())?;
         let max_jobs = fit_jobs(&mut plan, target.as_ref())?;
         if info.local {
             for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
@@ -299,6 +300,32 @@ fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyErr
         return Ok(None);
     }
     if force { Ok(Some(refused.join("; ").trim().to_owned())) } else { Err(StudyError::Doctor(refused.join("\n"))) }
+}
+
+/// Moves workloads that this very server cannot run, because of its settings, to those that are
+/// skipped; with `--force` they are marked instead.
+fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
+    let capabilities = target.capabilities()?;
+    for mut workload in std::mem::take(&mut plan.workloads) {
+        let needs = loadline_workload::find(&workload.code).map_or(&[][..], |w| w.needs);
+        match capabilities.refusal(workload.driver, needs) {
+            None => {}
+            Some(reason) if plan.force => {
+                let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
+                workload.forced = Some(format!("{before}{reason}"));
+            }
+            Some(reason) => {
+                plan.skipped.push(SkippedWorkload { code: workload.code, reason });
+                continue;
+            }
+        }
+        plan.workloads.push(workload);
+    }
+    if plan.workloads.is_empty() {
+        let reasons = plan.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        return Err(PlanError::Nothing { target: plan.target.clone(), reasons }.into());
+    }
+    Ok(())
 }
 
 /// Checks the plan's job counts against what the target takes; returns the most for a sweep.

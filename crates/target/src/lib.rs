@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod error;
+mod mysql;
 mod null;
 mod oracle;
 mod postgres;
@@ -11,6 +12,9 @@ mod registry;
 mod render;
 mod session;
 mod sqlite;
+mod stream;
+mod temp;
+mod tls;
 mod url;
 mod work;
 

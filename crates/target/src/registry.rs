@@ -11,7 +11,7 @@ use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::session::Target;
 use crate::work::Work;
-use crate::{null, oracle, postgres, sqlite};
+use crate::{mysql, null, oracle, postgres, sqlite};
 
 /// A kind of target.
 pub struct TargetKind {
@@ -43,8 +43,15 @@ pub struct TargetKind {
 }
 
 /// All kinds.
-pub static TARGETS: &[&TargetKind] =
-    &[&sqlite::KIND, &postgres::KIND, &postgres::TEMP_KIND, &oracle::KIND, &null::KIND];
+pub static TARGETS: &[&TargetKind] = &[
+    &sqlite::KIND,
+    &postgres::KIND,
+    &postgres::TEMP_KIND,
+    &mysql::KIND,
+    &mysql::TEMP_KIND,
+    &oracle::KIND,
+    &null::KIND,
+];
 
 /// Asks for a password; the argument says whose.
 pub type AskPassword = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;

@@ -2,7 +2,7 @@
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::WaitSample;
-use loadline_model::{Finding, Latencies, Snapshot};
+use loadline_model::{Capabilities, Finding, Latencies, Snapshot};
 use loadline_workload::Arg;
 
 use crate::error::TargetError;
@@ -19,6 +19,15 @@ pub trait Target: Send + Sync {
     /// Number of nodes over which jobs are spread: job `j` runs on node `j mod nodes`.
     fn nodes(&self) -> u32 {
         1
+    }
+
+    /// What this very server cannot do beside what its kind cannot, because of a setting that loadline
+    /// does not change. Workloads that need it are skipped with the reason.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
     }
 
     /// Looks at everything that would spoil the figures of a run.
@@ -105,6 +114,12 @@ pub trait Target: Send + Sync {
 
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
+
+    /// Why no session of the client driver sees the moment at which the commit of a transaction of one
+    /// statement begins; `None` where it is seen, at least for a sample.
+    fn commit_unseen(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Whether the database runs inside the loadline process: its CPU time cannot then be told from
     /// loadline's own.

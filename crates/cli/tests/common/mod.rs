@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub(crate) mod mariadb;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ const INSTALL: &str = "PostgreSQL's server is missing: apt-get install postgresq
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     // Nothing of the tester's environment reaches the runs.
-    for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE"] {
+    for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE", "MYSQL_PWD"] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null());

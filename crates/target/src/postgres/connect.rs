@@ -15,11 +15,11 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::config::{Address, Config, SslMode, default_host, process_env};
 use super::pgpass::{self, Found, Lookup};
 use super::protocol::{self, ServerError};
-use super::stream::Stream;
 use super::wire::Connection;
 use super::{refusal, tls};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
+use crate::stream::Stream;
 
 /// Settings of every session, so that what it answers can be read. They are sent with the startup
 /// message: they cost no transaction and go before those of role and database.

@@ -17,7 +17,6 @@ mod render;
 mod schema;
 mod settings;
 mod slice;
-mod stream;
 mod temp;
 mod tls;
 mod versions;

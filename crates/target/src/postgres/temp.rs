@@ -7,10 +7,7 @@
 mod address;
 mod binaries;
 mod instance;
-mod leftovers;
-mod owner;
 mod place;
-mod postmaster;
 mod probe;
 mod processes;
 mod settings;
@@ -25,15 +22,20 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
+use crate::temp::{leftovers, memory};
 
 use address::Address;
 use instance::Instance;
 use settings::Settings;
-use user::ServerUser;
 
 /// Name of the database's superuser. The socket's directory is open to the server's own operating
 /// system user and to root only, so it needs no password.
 const SUPERUSER: &str = "postgres";
+
+/// By what its directories are known.
+const PREFIX: &str = "loadline-pg-";
+/// How leftovers are told from those of others, and removed.
+const LEFTOVERS: leftovers::Kind = leftovers::Kind { prefix: PREFIX, product: "PostgreSQL", remove: instance::remove };
 
 /// Part of the socket's file name only, as nothing listens on the network.
 const PORT: u16 = 5432;
@@ -66,15 +68,15 @@ impl TempServer {
             )));
         }
         settings::check_names(&request.settings)?;
-        let user = ServerUser::choose()?;
+        let user = user::choose()?;
         let binaries = binaries::find(address.bin.as_deref(), &user)?;
         let place = place::choose(&address, &request.scratch, &user, &binaries)?;
-        let leftovers = leftovers::remove(&[request.scratch.clone(), place.parent.clone()]);
+        let leftovers = leftovers::remove(LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
 
         let mut instance = Instance::create(&place, &user)?;
         instance.initdb(&binaries, &user)?;
         settings::check_values(&request.settings, &binaries, &user, &instance.data())?;
-        let settings = Settings::new(settings::memory_bytes(), &request.settings);
+        let settings = Settings::new(memory::memory_bytes(), &request.settings);
         instance.start(&binaries, &user, &settings, &request.settings)?;
 
         let mut notes = vec![format!(
@@ -128,7 +130,7 @@ pub(super) fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, Targ
         places.extend(Address::parse(&request.url)?.dir);
     }
     places.push(place::FALLBACK.into());
-    let found = leftovers::remove(&places);
+    let found = leftovers::remove(LEFTOVERS, &places);
     if found.failed.is_empty() {
         return Ok(found.removed);
     }

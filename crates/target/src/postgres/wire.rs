@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use super::connect::CancelKey;
 use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
-use super::stream::Stream;
 use super::versions::Version;
 use crate::error::TargetError;
 use crate::session::Canceller;
+use crate::stream::Stream;
 
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<String>>>;

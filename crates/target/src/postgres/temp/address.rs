@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::TargetError;
 
-const SCHEME: &str = "postgres-temp";
+pub(super) const SCHEME: &str = "postgres-temp";
 const PARAMETERS: [&str; 1] = ["bin"];
 
 /// `postgres-temp:[/dir][?bin=/dir]`

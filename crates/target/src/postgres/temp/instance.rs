@@ -13,15 +13,16 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
-use super::owner::{self, Owner};
 use super::place::{self, Place, cannot_use};
-use super::postmaster::Postmaster;
 use super::probe::{Answer, ask};
 use super::processes::Marks;
 use super::settings::{Settings, says, shown};
 use super::user::ServerUser;
 use super::{PORT, SUPERUSER, processes, shared_memory};
 use crate::error::TargetError;
+use crate::temp::child::Child;
+use crate::temp::leftovers::absent_is_fine;
+use crate::temp::owner::{self, Owner};
 
 /// A server that does not take sessions within this time is given up.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,7 +37,7 @@ pub(super) struct Instance {
     dir: PathBuf,
     owner: Owner,
     made: Option<PathBuf>,
-    postmaster: Option<Postmaster>,
+    postmaster: Option<Child>,
     /// Says that the owner lives; goes after all else.
     _lock: File,
 }
@@ -48,7 +49,7 @@ impl Instance {
         // Others must pass to their own parts, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };
         let dir = tempfile::Builder::new()
-            .prefix(owner::PREFIX)
+            .prefix(super::PREFIX)
             .rand_bytes(10)
             .permissions(Permissions::from_mode(mode))
             .tempdir_in(&place.parent)
@@ -133,7 +134,7 @@ impl Instance {
         // SIGINT: a fast shutdown, should loadline be killed.
         let mut command = user.command(binaries.postgres(), Signal::SIGINT);
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config)).stdout(stdout).stderr(stderr);
-        let postmaster = Postmaster::spawn(command)
+        let postmaster = Child::spawn(command)
             .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.postgres().display())))?;
         self.owner.postmaster = Some(postmaster.pid.as_raw());
         let postmaster = self.postmaster.insert(postmaster);
@@ -186,7 +187,7 @@ impl Drop for Instance {
                 let user = ServerUser::of_ids(self.owner.uid, self.owner.gid);
                 self.owner.shared_memory.extend(shared_memory::mapped_files(postmaster.pid, &user));
             }
-            postmaster.stop();
+            postmaster.stop(&processes::STAGES);
         }
         if let Err(e) = remove(&self.dir, &self.owner) {
             tracing::warn!(
@@ -204,7 +205,7 @@ impl Drop for Instance {
 /// Ends what runs of the server in `dir` and removes it; returns whether anything still ran. The
 /// marks go last, so that a removal which is cut off is taken up again.
 pub(super) fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
-    let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(owner::PREFIX));
+    let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(super::PREFIX));
     let name = name.ok_or_else(|| io::Error::other("its name is not one that loadline gives"))?;
     let initdb = std::fs::read_to_string(dir.join(INITDB)).ok().and_then(|group| group.trim().parse().ok());
     let initdb = initdb.filter(|_| owner.is_of_this_boot());
@@ -227,15 +228,7 @@ pub(super) fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
     Ok(ran)
 }
 
-/// Removing what is not there is no failure.
-pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn wait_ready(postmaster: &Postmaster, socket: &Path) -> Result<(), String> {
+fn wait_ready(postmaster: &Child, socket: &Path) -> Result<(), String> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         // In this order: what it wrote before it ended is then in the log.
@@ -270,7 +263,7 @@ fn outside_sockets(dir: &Path) -> Option<PathBuf> {
 }
 
 fn outside(name: &str) -> Option<PathBuf> {
-    (name.starts_with(owner::PREFIX)).then(|| Path::new("/tmp").join(format!("{name}-socket")))
+    (name.starts_with(super::PREFIX)).then(|| Path::new("/tmp").join(format!("{name}-socket")))
 }
 
 fn give(path: &Path, user: &ServerUser) -> io::Result<()> {

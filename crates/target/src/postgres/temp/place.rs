@@ -1,35 +1,13 @@
-//! Where the private server is put: next to the results, as the device there is what is measured.
+//! Where the private server is put.
 
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use loadline_model::format::bytes;
-use nix::sys::signal::Signal;
-use nix::sys::statvfs::statvfs;
-
-use super::address::Address;
+use super::address::{Address, SCHEME};
 use super::binaries::Binaries;
 use super::user::ServerUser;
 use crate::error::TargetError;
-
-/// Where it goes when the server's user cannot get to the results folder.
-pub(super) const FALLBACK: &str = "/var/tmp";
-
-/// The directory under which the server is made.
-#[derive(Debug)]
-pub(super) struct Place {
-    /// Without symbolic links.
-    pub(super) parent: PathBuf,
-    /// What and why, for the report.
-    pub(super) note: String,
-    /// The results folder if it was made here: removed with the server unless it is used by then.
-    pub(super) made: Option<PathBuf>,
-}
-
-/// The least free space: the database itself takes about 60 MiB, and a server whose disk is full at
-/// once would measure nothing.
-const LEAST_FREE: u64 = 256 << 20;
+use crate::temp::place::Wanted;
+pub(super) use crate::temp::place::{FALLBACK, Place, free_bytes};
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
 pub(super) fn choose(
@@ -38,100 +16,18 @@ pub(super) fn choose(
     user: &ServerUser,
     binaries: &Binaries,
 ) -> Result<Place, TargetError> {
-    let place = choose_directory(address, scratch, user, binaries)?;
-    match free_bytes(&place.parent) {
-        Some(free) if free < LEAST_FREE => {
-            if let Some(made) = &place.made {
-                let _ = std::fs::remove_dir(made);
-            }
-            Err(TargetError::Local(format!(
-                "the filesystem under «{}» is full: {} are free and a private server needs {} at least, and room for \
-                 its log (max_wal_size). Free some GiB there, or name another directory with postgres-temp:/dir",
-                place.parent.display(),
-                bytes(free as f64),
-                bytes(LEAST_FREE as f64)
-            )))
-        }
-        _ => Ok(place),
-    }
-}
-
-/// What an ordinary user can still write there; `None` if the system does not say.
-pub(super) fn free_bytes(path: &Path) -> Option<u64> {
-    statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
-}
-
-fn choose_directory(
-    address: &Address,
-    scratch: &Path,
-    user: &ServerUser,
-    binaries: &Binaries,
-) -> Result<Place, TargetError> {
-    if let Some(dir) = &address.dir {
-        let parent = directory(dir)?;
-        if !can_reach(user, &parent, binaries)? {
-            return Err(TargetError::Usage(format!(
-                "the server runs as the user «{}», which cannot get to «{}»: give it the right to pass (chmod o+x on \
-                 the directory and those above it) or name another directory",
-                user.name,
-                dir.display()
-            )));
-        }
-        let note = format!("its files were in {}, as the target's URL says", parent.display());
-        return Ok(Place { parent, note, made: None });
-    }
-    let made = (!scratch.exists()).then(|| scratch.to_owned());
-    if made.is_some() {
-        std::fs::create_dir_all(scratch).map_err(|e| cannot_use(scratch, &e))?;
-    }
-    let parent = directory(scratch)?;
-    if can_reach(user, &parent, binaries)? {
-        let note = format!("its files were in {}, next to the results", parent.display());
-        return Ok(Place { parent, note, made });
-    }
-    if let Some(made) = made {
-        // It stays if it is used by now, and is of no use to the server in either case.
-        let _ = std::fs::remove_dir(made);
-    }
-    let fallback = directory(Path::new(FALLBACK))?;
-    let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
-    // The results folder may be gone again; the directory above it then has the same device.
-    let results = parent.ancestors().find_map(device);
-    let device = match (results, device(&fallback)) {
-        (Some(a), Some(b)) if a == b => "the same device as the results",
-        _ => "ANOTHER device than the results: the figures are those of the device under it",
-    };
-    let note = format!(
-        "its files were in {FALLBACK} and not next to the results, as the user «{}» that it runs as cannot get to {}; \
-         that is {device}",
-        user.name,
-        parent.display()
-    );
-    Ok(Place { parent: fallback, note, made: None })
-}
-
-fn directory(path: &Path) -> Result<PathBuf, TargetError> {
-    let real = std::fs::canonicalize(path).map_err(|e| cannot_use(path, &e))?;
-    if !real.is_dir() {
-        return Err(cannot_use(path, &ErrorKind::NotADirectory.into()));
-    }
-    Ok(real)
+    let program = binaries.postgres();
+    crate::temp::place::choose(Wanted {
+        scheme: SCHEME,
+        log_setting: "max_wal_size",
+        dir: address.dir.as_deref(),
+        scratch,
+        user,
+        program: &program,
+    })
 }
 
 /// The error for a directory that cannot be used.
 pub(super) fn cannot_use(path: &Path, e: &std::io::Error) -> TargetError {
-    TargetError::Local(format!(
-        "the private server cannot be made in «{}»: {e}. Name another directory with postgres-temp:/dir",
-        path.display()
-    ))
-}
-
-/// Tried by a process of that user, as mode bits alone do not tell (access lists, network mounts).
-fn can_reach(user: &ServerUser, dir: &Path, binaries: &Binaries) -> Result<bool, TargetError> {
-    let tried = user.command(binaries.postgres(), Signal::SIGKILL).arg("--version").current_dir(dir).output();
-    match tried {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
-        Err(e) => Err(cannot_use(dir, &e)),
-    }
+    crate::temp::place::cannot_use(path, SCHEME, e)
 }

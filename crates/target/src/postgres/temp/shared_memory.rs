@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::owner::Owner;
 use super::user::ServerUser;
+use crate::temp::owner::Owner;
 
 /// The POSIX shared memory files that the server maps (mmap of `/dev/shm/PostgreSQL.…`). Asked as
 /// the server's own user; empty if that fails.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::{ClientConnection, StreamOwned};
 
 /// A blocking byte stream to the server.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -23,7 +23,7 @@ enum Socket {
 
 impl Stream {
     /// Limits how long a read or a write may block; `None` for ever.
-    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Unix(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
             Stream::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
@@ -32,7 +32,7 @@ impl Stream {
     }
 
     /// What shuts the socket down from another thread: a read that blocks then ends at once.
-    pub(super) fn shutter(&self) -> io::Result<Arc<dyn Fn() + Send + Sync>> {
+    pub(crate) fn shutter(&self) -> io::Result<Arc<dyn Fn() + Send + Sync>> {
         let socket = match self {
             Stream::Unix(s) => Socket::Unix(s.try_clone()?),
             Stream::Tcp(s) => Socket::Tcp(s.try_clone()?),

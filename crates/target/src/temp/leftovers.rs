@@ -7,23 +7,33 @@ use std::time::Duration;
 
 use nix::unistd::geteuid;
 
-use super::instance;
 use super::owner::{self, Owner};
 
 /// A directory without an owner file may just be in the making for this long.
 const IN_THE_MAKING: Duration = Duration::from_secs(60);
 
+/// What tells one product's private servers from those of others.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// How the names of its directories begin; a random part follows.
+    pub(crate) prefix: &'static str,
+    /// Name of the product.
+    pub(crate) product: &'static str,
+    /// Ends what runs of a server and removes it; says whether anything still ran.
+    pub(crate) remove: fn(&Path, &Owner) -> io::Result<bool>,
+}
+
 /// What was done.
 #[derive(Debug, Default)]
-pub(super) struct Leftovers {
+pub(crate) struct Leftovers {
     /// What was removed, and what was left alone with why; one line each.
-    pub(super) removed: Vec<String>,
+    pub(crate) removed: Vec<String>,
     /// What could not be removed; one line each.
-    pub(super) failed: Vec<String>,
+    pub(crate) failed: Vec<String>,
 }
 
 /// Removes the leftovers in these directories.
-pub(super) fn remove(places: &[PathBuf]) -> Leftovers {
+pub(crate) fn remove(kind: Kind, places: &[PathBuf]) -> Leftovers {
     let mut done = Leftovers::default();
     let mut seen: Vec<PathBuf> = Vec::new();
     for place in places.iter().filter_map(|place| std::fs::canonicalize(place).ok()) {
@@ -32,12 +42,12 @@ pub(super) fn remove(places: &[PathBuf]) -> Leftovers {
         }
         let entries = std::fs::read_dir(&place).into_iter().flatten().flatten();
         let mut dirs: Vec<PathBuf> = entries
-            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(owner::PREFIX)))
+            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(kind.prefix)))
             .map(|entry| entry.path())
             .collect();
         dirs.sort();
         for dir in dirs {
-            match examine(&dir) {
+            match examine(kind, &dir) {
                 Ok(Some(line)) => done.removed.push(line),
                 Ok(None) => {}
                 // Somebody else cleans up at the same time.
@@ -51,7 +61,7 @@ pub(super) fn remove(places: &[PathBuf]) -> Leftovers {
 }
 
 /// Removes `dir` if it is loadline's and its owner is dead.
-fn examine(dir: &Path) -> io::Result<Option<String>> {
+fn examine(kind: Kind, dir: &Path) -> io::Result<Option<String>> {
     let metadata = std::fs::symlink_metadata(dir)?;
     if !metadata.is_dir() {
         return Ok(None);
@@ -69,7 +79,7 @@ fn examine(dir: &Path) -> io::Result<Option<String>> {
     }
     let owner = match Owner::read(dir) {
         Ok(Some(owner)) => owner,
-        Ok(None) => return remove_unfinished(dir, &metadata),
+        Ok(None) => return remove_unfinished(kind, dir, &metadata),
         Err(e) => return Ok(Some(format!("left alone «{shown}»: its owner file cannot be read ({e})"))),
     };
     if owner.process_lives() {
@@ -77,16 +87,16 @@ fn examine(dir: &Path) -> io::Result<Option<String>> {
     }
     // Held until the directory is gone, so that nobody else cleans up here at the same time.
     let Some(_lock) = owner::try_lock(dir)? else { return Ok(None) };
-    let ran = instance::remove(dir, &owner)?;
+    let ran = (kind.remove)(dir, &owner)?;
     let stopped = if ran { " (the server still ran and was stopped)" } else { "" };
     Ok(Some(format!(
-        "removed «{shown}», a private PostgreSQL server whose owner, loadline as process {}, is gone{stopped}",
-        owner.pid
+        "removed «{shown}», a private {} server whose owner, loadline as process {}, is gone{stopped}",
+        kind.product, owner.pid
     )))
 }
 
 /// A start or a removal that was cut off leaves a directory with nothing but its lock.
-fn remove_unfinished(dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
+fn remove_unfinished(kind: Kind, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
     let ours = [owner::LOCK, owner::DRAFT];
     let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
     let only_ours = names.iter().all(|name| ours.iter().any(|ours| name == ours));
@@ -96,8 +106,16 @@ fn remove_unfinished(dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Opt
     }
     let Some(_lock) = owner::try_lock(dir)? else { return Ok(None) };
     for name in ours {
-        instance::absent_is_fine(std::fs::remove_file(dir.join(name)))?;
+        absent_is_fine(std::fs::remove_file(dir.join(name)))?;
     }
     std::fs::remove_dir(dir)?;
-    Ok(Some(format!("removed «{}», an unfinished private PostgreSQL server", dir.display())))
+    Ok(Some(format!("removed «{}», an unfinished private {} server", dir.display(), kind.product)))
+}
+
+/// Removing what is not there is no failure.
+pub(crate) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

@@ -7,44 +7,42 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// How the name of every such directory begins; a random part follows.
-pub(super) const PREFIX: &str = "loadline-pg-";
-pub(super) const FILE: &str = "owner.json";
+pub(crate) const FILE: &str = "owner.json";
 /// A draft of [`FILE`], renamed when it is on disk.
-pub(super) const DRAFT: &str = "owner.json.new";
+pub(crate) const DRAFT: &str = "owner.json.new";
 /// Locked by the owner as long as it lives.
-pub(super) const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// The owner of a directory, as its owner file holds it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     /// Version of the loadline that made it.
-    pub(super) loadline: String,
+    pub(crate) loadline: String,
     /// The owning process …
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// … and its start, in clock ticks since boot (`/proc/PID/stat`, field 22), so that another
     /// process with the same number is not taken for it.
-    pub(super) start_ticks: u64,
+    pub(crate) start_ticks: u64,
     /// `/proc/sys/kernel/random/boot_id`: process numbers of another boot mean nothing.
-    pub(super) boot_id: String,
+    pub(crate) boot_id: String,
     /// Where it was made; for people to read.
-    pub(super) directory: String,
+    pub(crate) directory: String,
     /// The socket's directory, if it is not inside.
-    pub(super) sockets: Option<PathBuf>,
+    pub(crate) sockets: Option<PathBuf>,
     /// User and group that the server runs as.
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// Process number of the server, once it runs.
     #[serde(default)]
-    pub(super) postmaster: Option<i32>,
+    pub(crate) postmaster: Option<i32>,
     /// Its shared memory files, which outlive a killed server.
     #[serde(default)]
-    pub(super) shared_memory: Vec<PathBuf>,
+    pub(crate) shared_memory: Vec<PathBuf>,
 }
 
 impl Owner {
     /// This process as owner of `directory`.
-    pub(super) fn this_process(directory: &Path, uid: u32, gid: u32) -> io::Result<Owner> {
+    pub(crate) fn this_process(directory: &Path, uid: u32, gid: u32) -> io::Result<Owner> {
         let pid = nix::unistd::getpid().as_raw();
         let start_ticks = start_ticks(pid).ok_or_else(|| io::Error::other("/proc/self/stat cannot be read"))?;
         Ok(Owner {
@@ -62,7 +60,7 @@ impl Owner {
     }
 
     /// Writes the owner file: whole or not at all, also when the machine crashes.
-    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         let draft = dir.join(DRAFT);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
         file.write_all(&serde_json::to_vec_pretty(self)?)?;
@@ -71,7 +69,7 @@ impl Owner {
     }
 
     /// Reads the owner file; `None` if there is none.
-    pub(super) fn read(dir: &Path) -> io::Result<Option<Owner>> {
+    pub(crate) fn read(dir: &Path) -> io::Result<Option<Owner>> {
         match std::fs::read(dir.join(FILE)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -80,18 +78,18 @@ impl Owner {
     }
 
     /// Whether what it says of processes and shared memory can still be true.
-    pub(super) fn is_of_this_boot(&self) -> bool {
+    pub(crate) fn is_of_this_boot(&self) -> bool {
         self.boot_id == boot_id()
     }
 
     /// Whether the owning process runs.
-    pub(super) fn process_lives(&self) -> bool {
+    pub(crate) fn process_lives(&self) -> bool {
         self.is_of_this_boot() && start_ticks(self.pid) == Some(self.start_ticks)
     }
 }
 
 /// The lock of `dir`, or `None` if somebody holds it. The system gives it back when its holder dies.
-pub(super) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
+pub(crate) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK))?;
     match file.try_lock() {

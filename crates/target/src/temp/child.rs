@@ -12,12 +12,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
-use super::processes::STAGES;
+/// Signals that end a server, and how long it has to follow each.
+pub(crate) type Stages = [(Signal, Duration)];
 
 /// A child process that lives as long as a thread which does nothing but wait for it: the signal
 /// that ends it with loadline is sent when the *thread* that spawned it ends.
-pub(super) struct Postmaster {
-    pub(super) pid: Pid,
+pub(crate) struct Child {
+    pub(crate) pid: Pid,
     state: Arc<State>,
     watcher: Option<JoinHandle<()>>,
 }
@@ -29,13 +30,13 @@ struct State {
     gone: Condvar,
 }
 
-impl Postmaster {
+impl Child {
     /// Spawns the server.
-    pub(super) fn spawn(mut command: Command) -> io::Result<Postmaster> {
+    pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
         let state = Arc::new(State::default());
         let (spawned, answer) = sync_channel(1);
         let watched = Arc::clone(&state);
-        let watcher = std::thread::Builder::new().name("postgres-temp".into()).spawn(move || {
+        let watcher = std::thread::Builder::new().name("private server".into()).spawn(move || {
             let mut child = match command.spawn() {
                 Ok(child) => child,
                 Err(e) => {
@@ -53,17 +54,17 @@ impl Postmaster {
             watched.gone.notify_all();
         })?;
         let pid = answer.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended")))?;
-        Ok(Postmaster { pid, state, watcher: Some(watcher) })
+        Ok(Child { pid, state, watcher: Some(watcher) })
     }
 
     /// How it ended, if it has.
-    pub(super) fn exit(&self) -> Option<String> {
+    pub(crate) fn exit(&self) -> Option<String> {
         self.state.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops it: fast, then immediately, then by force.
-    pub(super) fn stop(&mut self) {
-        let gone = STAGES.iter().any(|(signal, patience)| {
+    /// Stops it by `stages`, one after the other.
+    pub(crate) fn stop(&mut self, stages: &Stages) {
+        let gone = stages.iter().any(|(signal, patience)| {
             self.signal(*signal);
             self.wait_gone(*patience)
         });

@@ -1,0 +1,223 @@
+//! What the comparisons with peers share: interleaved rounds on one private server, and their ratios.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_analyze::stats::{geometric_mean, median};
+use loadline_collect::CpuSource;
+use loadline_model::Driver;
+use loadline_model::snapshot::counter;
+use loadline_run::calibrate;
+use loadline_run::figures::{Identity, output};
+use loadline_run::test::{Request, run_test};
+use loadline_target::{OpenRequest, Target, Work, open};
+use loadline_workload::find;
+use nix::sys::resource::{UsageWho, getrusage};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Payloads among which a peer chooses: the chance that a row gets the one it holds, which would be
+/// no work, is one in so many.
+pub(crate) const PAYLOADS: usize = 32;
+
+/// How the comparison is made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Clients (jobs)
+    #[arg(long, value_delimiter = ',', default_value = "1,2,8,32")]
+    pub(crate) clients: Vec<u32>,
+    /// Seconds per measurement
+    #[arg(long, default_value_t = 5)]
+    pub(crate) seconds: u32,
+    /// Rounds; in each, every contender runs once at each number of clients
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: u32,
+    /// Folder for the private server [default: ./loadline-results]
+    #[arg(long, default_value = "loadline-results")]
+    pub(crate) results: std::path::PathBuf,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figure {
+    pub(crate) tps: f64,
+    pub(crate) cpu_ms_per_1000: f64,
+    pub(crate) redo_kib_per_tx: f64,
+}
+
+/// What a peer did, as it says itself.
+pub(crate) struct Said {
+    pub(crate) tps: f64,
+    pub(crate) transactions: f64,
+}
+
+/// A private server with the work of LGWR-LAT1, calibrated and loaded.
+pub(crate) struct Arena {
+    pub(crate) target: Arc<dyn Target>,
+    pub(crate) work: Arc<Work>,
+}
+
+impl Arena {
+    /// Starts the server behind `url` and prepares it for all drivers and numbers of clients.
+    pub(crate) fn open(url: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
+        std::fs::create_dir_all(&args.results)?;
+        let request = OpenRequest::new(url, std::path::absolute(&args.results)?);
+        let target: Arc<dyn Target> = Arc::from(open(&request)?);
+        let info = target.info()?;
+        let workload = find("LGWR-LAT1")?;
+        let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
+        let most = args.clients.iter().copied().max().unwrap_or(1);
+        target.create(&work)?;
+        target.load(&work, 1)?;
+        let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w))?;
+        let work = Arc::new(calibrate::with(&work, &calibration.parameters));
+        target.load(&work, most)?;
+        if in_database {
+            target.install(&work)?;
+        }
+        println!(
+            "{} {}, payload {} bytes, {} s a measurement, {} rounds",
+            info.product,
+            info.version,
+            work.params.get("payload"),
+            args.seconds,
+            args.rounds
+        );
+        Ok(Arena { target, work })
+    }
+
+    /// Measures all contenders in turn; the first is the peer, which `peer` runs at a number of
+    /// clients.
+    pub(crate) fn compare(
+        &self,
+        args: &Args,
+        contenders: &[(&str, Option<Driver>)],
+        mut peer: impl FnMut(u32) -> Outcome<Said>,
+    ) -> Outcome<()> {
+        let mut all: BTreeMap<(u32, usize), Vec<Figure>> = BTreeMap::new();
+        println!(
+            "{:>5} {:>7}  {:<18} {:>9} {:>14} {:>10}",
+            "round", "clients", "contender", "tps", "CPU ms/1000 tx", "KiB/tx"
+        );
+        for round in 0..args.rounds {
+            for &clients in &args.clients {
+                for turn in 0..contenders.len() {
+                    // Another one goes first in each round.
+                    let contender = (turn + round as usize) % contenders.len();
+                    self.target.settle()?;
+                    let (name, driver) = contenders[contender];
+                    let figure = match driver {
+                        None => self.of_peer(clients, &mut peer)?,
+                        Some(driver) => loadline(&self.target, &self.work, driver, clients, args.seconds)?,
+                    };
+                    println!(
+                        "{:>5} {clients:>7}  {name:<18} {:>9.0} {:>14.2} {:>10.2}",
+                        round + 1,
+                        figure.tps,
+                        figure.cpu_ms_per_1000,
+                        figure.redo_kib_per_tx
+                    );
+                    all.entry((clients, contender)).or_default().push(figure);
+                }
+            }
+        }
+        println!("\n{}", summary(&args.clients, contenders, &all));
+        Ok(())
+    }
+
+    fn of_peer(&self, clients: u32, peer: &mut impl FnMut(u32) -> Outcome<Said>) -> Outcome<Figure> {
+        let mut observer = self.target.observer()?;
+        let redo = |s: &loadline_model::Snapshot| s.counters.get(counter::REDO_BYTES).copied().unwrap_or(f64::NAN);
+        let (before, cpu_before) = (redo(&observer.snapshot()?), children_cpu_s()?);
+        let evidence = self.target.evidence(&self.work)?.unwrap_or(0);
+        let said = peer(clients)?;
+        let (after, cpu_after) = (redo(&observer.snapshot()?), children_cpu_s()?);
+        // The rows themselves are asked: a transaction that changed nothing would be no peer.
+        let changed = (self.target.evidence(&self.work)?.unwrap_or(0) - evidence) as f64;
+        if (changed - said.transactions).abs() > f64::from(clients) + said.transactions * 0.001 {
+            return Err(
+                format!("the peer says {} transactions, and {changed} rows were changed", said.transactions).into()
+            );
+        }
+        Ok(Figure {
+            tps: said.tps,
+            cpu_ms_per_1000: (cpu_after - cpu_before) / said.transactions * 1e6,
+            redo_kib_per_tx: (after - before) / said.transactions / 1024.0,
+        })
+    }
+}
+
+/// Medians over the rounds of the ratios within a round, and their geometric means.
+fn summary(
+    clients: &[u32],
+    contenders: &[(&str, Option<Driver>)],
+    all: &BTreeMap<(u32, usize), Vec<Figure>>,
+) -> String {
+    let mut out = String::new();
+    for (contender, (name, _)) in contenders.iter().enumerate().skip(1) {
+        let _ = writeln!(out, "{name} / {} (median of the rounds' ratios)", contenders[0].0);
+        let (mut tps, mut cpu) = (Vec::new(), Vec::new());
+        for c in clients {
+            let (Some(theirs), Some(ours)) = (all.get(&(*c, 0)), all.get(&(*c, contender))) else { continue };
+            let ratio = |of: fn(&Figure) -> f64| {
+                median(&ours.iter().zip(theirs).map(|(o, t)| of(o) / of(t)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+            };
+            let (t, u) = (ratio(|f| f.tps), ratio(|f| f.cpu_ms_per_1000));
+            let _ = writeln!(out, "  {c:>3} clients: tps {t:.3}, client CPU {u:.3}");
+            tps.push(t);
+            cpu.push(u);
+        }
+        let mean = |v: &[f64]| geometric_mean(v).unwrap_or(f64::NAN);
+        let _ = writeln!(out, "  geometric mean: tps {:.3}, client CPU {:.3}", mean(&tps), mean(&cpu));
+    }
+    out
+}
+
+fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u32, seconds: u32) -> Outcome<Figure> {
+    let request = Request {
+        target: Arc::clone(target),
+        work: Arc::clone(work),
+        driver,
+        jobs,
+        warmup_s: 1.0,
+        duration_s: f64::from(seconds),
+        rate_tps: None,
+        cpu: CpuSource::Local,
+        disk: None,
+        interrupted: Arc::new(AtomicBool::new(false)),
+    };
+    let evidence_before = target.evidence(work)?;
+    let measured = run_test(&request, |_, _| ())?;
+    let identity = Identity {
+        platform: String::new(),
+        run: String::new(),
+        test: 1,
+        repetition: 1,
+        target: String::new(),
+        forced: None,
+        evidence_before,
+        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
+        counter_lag_s: target.counter_lag_s(),
+        cpus: std::thread::available_parallelism()?.get() as u32,
+    };
+    let record = output(&request, &measured, &identity).record;
+    if let Some(why) = &record.invalid_reason {
+        eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
+    }
+    let figure = |id: &str| record.figure(id).ok_or_else(|| format!("no figure {id}: {:?}", record.absent.get(id)));
+    Ok(Figure {
+        tps: figure("commit_throughput_tps")?,
+        cpu_ms_per_1000: figure("client_cpu_us_per_tx")?,
+        redo_kib_per_tx: figure("redo_kib_per_tx")?,
+    })
+}
+
+/// CPU time of children that have ended, s.
+fn children_cpu_s() -> Outcome<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}

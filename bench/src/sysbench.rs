@@ -1,0 +1,93 @@
+//! LGWR-LAT1 against sysbench: the same UPDATE on the same table, one transaction each.
+//!
+//! A Lua script runs it as sysbench's own oltp tests do: a prepared statement with bound parameters,
+//! autocommit. It binds one of a few random payloads: an UPDATE to the value that is already there
+//! would be no work.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use loadline_model::Driver;
+use loadline_target::Work;
+
+use crate::arena::{Arena, Args, Outcome, PAYLOADS, Said};
+
+const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    let arena = Arena::open("mariadb-temp:", args, false)?;
+    let data = PathBuf::from(arena.target.info()?.data_dir.ok_or("the private server has no data directory")?);
+    let socket = data.parent().ok_or("the data directory has no parent")?.join("socket/s");
+    let scripts = tempfile::tempdir()?;
+    let script = scripts.path().join("lat1.lua");
+    std::fs::write(&script, lua(&arena.work))?;
+    arena.compare(args, &CONTENDERS, |clients| sysbench(&socket, &script, clients, args.seconds))
+}
+
+/// The script: each thread updates its own rows, as a job does.
+fn lua(work: &Work) -> String {
+    let (own, bytes) = (work.params.get("own-rows"), work.params.get("payload") as usize);
+    let pool = work.pool(0);
+    let mut payloads = String::new();
+    for i in 0..PAYLOADS {
+        // Decimal escapes: a Lua string that holds any byte.
+        let text = pool[i * 1990..i * 1990 + bytes].iter().fold(String::new(), |mut s, b| {
+            let _ = write!(s, "\\{b:03}");
+            s
+        });
+        let _ = writeln!(payloads, "  \"{text}\",");
+    }
+    format!(
+        r#"local payloads = {{
+{payloads}}}
+
+function thread_init()
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  stmt = con:prepare("UPDATE `loadline`.`lgwr_lat1_redo` SET n = n + 1, payload = ? WHERE id = ?")
+  payload = stmt:bind_create(sysbench.sql.type.VARCHAR, {bytes})
+  id = stmt:bind_create(sysbench.sql.type.BIGINT)
+  stmt:bind_param(payload, id)
+end
+
+function event()
+  payload:set(payloads[sysbench.rand.uniform(1, {PAYLOADS})])
+  id:set(sysbench.tid * {own} + sysbench.rand.uniform(0, {last}))
+  stmt:execute()
+end
+
+function thread_done()
+  stmt:close()
+  con:disconnect()
+end
+"#,
+        last = own - 1
+    )
+}
+
+fn sysbench(socket: &Path, script: &Path, clients: u32, seconds: u32) -> Outcome<Said> {
+    let out = Command::new("sysbench")
+        .arg("--db-driver=mysql")
+        .arg(format!("--mysql-socket={}", socket.display()))
+        .args(["--mysql-user=root", "--mysql-db=loadline", "--rand-type=uniform", "--percentile=0"])
+        .arg(format!("--threads={clients}"))
+        .arg(format!("--time={seconds}"))
+        .args(["--events=0", "--histogram=off"])
+        .arg(script)
+        .arg("run")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("sysbench cannot be run ({e}): apt-get install sysbench"))?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    if !out.status.success() {
+        return Err(format!("sysbench failed: {text}{}", String::from_utf8_lossy(&out.stderr)).into());
+    }
+    let number = |what: &str| -> Outcome<f64> {
+        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say «{what}»: {text}"))?;
+        let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        Ok(digits.parse()?)
+    };
+    let (transactions, time) = (number("total number of events:")?, number("total time:")?);
+    Ok(Said { tps: transactions / time, transactions })
+}

@@ -1,0 +1,124 @@
+//! A private MariaDB of the test's own, as a user's server would be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::wait_for;
+
+/// How to get MariaDB's binaries: said by every test that needs them, which then fails.
+const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
+
+pub(crate) struct Maria {
+    dir: tempfile::TempDir,
+    child: Option<Child>,
+    pub(crate) port: u16,
+}
+
+fn as_server_user(program: &str) -> Command {
+    if nix::unistd::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=mysql", "--regid=mysql", "--clear-groups"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    }
+}
+
+fn done(command: &mut Command) {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}; {INSTALL}"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{command:?}: {said}; {INSTALL}");
+}
+
+impl Maria {
+    /// Starts one with these settings; root has the password «tops3cret» over TCP and none on the
+    /// socket. It has a certificate for «localhost» from an authority of its own.
+    pub(crate) fn start(settings: &[&str]) -> Maria {
+        let dir = tempfile::Builder::new().prefix("loadline-maria-").tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        certificates(dir.path());
+        if nix::unistd::geteuid().is_root() {
+            done(Command::new("chown").args(["-R", "mysql"]).arg(dir.path()));
+        }
+        done(
+            as_server_user("mariadb-install-db")
+                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+                .arg(format!("--datadir={}", at("data"))),
+        );
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let log = std::fs::File::create(dir.path().join("server.log")).unwrap();
+        let mut command = as_server_user("mariadbd");
+        command.args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve=0"]);
+        command.arg(format!("--port={port}")).arg(format!("--datadir={}", at("data")));
+        command.arg(format!("--socket={}", at("s"))).arg(format!("--pid-file={}", at("pid")));
+        command.arg(format!("--ssl-cert={}", at("server.crt"))).arg(format!("--ssl-key={}", at("server.key")));
+        command.args(settings);
+        let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let server = Maria { dir, child: Some(child), port };
+        wait_for("the server to answer", 30, || server.sql("SELECT 1").is_ok());
+        server.sql("CREATE USER ann@'%' IDENTIFIED BY 'tops3cret'; GRANT ALL ON *.* TO ann@'%'").unwrap();
+        server
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
+    /// URL over the socket.
+    pub(crate) fn url(&self, user: &str) -> String {
+        format!("mysql://{user}@/?socket={}", self.file("s"))
+    }
+
+    /// URL over TCP.
+    pub(crate) fn tcp(&self, credentials: &str, query: &str) -> String {
+        format!("mariadb://{credentials}@localhost:{}/{query}", self.port)
+    }
+
+    /// Runs statements with MariaDB's own client.
+    pub(crate) fn sql(&self, sql: &str) -> Result<String, String> {
+        let out = Command::new("mariadb")
+            .args(["--no-defaults", "-N", "-B", "-uroot", "-S", &self.file("s"), "-e", sql])
+            .output()
+            .expect(INSTALL);
+        match out.status.success() {
+            true => Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
+        }
+    }
+
+    /// SIGKILLs the server.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// An authority, a certificate of it for «localhost», and another authority.
+fn certificates(dir: &Path) {
+    let at = |name: &str| -> PathBuf { dir.join(name) };
+    for name in ["ca", "other"] {
+        let (key, crt) = (at(&format!("{name}.key")), at(&format!("{name}.crt")));
+        let mut command = Command::new("openssl");
+        command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj"]);
+        done(command.arg(format!("/CN={name}")).arg("-keyout").arg(key).arg("-out").arg(crt));
+    }
+    let mut command = Command::new("openssl");
+    command.args(["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout"]);
+    done(command.arg(at("server.key")).arg("-out").arg(at("server.csr")));
+    std::fs::write(at("ext"), "subjectAltName=DNS:localhost\n").unwrap();
+    let mut command = Command::new("openssl");
+    command.args(["x509", "-req", "-days", "2", "-CAcreateserial", "-in"]).arg(at("server.csr"));
+    command.arg("-CA").arg(at("ca.crt")).arg("-CAkey").arg(at("ca.key")).arg("-extfile").arg(at("ext"));
+    done(command.arg("-out").arg(at("server.crt")));
+    done(Command::new("chmod").arg("-R").arg("a+rX").arg(dir));
+}
+
+impl Drop for Maria {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

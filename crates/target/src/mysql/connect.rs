@@ -1,0 +1,315 @@
+//! Comes in: socket, encryption, password, session settings.
+
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::auth;
+use super::config::{Address, Config, SslMode, process_env};
+use super::protocol::{
+    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting, ServerError,
+};
+use super::version::Version;
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, Secret};
+use crate::session::Canceller;
+use crate::stream::Stream;
+use crate::tls::{self, Check};
+
+/// Settings of every session: what it answers can be read, and what would end or disturb a
+/// measurement is off, whatever the server's defaults are.
+const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 31536000, \
+     sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+     character_set_results = binary";
+
+/// Asks the user for a password, as [`OpenRequest::ask_password`].
+type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
+
+/// How to reach the server.
+pub(super) struct Door {
+    pub(super) config: Config,
+    tls: Option<Arc<ClientConfig>>,
+    /// The password that the user typed: asked once, not for each session.
+    asked: Mutex<Option<Secret>>,
+    ask: Ask,
+}
+
+impl Door {
+    /// For the server at `url`.
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+        let config = Config::parse(url, &process_env)?;
+        let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
+        let tls = match (config.ssl_mode, &config.address) {
+            (SslMode::Disabled, _) | (_, Address::Unix(_)) => None,
+            (SslMode::VerifyIdentity, _) => Some(tls::client_config(Check::ChainAndName(roots()?))?),
+            (SslMode::VerifyCa, _) => Some(tls::client_config(Check::Chain(roots()?))?),
+            // As in libmariadb: an authority that is named is used.
+            (SslMode::Required, _) if config.ssl_ca.is_some() => Some(tls::client_config(Check::Chain(roots()?))?),
+            _ => Some(tls::client_config(Check::None)?),
+        };
+        Ok(Door { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password) })
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
+    pub(super) fn connect(&self) -> Result<Connection, TargetError> {
+        let mut c = Connection::new(self.stream()?, self.config.place());
+        self.come_in(&mut c).map_err(|e| match e {
+            // There is no session yet that could be lost.
+            TargetError::Lost(text) => TargetError::Unreachable(text),
+            e => e,
+        })?;
+        c.set_timeout(None)?;
+        c.query(SETTINGS)?;
+        if c.version.mariadb {
+            c.query("SET SESSION max_statement_time = 0")?;
+        }
+        Ok(c)
+    }
+
+    fn stream(&self) -> Result<Stream, TargetError> {
+        let timeout = Some(self.config.connect_timeout);
+        let stream = match &self.config.address {
+            Address::Unix(path) => {
+                let s = UnixStream::connect(path).map_err(|e| {
+                    let advice = match e.kind() {
+                        io::ErrorKind::NotFound => "there is no such socket: is the server running?",
+                        io::ErrorKind::ConnectionRefused => "no server answers there: start it",
+                        io::ErrorKind::PermissionDenied => "this user may not use it",
+                        _ => "name another with ?socket=/path",
+                    };
+                    TargetError::Unreachable(format!("the socket «{}» cannot be used: {e}; {advice}", path.display()))
+                })?;
+                Stream::Unix(s)
+            }
+            Address::Tcp(host, port) => {
+                let tcp = self.tcp(host, *port)?;
+                tcp.set_nodelay(true).map_err(|e| self.unreachable(&e))?;
+                Stream::Tcp(tcp)
+            }
+        };
+        stream.set_timeout(timeout).map_err(|e| self.unreachable(&e))?;
+        Ok(stream)
+    }
+
+    fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, TargetError> {
+        let addresses = (host, port).to_socket_addrs().map_err(|e| {
+            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
+        })?;
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
+                Ok(s) => return Ok(s),
+                Err(e) => last = e,
+            }
+        }
+        Err(self.unreachable(&last))
+    }
+
+    fn unreachable(&self, e: &io::Error) -> TargetError {
+        let advice = match e.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "no server listens there: check host, port and the server's bind_address"
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                "nothing answered in time: check host, port and firewall, or give more with connect-timeout=SECONDS"
+            }
+            _ => "check host, port and network",
+        };
+        TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.config.place()))
+    }
+
+    fn come_in(&self, c: &mut Connection) -> Result<(), TargetError> {
+        let place = self.config.place();
+        let first = c.packet()?;
+        if first.first() == Some(&0xff) {
+            return Err(self.refusal(&ServerError::parse(&first)));
+        }
+        let greeting = Greeting::parse(&first).ok_or_else(|| {
+            TargetError::Unreachable(format!("what answers at {place} does not speak MariaDB's or MySQL's protocol"))
+        })?;
+        c.version = Version::parse(&greeting.version);
+        c.version.check(&place)?;
+        c.session = greeting.session;
+        let mut capabilities = CLIENT_BASE | CLIENT_PLUGIN_AUTH;
+        if self.config.database.is_some() {
+            capabilities |= CLIENT_CONNECT_WITH_DB;
+        }
+        let mut safe = matches!(self.config.address, Address::Unix(_));
+        if let Some(tls) = &self.tls {
+            if greeting.capabilities & CLIENT_SSL != 0 {
+                capabilities |= CLIENT_SSL;
+                protocol::packet(&mut c.out, c.number, &protocol::ssl_request(capabilities));
+                let number = c.number.wrapping_add(1);
+                c.send()?;
+                c.replace_stream(|stream| self.encrypt(stream, tls))?;
+                c.number = number;
+                safe = true;
+            } else if self.config.ssl_mode != SslMode::Preferred {
+                return Err(TargetError::Refused(format!(
+                    "{place} offers no encryption, but ssl-mode asks for it: give the server a certificate (ssl_cert, \
+                     ssl_key), or use ssl-mode=preferred"
+                )));
+            }
+        }
+        self.authenticate(c, &greeting, capabilities, safe)
+    }
+
+    fn encrypt(&self, stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
+        let (Stream::Tcp(mut tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
+            return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
+        };
+        let failed = |e: String| {
+            let place = self.config.place();
+            let advice = if e.to_ascii_lowercase().contains("name") {
+                ". Its certificate is made out to another name: use that name, or ssl-mode=verify-ca"
+            } else if e.contains("ertificate") || e.contains("ssuer") {
+                ". Name the authority's certificate with ssl-ca=PATH"
+            } else {
+                ""
+            };
+            TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{advice}"))
+        };
+        let name = ServerName::try_from(host.clone()).map_err(|e| failed(e.to_string()))?;
+        let mut session = ClientConnection::new(Arc::clone(tls), name).map_err(|e| failed(e.to_string()))?;
+        while session.is_handshaking() {
+            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+    }
+
+    /// `safe`: nobody can listen, so that a password may go as it is.
+    fn authenticate(
+        &self,
+        c: &mut Connection,
+        greeting: &Greeting,
+        capabilities: u32,
+        safe: bool,
+    ) -> Result<(), TargetError> {
+        let known = matches!(greeting.plugin.as_str(), "mysql_native_password" | "caching_sha2_password");
+        let mut plugin = if known { greeting.plugin.clone() } else { "mysql_native_password".to_owned() };
+        let mut nonce = greeting.nonce.clone();
+        let answer = self.answer(&plugin, &nonce, safe, false)?;
+        let login = protocol::login(capabilities, &self.config.user, &answer, self.config.database.as_deref(), &plugin);
+        protocol::packet(&mut c.out, c.number, &login);
+        c.send()?;
+        loop {
+            let body = c.packet()?;
+            let answer = match (body.first(), body.get(1)) {
+                (Some(0), _) => return Ok(()),
+                (Some(0xff), _) => return Err(self.refusal(&ServerError::parse(&body))),
+                (Some(0xfe), _) => {
+                    let mut r = protocol::Reader(&body[1..]);
+                    plugin = String::from_utf8_lossy(r.until_zero().unwrap_or_default()).into_owned();
+                    nonce = r.0.to_vec();
+                    nonce.truncate(20);
+                    self.answer(&plugin, &nonce, safe, true)?
+                }
+                // caching_sha2_password: known already, or the password itself is wanted.
+                (Some(1), Some(3)) => continue,
+                (Some(1), Some(4)) if safe => {
+                    [self.password(true)?.map_or(String::new(), |p| p.expose().to_owned()).as_bytes(), &[0]].concat()
+                }
+                (Some(1), Some(4)) => return Err(self.not_safe(&plugin)),
+                _ => {
+                    return Err(TargetError::Refused(format!(
+                        "{} asks for something with «{plugin}» that loadline does not know: use one of {}",
+                        self.config.place(),
+                        auth::KNOWN
+                    )));
+                }
+            };
+            protocol::packet(&mut c.out, c.number, &answer);
+            c.send()?;
+        }
+    }
+
+    /// The answer of an authentication method. `wanted`: the server has asked for it by name, so
+    /// that a user who can be asked for a password is.
+    fn answer(&self, plugin: &str, nonce: &[u8], safe: bool, wanted: bool) -> Result<Vec<u8>, TargetError> {
+        Ok(match plugin {
+            // The server asks the operating system who we are.
+            "unix_socket" | "auth_socket" => Vec::new(),
+            "mysql_native_password" => {
+                self.password(wanted)?.map_or_else(Vec::new, |p| auth::native(p.expose().as_bytes(), nonce))
+            }
+            "caching_sha2_password" => {
+                self.password(wanted)?.map_or_else(Vec::new, |p| auth::caching_sha2(p.expose().as_bytes(), nonce))
+            }
+            "mysql_clear_password" if safe => {
+                [self.password(true)?.map_or(String::new(), |p| p.expose().to_owned()).as_bytes(), &[0]].concat()
+            }
+            "mysql_clear_password" => return Err(self.not_safe(plugin)),
+            other => {
+                return Err(TargetError::Refused(format!(
+                    "{} wants user «{}» to come in with «{other}», which loadline does not know: give the user one of {}",
+                    self.config.place(),
+                    self.config.user,
+                    auth::KNOWN
+                )));
+            }
+        })
+    }
+
+    fn not_safe(&self, plugin: &str) -> TargetError {
+        TargetError::Refused(format!(
+            "{} wants the password itself («{plugin}»), and nothing protects it on the way: use ssl-mode=required or a \
+             socket",
+            self.config.place()
+        ))
+    }
+
+    /// The password, if there is one: URL, environment, option file, the user.
+    fn password(&self, ask: bool) -> Result<Option<Secret>, TargetError> {
+        if let Some(password) = &self.config.password {
+            return Ok(Some(password.clone()));
+        }
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        // A socket is often open to its operating system user without a password.
+        if asked.is_none() && (ask || matches!(self.config.address, Address::Tcp(..))) {
+            *asked = (self.ask)(&format!("user {} at {}", self.config.user, self.config.place()));
+        }
+        Ok(asked.clone())
+    }
+
+    /// Why the server does not let us in, in words that say what to do.
+    fn refusal(&self, error: &ServerError) -> TargetError {
+        let (user, place) = (&self.config.user, self.config.place());
+        let note = self.config.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
+        let advice = match error.code {
+            1045 | 1698 if self.config.password.is_none() => format!(
+                "no password was given for user «{user}»: set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
+            ),
+            1045 | 1698 => format!("the password for user «{user}» is wrong, or the user may not come from here{note}"),
+            1044 => format!("grant it: GRANT ALL ON the database TO '{user}'"),
+            1049 => "create the database, or name another at the end of the URL".to_owned(),
+            1040 => "max_connections is reached: raise it, or use fewer jobs".to_owned(),
+            1203 | 1226 => "max_user_connections is reached: raise it, or use fewer jobs".to_owned(),
+            1130 => "the server knows no user who may come from this host: CREATE USER …@'%'".to_owned(),
+            1129 => "too many connections from here failed: FLUSH HOSTS at the server".to_owned(),
+            _ => "the server's log may say more".to_owned(),
+        };
+        TargetError::Refused(format!("{place} refuses the connection: {error}; {advice}"))
+    }
+}
+
+/// Ends what the session of `c` does: by another session that kills it, and by its socket.
+pub(super) fn canceller(door: &Arc<Door>, c: &Connection) -> Canceller {
+    let (door, session, shut) = (Arc::clone(door), c.session, c.shutter());
+    Canceller::new(move || {
+        if let Ok(mut other) = door.connect() {
+            // It may have gone by itself.
+            let _ = other.query(&format!("KILL {session}"));
+        }
+        if let Some(shut) = &shut {
+            shut();
+        }
+    })
+}

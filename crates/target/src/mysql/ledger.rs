@@ -1,0 +1,64 @@
+//! What loadline's own sessions add to the server's commit counters, and how the jobs commit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::wire::Connection;
+use crate::error::TargetError;
+
+/// Shared by all sessions of a target.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// `Handler_commit` of sessions that are no job's.
+    handler: AtomicU64,
+    /// `Com_commit` of the same.
+    explicit: AtomicU64,
+    /// Whether the jobs send COMMIT, or leave it to autocommit.
+    jobs_send_commit: AtomicBool,
+    /// Whether the server writes a binary log.
+    binlog: AtomicBool,
+}
+
+impl Ledger {
+    /// Books what `c` has committed; to be called once, at the end of a session that is no job's.
+    /// Exact: the server keeps the same counters by session.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
+        let own = c.pairs("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_commit', 'Com_commit')")?;
+        for (name, value) in own {
+            let counter = if name == "Handler_commit" { &self.0.handler } else { &self.0.explicit };
+            counter.fetch_add(value.parse().unwrap_or(0), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// How the jobs' transactions end from now on.
+    pub(super) fn jobs_send_commit(&self, yes: bool) {
+        self.0.jobs_send_commit.store(yes, Ordering::Relaxed);
+    }
+
+    /// Whether the server writes a binary log, which then commits as an engine of its own.
+    pub(super) fn binlog(&self, on: bool) {
+        self.0.binlog.store(on, Ordering::Relaxed);
+    }
+
+    /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it
+    /// grows with each commit. `Handler_commit` also counts each statement inside a transaction, and
+    /// counts twice with a binary log; `Com_commit` counts no autocommit. (Measured on 10.11.)
+    pub(super) fn commits(&self) -> (&'static str, u64, u64) {
+        if self.0.jobs_send_commit.load(Ordering::Relaxed) {
+            ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)
+        } else {
+            (
+                "Handler_commit",
+                self.0.handler.load(Ordering::Relaxed),
+                1 + u64::from(self.0.binlog.load(Ordering::Relaxed)),
+            )
+        }
+    }
+}

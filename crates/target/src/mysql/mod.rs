@@ -1,0 +1,72 @@
+//! MariaDB 10.6 and newer, and MySQL 8.0 and newer. MySQL speaks the same protocol; loadline was
+//! never run against one.
+//!
+//! The session is loadline's own ([`wire`]): what the timing loop costs is known.
+
+mod auth;
+mod client;
+mod config;
+mod connect;
+mod doctor;
+mod ledger;
+mod observer;
+mod option_file;
+mod procedure;
+mod protocol;
+mod render;
+mod schema;
+mod server;
+mod slice;
+mod temp;
+mod version;
+mod wire;
+
+use server::Mysql;
+use temp::TempServer;
+
+use crate::registry::TargetKind;
+
+/// A server that is there.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: "mysql",
+    aliases: &["mariadb"],
+    product: "MariaDB/MySQL",
+    source_key: "mysql",
+    summary: "a MariaDB server, 10.6 or newer, or MySQL, 8.0 or newer (never run against MySQL)",
+    url_forms: &[
+        (
+            "mysql://user@host:3306/database",
+            "over TCP; ?ssl-mode=verify-identity asks for encryption and a good certificate",
+        ),
+        ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
+    ],
+    capabilities: render::capabilities,
+    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
+    render: render::all,
+    clean_leftovers: |_| Ok(Vec::new()),
+    is_temporary: |_| false,
+};
+
+/// A private server, made for the run.
+pub(crate) static TEMP_KIND: TargetKind = TargetKind {
+    scheme: "mariadb-temp",
+    aliases: &[],
+    product: "MariaDB",
+    source_key: "mysql",
+    summary: "a private throwaway MariaDB server, made for the run from the installed binaries",
+    url_forms: &[
+        ("mariadb-temp:", "next to the results"),
+        ("mariadb-temp:/folder", "in a folder of its own under this one"),
+    ],
+    capabilities: render::capabilities,
+    check_url: temp::check_url,
+    open: |request| {
+        let server = TempServer::start(request)?;
+        let url = server.url();
+        Ok(Box::new(Mysql::open(&url, request, Some(server))?))
+    },
+    render: render::all,
+    clean_leftovers: temp::clean_leftovers,
+    is_temporary: |_| true,
+};

@@ -1,0 +1,313 @@
+//! Messages of the client/server protocol, as far as loadline needs them.
+//!
+//! <https://mariadb.com/kb/en/clientserver-protocol/>,
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
+
+use loadline_workload::Arg;
+
+/// Longest payload of one packet; longer ones come in several.
+pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
+
+/// `CLIENT_SSL`: the session is encrypted.
+pub(super) const CLIENT_SSL: u32 = 0x0800;
+/// `CLIENT_CONNECT_WITH_DB`: a database follows.
+pub(super) const CLIENT_CONNECT_WITH_DB: u32 = 0x0008;
+/// `CLIENT_PLUGIN_AUTH`: authentication methods have names.
+pub(super) const CLIENT_PLUGIN_AUTH: u32 = 0x0008_0000;
+/// What loadline always asks for: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
+/// MULTI_RESULTS.
+pub(super) const CLIENT_BASE: u32 = 0x0001 | 0x0200 | 0x2000 | 0x8000 | 0x0002_0000;
+/// `SERVER_MORE_RESULTS_EXISTS` in a status.
+pub(super) const MORE_RESULTS: u16 = 0x0008;
+
+/// utf8mb4_general_ci: texts of statements. Payloads are bound as binary strings.
+const CHARSET: u8 = 45;
+
+/// The server's first message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Greeting {
+    pub(super) version: String,
+    pub(super) session: u32,
+    pub(super) capabilities: u32,
+    pub(super) nonce: Vec<u8>,
+    pub(super) plugin: String,
+}
+
+impl Greeting {
+    /// Reads a greeting of protocol version 10; `None` if it is something else.
+    pub(super) fn parse(body: &[u8]) -> Option<Greeting> {
+        let mut r = Reader(body);
+        if r.u8()? != 10 {
+            return None;
+        }
+        let version = String::from_utf8_lossy(r.until_zero()?).into_owned();
+        let session = r.u32()?;
+        let mut nonce = r.take(8)?.to_vec();
+        r.take(1)?;
+        let low = r.u16()?;
+        // Character set and status.
+        r.take(3)?;
+        let high = r.u16()?;
+        let length = usize::from(r.u8()?);
+        r.take(10)?;
+        let rest = length.saturating_sub(8).max(13).min(r.0.len());
+        nonce.extend_from_slice(r.take(rest)?);
+        nonce.truncate(20);
+        let plugin = r.until_zero().unwrap_or_default();
+        Some(Greeting {
+            version,
+            session,
+            capabilities: u32::from(low) | u32::from(high) << 16,
+            nonce,
+            plugin: String::from_utf8_lossy(plugin).into_owned(),
+        })
+    }
+}
+
+/// Body of the request for encryption: the beginning of a [`login`].
+pub(super) fn ssl_request(capabilities: u32) -> Vec<u8> {
+    let mut body = capabilities.to_le_bytes().to_vec();
+    body.extend_from_slice(&(MAX_PAYLOAD as u32 + 1).to_le_bytes());
+    body.push(CHARSET);
+    body.extend_from_slice(&[0; 23]);
+    body
+}
+
+/// Body of the login.
+pub(super) fn login(capabilities: u32, user: &str, answer: &[u8], database: Option<&str>, plugin: &str) -> Vec<u8> {
+    let mut body = ssl_request(capabilities);
+    body.extend_from_slice(user.as_bytes());
+    body.push(0);
+    body.push(answer.len() as u8);
+    body.extend_from_slice(answer);
+    if let Some(database) = database {
+        body.extend_from_slice(database.as_bytes());
+        body.push(0);
+    }
+    body.extend_from_slice(plugin.as_bytes());
+    body.push(0);
+    body
+}
+
+/// An error of the server's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ServerError {
+    pub(super) code: u16,
+    pub(super) message: String,
+}
+
+impl ServerError {
+    /// Reads an error packet; before the login it has no SQLSTATE.
+    pub(super) fn parse(body: &[u8]) -> ServerError {
+        let mut r = Reader(body);
+        let code = r.take(1).and_then(|_| r.u16()).unwrap_or(0);
+        let text = match r.0 {
+            [b'#', _, _, _, _, _, text @ ..] => text,
+            text => text,
+        };
+        ServerError { code, message: String::from_utf8_lossy(text).into_owned() }
+    }
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "«{}» (error {})", self.message, self.code)
+    }
+}
+
+/// Rows touched and the status of an OK packet.
+#[inline]
+pub(super) fn ok(body: &[u8]) -> Option<(u64, u16)> {
+    let mut r = Reader(body);
+    r.take(1)?;
+    let rows = r.length()?;
+    r.length()?;
+    Some((rows, r.u16()?))
+}
+
+/// Puts the head of a packet whose length is not known yet; [`close`] fills it in.
+#[inline]
+pub(super) fn open(out: &mut Vec<u8>, number: u8) -> usize {
+    out.extend_from_slice(&[0, 0, 0, number]);
+    out.len()
+}
+
+/// Closes the packet whose payload begins at `start`. Payloads are far below [`MAX_PAYLOAD`].
+#[inline]
+pub(super) fn close(out: &mut [u8], start: usize) {
+    let length = (out.len() - start) as u32;
+    if let Some(head) = out.get_mut(start - 4..start - 1) {
+        head.copy_from_slice(&length.to_le_bytes()[..3]);
+    }
+}
+
+/// Puts a packet with this payload.
+pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: &[u8]) {
+    let start = open(out, number);
+    out.extend_from_slice(body);
+    close(out, start);
+}
+
+/// COM_QUERY.
+pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
+    let start = open(out, 0);
+    out.push(0x03);
+    out.extend_from_slice(sql.as_bytes());
+    close(out, start);
+}
+
+/// COM_STMT_PREPARE.
+pub(super) fn prepare(out: &mut Vec<u8>, sql: &str) {
+    let start = open(out, 0);
+    out.push(0x16);
+    out.extend_from_slice(sql.as_bytes());
+    close(out, start);
+}
+
+/// COM_STMT_EXECUTE. The server remembers the types of the first execution: `typed` sends them.
+#[inline]
+pub(super) fn execute(out: &mut Vec<u8>, statement: u32, typed: bool, args: &[Arg<'_>]) {
+    let start = open(out, 0);
+    out.push(0x17);
+    out.extend_from_slice(&statement.to_le_bytes());
+    // No cursor; one iteration.
+    out.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if !args.is_empty() {
+        // No value is NULL.
+        out.resize(out.len() + args.len().div_ceil(8), 0);
+        out.push(u8::from(typed));
+        if typed {
+            for arg in args {
+                // MYSQL_TYPE_LONGLONG and MYSQL_TYPE_BLOB (binary: no character set is applied).
+                out.extend_from_slice(match arg {
+                    Arg::Int(_) => &[0x08, 0],
+                    Arg::Bytes(_) => &[0xfc, 0],
+                });
+            }
+        }
+        for arg in args {
+            match arg {
+                Arg::Int(i) => out.extend_from_slice(&i.to_le_bytes()),
+                Arg::Bytes(bytes) => {
+                    put_length(out, bytes.len() as u64);
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+    }
+    close(out, start);
+}
+
+/// A length in one, three, four or nine bytes.
+#[inline]
+fn put_length(out: &mut Vec<u8>, n: u64) {
+    let bytes = n.to_le_bytes();
+    match n {
+        0..=250 => out.push(n as u8),
+        251..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&bytes[..2]);
+        }
+        0x1_0000..=0xff_ffff => {
+            out.push(0xfd);
+            out.extend_from_slice(&bytes[..3]);
+        }
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&bytes);
+        }
+    }
+}
+
+/// A row of the text protocol; `None` in it is NULL.
+pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut r = Reader(body);
+    (0..columns)
+        .map(|_| {
+            if r.0.first() == Some(&0xfb) {
+                r.take(1)?;
+                return Some(None);
+            }
+            let n = usize::try_from(r.length()?).ok()?;
+            Some(Some(r.take(n)?.to_vec()))
+        })
+        .collect()
+}
+
+/// Reads numbers and texts off the front of a body; `None` when it is too short.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    #[inline]
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    #[inline]
+    pub(super) fn length(&mut self) -> Option<u64> {
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+        match self.u8()? {
+            n @ 0..=250 => Some(u64::from(n)),
+            0xfc => Some(number(self.take(2)?)),
+            0xfd => Some(number(self.take(3)?)),
+            0xfe => Some(number(self.take(8)?)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn until_zero(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|b| *b == 0)?;
+        let text = self.take(end)?;
+        self.take(1)?;
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executions_are_laid_out_as_documented() {
+        let mut out = Vec::new();
+        execute(&mut out, 7, true, &[Arg::Bytes(b"ab"), Arg::Int(1)]);
+        let body =
+            [&[0x17, 7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0xfc, 0, 8, 0, 2][..], b"ab", &1_i64.to_le_bytes()].concat();
+        assert_eq!(out, [&[body.len() as u8, 0, 0, 0][..], &body].concat());
+    }
+
+    #[test]
+    fn lengths_come_back() {
+        for n in [0, 250, 251, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000, u64::MAX] {
+            let mut out = Vec::new();
+            put_length(&mut out, n);
+            assert_eq!(Reader(&out).length(), Some(n));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_a_server_sends_is_a_panic(body: Vec<u8>, columns in 0_usize..20) {
+            let _ = Greeting::parse(&body);
+            let _ = ServerError::parse(&body);
+            let _ = ok(&body);
+            let _ = text_row(&body, columns);
+        }
+    }
+}

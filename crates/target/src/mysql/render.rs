@@ -1,0 +1,127 @@
+//! A workload in MariaDB's SQL: tables, statements, evidence.
+
+use loadline_model::Driver;
+use loadline_model::capability::{Capabilities, Capability};
+use loadline_workload::{Fill, LogicalType, Piece, Table, Template};
+
+use super::procedure;
+use crate::error::TargetError;
+use crate::render::Rendered;
+use crate::work::Work;
+
+/// The database that holds everything loadline makes.
+pub(super) const DATABASE: &str = "loadline";
+/// Beginning of the comment by which tables and procedures are known as loadline's.
+pub(super) const MARK: &str = "made by loadline";
+
+/// Why a commit in a procedure does not wait: see docs/ARCHITECTURE.md for the measurement.
+pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a COMMIT inside a stored procedure returns \
+     before its log is on disk as soon as another session writes the log, unless there is a binary log: the wait comes at \
+     the end of CALL";
+
+/// What does not fit, whatever the server's settings are.
+pub(super) fn capabilities() -> Capabilities {
+    Capabilities {
+        missing_drivers: Vec::new(),
+        missing: vec![(Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned())],
+    }
+}
+
+/// A name as SQL takes it whatever it holds.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// `lgwr_lat1` for `LGWR-LAT1`.
+pub(super) fn prefix(work: &Work) -> String {
+    work.workload.code.to_lowercase().replace('-', "_")
+}
+
+/// Full name of a table of the workload.
+pub(super) fn table_name(work: &Work, table: &str) -> String {
+    format!("{}.{}", quoted(DATABASE), quoted(&format!("{}_{table}", prefix(work))))
+}
+
+/// The statement that makes `table`.
+pub(super) fn create_table(work: &Work, table: &Table) -> String {
+    let mut lines: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let kind = match (column.logical, column.fill) {
+                (LogicalType::Int, _) => "BIGINT".to_owned(),
+                // Inline, and large enough for every value that the workload's parameter can take.
+                (LogicalType::Bytes, Fill::Payload(size)) => {
+                    let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
+                    if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
+                }
+                (LogicalType::Bytes, _) => "LONGBLOB".to_owned(),
+            };
+            format!("  {} {kind} NOT NULL", quoted(column.name))
+        })
+        .collect();
+    let key = table.columns.first().map_or("id", |c| c.name);
+    lines.push(format!("  PRIMARY KEY ({})", quoted(key)));
+    format!(
+        "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
+        table_name(work, table.name),
+        lines.join(",\n")
+    )
+}
+
+/// A statement of the program with `?` in the order of its variables, as a client sends it.
+pub(super) fn statement(work: &Work, template: &Template) -> String {
+    template.render(|table| table_name(work, table), |_| "?".to_owned())
+}
+
+/// The evidence query.
+///
+/// # Errors
+/// When it cannot be read, a mistake in the workload.
+pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
+    let Some(evidence) = work.workload.evidence else { return Ok(None) };
+    let template = Template::parse(evidence.query)
+        .map_err(|e| TargetError::Usage(format!("the evidence query of {}: {e}", work.workload.code)))?;
+    if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
+        return Err(TargetError::Usage(format!("the evidence query of {} has a variable", work.workload.code)));
+    }
+    Ok(Some(template.render(|table| table_name(work, table), |_| String::new())))
+}
+
+/// Everything that is made of a workload, for people to read.
+pub(super) fn all(work: &Work) -> Vec<Rendered> {
+    let tables = work.workload.tables.iter();
+    let mut out: Vec<Rendered> =
+        tables.map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table))).collect();
+    for (i, s) in work.program.statements.iter().enumerate() {
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)));
+    }
+    out.push(Rendered::new("procedure", procedure::create(work)));
+    if let Ok(Some(sql)) = evidence(work) {
+        out.push(Rendered::new("evidence", sql));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::CATALOGUE;
+
+    use super::*;
+
+    #[test]
+    fn every_workload_as_sql() {
+        for workload in CATALOGUE {
+            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
+            insta::assert_snapshot!(workload.code, text);
+        }
+    }
+
+    #[test]
+    fn names_cannot_break_out() {
+        assert_eq!(quoted("a`b"), "`a``b`");
+    }
+}

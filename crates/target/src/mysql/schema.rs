@@ -1,0 +1,221 @@
+//! The database `loadline`: made, filled, locked, removed.
+
+use std::collections::BTreeMap;
+
+use loadline_workload::{Arg, Datum, Table};
+
+use super::procedure;
+use super::render::{DATABASE, MARK, create_table, quoted, table_name};
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::work::Work;
+
+/// Name of the user lock. Locks are the server's, as the database is.
+const LOCK: &str = "loadline";
+/// The table that says whose the database is.
+const MARKER: &str = "made_by_loadline";
+/// In the marker's comment: the database was there before, empty, and stays.
+const ADOPTED: &str = "in a database that was there";
+/// Rows per INSERT.
+const ROWS_PER_INSERT: usize = 64;
+
+/// What is known of the database.
+enum Owner {
+    Nobody,
+    /// It is there and holds nothing.
+    Empty,
+    Loadline,
+    Other,
+}
+
+fn owner(c: &mut Connection) -> Result<Owner, TargetError> {
+    let there =
+        c.value(&format!("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'"))?;
+    if there.as_deref() == Some("0") {
+        return Ok(Owner::Nobody);
+    }
+    if marker_comment(c)?.is_some_and(|comment| comment.starts_with(MARK)) {
+        return Ok(Owner::Loadline);
+    }
+    Ok(if objects(c)? == 0 { Owner::Empty } else { Owner::Other })
+}
+
+fn marker_comment(c: &mut Connection) -> Result<Option<String>, TargetError> {
+    c.value(&format!(
+        "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{MARKER}'"
+    ))
+}
+
+/// Number of tables, views, routines and events in the database.
+fn objects(c: &mut Connection) -> Result<u64, TargetError> {
+    let sql = format!(
+        "SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}') \
+         + (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}') \
+         + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{DATABASE}')"
+    );
+    Ok(c.value(&sql)?.and_then(|n| n.parse().ok()).unwrap_or(0))
+}
+
+fn not_ours() -> TargetError {
+    TargetError::Refused(format!(
+        "there is a database «{DATABASE}» that loadline did not make (it has no table «{MARKER}»), and it is left \
+         untouched: rename it, or use another server"
+    ))
+}
+
+/// Access denied, to a database or a command.
+fn is_denied(code: u16) -> bool {
+    matches!(code, 1044 | 1142 | 1227 | 1370)
+}
+
+/// Makes the database if it is not there.
+fn ensure(c: &mut Connection) -> Result<(), TargetError> {
+    let adopted = match owner(c)? {
+        Owner::Loadline => return Ok(()),
+        Owner::Other => return Err(not_ours()),
+        Owner::Empty => true,
+        Owner::Nobody => false,
+    };
+    let made = if adopted { Ok(()) } else { c.query(&format!("CREATE DATABASE {}", quoted(DATABASE))).map(drop) };
+    let more = if adopted { format!(" {ADOPTED}") } else { String::new() };
+    let made = made.and_then(|()| {
+        c.query(&format!(
+            "CREATE TABLE {}.{} (version VARCHAR(40) NOT NULL PRIMARY KEY) ENGINE = InnoDB \
+             COMMENT = '{MARK} {}{more}; loadline clean removes it'",
+            quoted(DATABASE),
+            quoted(MARKER),
+            env!("CARGO_PKG_VERSION")
+        ))
+        .map(drop)
+    });
+    match made {
+        Err(TargetError::Statement(e)) if is_denied(c.last_code) => Err(TargetError::Refused(format!(
+            "the database «{DATABASE}» cannot be made: {e}. Let an administrator run: CREATE DATABASE {DATABASE}; GRANT \
+             ALL ON {DATABASE}.* TO the user"
+        ))),
+        other => other,
+    }
+}
+
+/// Drops the workload's tables and makes them anew.
+pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    ensure(c)?;
+    for table in work.workload.tables {
+        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        c.query(&create_table(work, table))?;
+    }
+    Ok(())
+}
+
+/// Makes the workload's procedure.
+pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    ensure(c)?;
+    c.query(&format!("DROP PROCEDURE IF EXISTS {}", procedure::name(work)))?;
+    c.query(&procedure::create(work)).map(drop)
+}
+
+/// Loads the rows of those jobs that are not all there, each job in a transaction of its own, so
+/// that a load which was cut off is gone on with.
+pub(super) fn load(c: &mut Connection, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    for table in work.workload.tables {
+        let rows = table.rows(&work.params);
+        let name = table_name(work, table.name);
+        let key = quoted(table.columns.first().map_or("id", |c| c.name));
+        let counted = c.pairs(&format!("SELECT {key} DIV {rows}, COUNT(*) FROM {name} GROUP BY 1"))?;
+        let there: BTreeMap<u64, u64> =
+            counted.iter().filter_map(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?))).collect();
+        let missing = (0..jobs).filter(|job| there.get(&u64::from(*job)) != Some(&rows));
+        for job in missing {
+            c.query("BEGIN")?;
+            let loaded = load_job(c, work, table, job, there.contains_key(&u64::from(job)));
+            if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
+                c.query("ROLLBACK")?;
+            }
+            loaded?;
+            c.query("COMMIT")?;
+        }
+    }
+    Ok(())
+}
+
+fn load_job(c: &mut Connection, work: &Work, table: &Table, job: u32, partly: bool) -> Result<(), TargetError> {
+    let name = table_name(work, table.name);
+    let rows = table.rows(&work.params);
+    let first = table.first_key(job, &work.params);
+    if partly {
+        let key = quoted(table.columns.first().map_or("id", |c| c.name));
+        c.query(&format!("DELETE FROM {name} WHERE {key} BETWEEN {first} AND {}", first + rows as i64 - 1))?;
+    }
+    let pool = work.pool(job);
+    let one = format!("({})", vec!["?"; table.columns.len()].join(", "));
+    let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
+    let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
+    let all: Vec<u64> = (0..rows).collect();
+    for batch in all.chunks(ROWS_PER_INSERT) {
+        let data: Vec<Datum<'_>> = batch.iter().flat_map(|i| table.row(job, *i, &work.params, &pool)).collect();
+        let args: Vec<Arg<'_>> = data
+            .iter()
+            .map(|d| match d {
+                Datum::Int(i) => Arg::Int(*i),
+                Datum::Bytes(b) => Arg::Bytes(b),
+            })
+            .collect();
+        let done = if batch.len() == ROWS_PER_INSERT {
+            c.execute(&mut whole, &args)?
+        } else {
+            let mut rest = c.prepare(&insert(batch.len()))?;
+            c.execute(&mut rest, &args)?
+        };
+        if done != batch.len() as u64 {
+            return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the lock for as long as the session lives.
+pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
+    if c.value(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_deref() == Some("1") {
+        return Ok(());
+    }
+    let holder = c.value(&format!("SELECT IS_USED_LOCK('{LOCK}')"))?.unwrap_or_else(|| "unknown".into());
+    Err(TargetError::Refused(format!(
+        "another loadline run uses this server (session {holder} holds its lock): wait until it has ended"
+    )))
+}
+
+/// Drops what loadline made, and says what that was. What others put into the database stays, and
+/// then the database as well.
+pub(super) fn clean(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    if !matches!(owner(c)?, Owner::Loadline) {
+        return Ok(Vec::new());
+    }
+    let adopted = marker_comment(c)?.is_some_and(|comment| comment.contains(ADOPTED));
+    let mut removed = Vec::new();
+    let routines = c.pairs(&format!(
+        "SELECT ROUTINE_NAME, ROUTINE_TYPE FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}' AND \
+         ROUTINE_TYPE = 'PROCEDURE' AND ROUTINE_COMMENT LIKE '{MARK}%' ORDER BY 1"
+    ))?;
+    for (name, _) in routines {
+        c.query(&format!("DROP PROCEDURE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
+        removed.push(format!("the procedure {DATABASE}.{name}"));
+    }
+    // The marker goes last, so that a removal which is cut off is taken up again.
+    let tables = c.pairs(&format!(
+        "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
+         'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"
+    ))?;
+    for (name, _) in tables {
+        c.query(&format!("DROP TABLE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
+        removed.push(format!("the table {DATABASE}.{name}"));
+    }
+    match (objects(c)?, adopted) {
+        (0, false) => {
+            c.query(&format!("DROP DATABASE {}", quoted(DATABASE)))?;
+            removed.push(format!("the database {DATABASE}"));
+        }
+        (0, true) => {}
+        (n, _) => removed.push(format!("left alone: the database {DATABASE}, which holds {n} objects of others")),
+    }
+    Ok(removed)
+}

@@ -1,0 +1,174 @@
+//! The private server's settings: what a DBA would set on a small machine, and the user's own.
+
+use std::collections::BTreeMap;
+
+use loadline_model::format::nearest;
+use nix::sys::signal::Signal;
+
+use super::binaries::Binaries;
+use crate::error::TargetError;
+use crate::temp::user::ServerUser;
+
+/// What loadline needs as it is to reach the server and to find its process.
+const RESERVED: [&str; 14] = [
+    "datadir",
+    "socket",
+    "port",
+    "bind_address",
+    "skip_networking",
+    "pid_file",
+    "user",
+    "log_error",
+    "basedir",
+    "defaults_file",
+    "defaults_extra_file",
+    "no_defaults",
+    "help",
+    "bootstrap",
+];
+
+const MIB: u64 = 1 << 20;
+
+/// `-` and `_` mean the same in names of options.
+fn normal(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+/// All settings of a server.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// loadline's own that the user has not replaced.
+    defaults: Vec<(&'static str, String)>,
+    given: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// The settings for a machine with that much memory and the user's own.
+    pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
+        let pool = (memory_bytes / 8 / MIB).clamp(128, 1024);
+        let mut defaults = vec![
+            ("innodb_flush_log_at_trx_commit", "1".to_owned()),
+            ("innodb_doublewrite", "1".to_owned()),
+            ("innodb_flush_method", "O_DIRECT".to_owned()),
+            ("innodb_buffer_pool_size", format!("{pool}M")),
+            ("innodb_log_file_size", "2G".to_owned()),
+            ("max_connections", "300".to_owned()),
+            ("query_cache_type", "0".to_owned()),
+            ("query_cache_size", "0".to_owned()),
+            ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
+            ("performance_schema", "0".to_owned()),
+        ];
+        defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
+        Settings { defaults, given: given.clone() }
+    }
+
+    /// Arguments of the server.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let defaults = self.defaults.iter().map(|(name, value)| argument(name, value));
+        defaults.chain(self.given.iter().map(|(name, value)| argument(name, value))).collect()
+    }
+
+    /// For the report.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
+        if !self.given.is_empty() {
+            let given: Vec<String> = self
+                .given
+                .iter()
+                .map(|(name, value)| {
+                    let hidden = ["password", "secret", "key"].iter().any(|part| normal(name).contains(part));
+                    format!("{name}={}", if hidden { "(not shown)" } else { value })
+                })
+                .collect();
+            notes.push(format!("settings given with --setting: {}", given.join(", ")));
+        }
+        notes
+    }
+}
+
+fn argument(name: &str, value: &str) -> String {
+    format!("--{}={value}", name.replace('_', "-"))
+}
+
+/// What can be said of the settings before a server is asked.
+pub(super) fn check_names(given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+    for (name, value) in given {
+        if RESERVED.contains(&normal(name).as_str()) {
+            return Err(TargetError::Usage(format!(
+                "--setting {name}: loadline sets «{name}» of its private server itself, leave it out"
+            )));
+        }
+        let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        if !plain || name.starts_with('-') {
+            return Err(TargetError::Usage(format!("--setting {name}: «{name}» is no name of a setting")));
+        }
+        if value.chars().any(char::is_control) {
+            return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
+        }
+        if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {
+            return Err(TargetError::Usage(format!("the setting «{name}» is given twice, also as «{other}»")));
+        }
+    }
+    Ok(())
+}
+
+/// Asks MariaDB about each setting alone (`mariadbd --name=value --help --verbose`).
+pub(super) fn check_values(
+    given: &BTreeMap<String, String>,
+    binaries: &Binaries,
+    user: &ServerUser,
+) -> Result<(), TargetError> {
+    let ask = |more: &[String]| {
+        let mut command = user.command(&binaries.server, Signal::SIGKILL);
+        command.arg("--no-defaults").args(more).args(["--help", "--verbose"]);
+        command.output().map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.server.display())))
+    };
+    for (name, value) in given {
+        let output = ask(&[argument(name, value)])?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        if stderr.contains("unknown variable") || stderr.contains("unknown option") {
+            let list = String::from_utf8_lossy(&ask(&[])?.stdout).into_owned();
+            // The list of the values after reading the options: name, value.
+            let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
+            let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
+            let hint = nearest(&normal(name), known.iter().map(String::as_str)).map_or_else(
+                || "«mariadbd --help --verbose» lists those it has".to_owned(),
+                |nearest| format!("did you mean «{nearest}»?"),
+            );
+            let version = &binaries.version;
+            return Err(TargetError::Usage(format!(
+                "--setting {name}: MariaDB {version} has no setting «{name}»: {hint}"
+            )));
+        }
+        let says = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
+        if let Some(says) = says.and_then(|l| l.split_once("] ")).map(|(_, text)| text.trim()) {
+            return Err(TargetError::Usage(format!("--setting {name}: mariadbd says: «{says}»")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_setting_replaces_a_default_in_any_spelling() {
+        let given: BTreeMap<String, String> = [("Innodb-Log-File-Size".to_owned(), "1G".to_owned())].into();
+        let arguments = Settings::new(8 << 30, &given).arguments();
+        let sizes: Vec<_> = arguments.iter().filter(|a| a.to_lowercase().contains("log-file-size")).collect();
+        assert_eq!(sizes, ["--Innodb-Log-File-Size=1G"]);
+        assert!(arguments.contains(&"--innodb-buffer-pool-size=1024M".to_owned()));
+    }
+
+    #[test]
+    fn what_loadline_needs_is_reserved() {
+        for (name, words) in [("data-dir", ""), ("datadir", "itself"), ("skip-networking", "itself"), ("-x", "no name")]
+        {
+            let given = [(name.to_owned(), "1".to_owned())].into();
+            let said = check_names(&given).map_or_else(|e| e.to_string(), |()| String::new());
+            assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{name}: {said}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which servers are known.
+
+use crate::error::TargetError;
+
+/// Product and version, as the server says them when one comes in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) mariadb: bool,
+    pub(super) major: u32,
+    pub(super) minor: u32,
+    /// As the server writes it.
+    pub(super) text: String,
+}
+
+/// What is supported, for messages.
+pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
+
+impl Version {
+    /// Reads `10.11.6-MariaDB-0+deb12u1` (with or without `5.5.5-` before it) or `8.0.36`.
+    pub(super) fn parse(text: &str) -> Version {
+        let mariadb = text.contains("MariaDB");
+        // MariaDB until 11 put this in front for the sake of old replicas.
+        let text = text.strip_prefix("5.5.5-").filter(|_| mariadb).unwrap_or(text);
+        let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|p| p.parse().unwrap_or(0));
+        let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        Version { mariadb, major, minor, text: text.to_owned() }
+    }
+
+    pub(super) fn product(&self) -> &'static str {
+        if self.mariadb { "MariaDB" } else { "MySQL" }
+    }
+
+    pub(super) fn is_at_least(&self, major: u32, minor: u32) -> bool {
+        (self.major, self.minor) >= (major, minor)
+    }
+
+    /// Whether loadline knows the version.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] naming those that it knows.
+    pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
+        let oldest = if self.mariadb { (10, 6) } else { (8, 0) };
+        if self.is_at_least(oldest.0, oldest.1) {
+            return Ok(());
+        }
+        Err(TargetError::Refused(format!(
+            "the server at {place} is {} {}, which loadline does not support: it supports {SUPPORTED}",
+            self.product(),
+            self.text
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_told_apart() {
+        for (text, product, major, minor, fine) in [
+            ("5.5.5-10.11.6-MariaDB-0+deb12u1", "MariaDB", 10, 11, true),
+            ("11.4.2-MariaDB", "MariaDB", 11, 4, true),
+            ("5.5.5-10.5.23-MariaDB", "MariaDB", 10, 5, false),
+            ("8.0.36-0ubuntu0.22.04.1", "MySQL", 8, 0, true),
+            ("8.4.0", "MySQL", 8, 4, true),
+            ("5.7.44-log", "MySQL", 5, 7, false),
+            ("", "MySQL", 0, 0, false),
+        ] {
+            let v = Version::parse(text);
+            assert_eq!((v.product(), v.major, v.minor), (product, major, minor), "{text}");
+            assert_eq!(v.check("here").is_ok(), fine, "{text}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! A blocking session: one buffer out, one buffer in, both reused.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_workload::Arg;
+
+use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
+use super::version::Version;
+use crate::error::TargetError;
+use crate::stream::Stream;
+
+/// Rows in text form.
+pub(super) type Rows = Vec<Vec<Option<Vec<u8>>>>;
+
+/// Room for a read: more than any answer of the hot path.
+const READ_ROOM: usize = 16 * 1024;
+/// No answer to loadline's questions is nearly as long.
+const LONGEST: usize = 256 << 20;
+
+/// A prepared statement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prepared {
+    id: u32,
+    /// Whether the server knows the types of its parameters.
+    typed: bool,
+}
+
+/// A session with the server.
+pub(super) struct Connection {
+    stream: Option<Stream>,
+    /// What the next [`Self::send`] sends.
+    pub(super) out: Vec<u8>,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Number of the next packet of the login.
+    pub(super) number: u8,
+    pub(super) version: Version,
+    /// The session's number at the server.
+    pub(super) session: u32,
+    place: String,
+    /// Number of the last error.
+    pub(super) last_code: u16,
+}
+
+impl Connection {
+    /// Wraps a stream; `place` names the server in messages.
+    pub(super) fn new(stream: Stream, place: String) -> Connection {
+        Connection {
+            stream: Some(stream),
+            out: Vec::with_capacity(4096),
+            input: vec![0; READ_ROOM],
+            start: 0,
+            end: 0,
+            number: 0,
+            version: Version::default(),
+            session: 0,
+            place,
+            last_code: 0,
+        }
+    }
+
+    /// Exchanges the stream for what `f` makes of it (encryption).
+    pub(super) fn replace_stream(
+        &mut self,
+        f: impl FnOnce(Stream) -> Result<Stream, TargetError>,
+    ) -> Result<(), TargetError> {
+        if let Some(stream) = self.stream.take() {
+            self.stream = Some(f(stream)?);
+        }
+        Ok(())
+    }
+
+    /// Limits how long a read or a write may block.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> Result<(), TargetError> {
+        self.stream.as_ref().map_or(Ok(()), |s| s.set_timeout(timeout)).map_err(|e| self.lost(&e))
+    }
+
+    /// What ends a read of this session from another thread.
+    pub(super) fn shutter(&self) -> Option<Arc<dyn Fn() + Send + Sync>> {
+        self.stream.as_ref().and_then(|s| s.shutter().ok())
+    }
+
+    fn lost(&self, e: &io::Error) -> TargetError {
+        TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
+    }
+
+    fn odd(&self, what: &str) -> TargetError {
+        TargetError::Lost(format!("what answers at {} does not speak MariaDB's protocol ({what})", self.place))
+    }
+
+    /// Sends what has been put into [`Self::out`], in one write.
+    #[inline]
+    pub(super) fn send(&mut self) -> Result<(), TargetError> {
+        let sent = match &mut self.stream {
+            Some(stream) => stream.write_all(&self.out).and_then(|()| stream.flush()),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        self.out.clear();
+        sent.map_err(|e| self.lost(&e))
+    }
+
+    /// The payload of the next packet, as a range of the buffer.
+    #[inline]
+    fn next(&mut self) -> Result<(usize, usize), TargetError> {
+        loop {
+            let have = &self.input[self.start..self.end];
+            if let [a, b, c, number, ..] = *have {
+                let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+                if length >= MAX_PAYLOAD || length > LONGEST {
+                    return Err(self.odd(&format!("a packet of {length} bytes")));
+                }
+                if have.len() >= length + 4 {
+                    let body = (self.start + 4, self.start + 4 + length);
+                    self.start += 4 + length;
+                    self.number = number.wrapping_add(1);
+                    return Ok(body);
+                }
+                self.fill(length + 4)?;
+            } else {
+                self.fill(4)?;
+            }
+        }
+    }
+
+    /// A copy of the next payload.
+    pub(super) fn packet(&mut self) -> Result<Vec<u8>, TargetError> {
+        let (start, end) = self.next()?;
+        Ok(self.input[start..end].to_vec())
+    }
+
+    /// Reads more, so that `len` bytes have room.
+    fn fill(&mut self, len: usize) -> Result<(), TargetError> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.start + len > self.input.len() || self.end == self.input.len() {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if len > self.input.len() {
+                // Grown step by step, so that a wrong length does not take memory that is not needed.
+                self.input.resize((self.input.len() * 2).min(len.next_multiple_of(READ_ROOM)), 0);
+            }
+        }
+        loop {
+            let read = match &mut self.stream {
+                Some(stream) => stream.read(&mut self.input[self.end..]),
+                None => Err(io::ErrorKind::NotConnected.into()),
+            };
+            match read {
+                Ok(0) => return Err(self.lost(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(());
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.lost(&e)),
+            }
+        }
+    }
+
+    /// What an error packet means.
+    #[cold]
+    fn error(&mut self, body: (usize, usize)) -> TargetError {
+        let error = ServerError::parse(&self.input[body.0..body.1]);
+        self.last_code = error.code;
+        match error.code {
+            // Shutdown in progress, killed, timed out: no session is left.
+            1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
+            _ => TargetError::Statement(error.to_string()),
+        }
+    }
+
+    /// Reads one answer that is no result set: the rows it touched.
+    #[inline]
+    pub(super) fn read_ok(&mut self) -> Result<u64, TargetError> {
+        let body = self.next()?;
+        match self.input.get(body.0) {
+            Some(0) => {
+                let (rows, status) =
+                    protocol::ok(&self.input[body.0..body.1]).ok_or_else(|| self.odd("a short answer"))?;
+                if status & MORE_RESULTS != 0 {
+                    self.read_results(&mut Vec::new())?;
+                }
+                Ok(rows)
+            }
+            Some(0xff) => Err(self.error(body)),
+            _ => Err(self.odd("rows where none were asked for")),
+        }
+    }
+
+    /// Sends a statement and reads all rows of its answer.
+    pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
+        protocol::query(&mut self.out, sql);
+        self.send()?;
+        let mut rows = Vec::new();
+        self.read_results(&mut rows)?;
+        Ok(rows)
+    }
+
+    fn read_results(&mut self, rows: &mut Rows) -> Result<(), TargetError> {
+        loop {
+            let body = self.next()?;
+            let status = match self.input.get(body.0) {
+                Some(0) => protocol::ok(&self.input[body.0..body.1]).map(|(_, status)| status),
+                Some(0xff) => return Err(self.error(body)),
+                Some(0xfb) => return Err(self.odd("a request for a file of ours")),
+                _ => {
+                    let columns = Reader(&self.input[body.0..body.1]).length();
+                    let columns = columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.odd("no columns"))?;
+                    self.skip_definitions(columns)?;
+                    Some(self.read_rows(columns as usize, rows)?)
+                }
+            };
+            match status {
+                Some(status) if status & MORE_RESULTS != 0 => {}
+                Some(_) => return Ok(()),
+                None => return Err(self.odd("a short answer")),
+            }
+        }
+    }
+
+    fn read_rows(&mut self, columns: usize, rows: &mut Rows) -> Result<u16, TargetError> {
+        loop {
+            let body = self.next()?;
+            let bytes = &self.input[body.0..body.1];
+            match bytes.first() {
+                Some(0xfe) if bytes.len() < 9 => {
+                    // EOF: warnings, status.
+                    let mut r = Reader(bytes);
+                    return Ok(r.take(3).and_then(|_| r.u16()).unwrap_or(0));
+                }
+                Some(0xff) => return Err(self.error(body)),
+                _ => {
+                    let row = protocol::text_row(bytes, columns).ok_or_else(|| self.odd("a row that is cut off"))?;
+                    rows.push(row);
+                }
+            }
+        }
+    }
+
+    /// Definitions of parameters or columns, and the EOF after them.
+    fn skip_definitions(&mut self, n: u64) -> Result<(), TargetError> {
+        if n > 0 {
+            for _ in 0..=n {
+                self.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first value of the first row, as text.
+    pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
+        let rows = self.query(sql)?;
+        let first = rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+        Ok(first.map(|v| String::from_utf8_lossy(&v).into_owned()))
+    }
+
+    /// The first value of the first row as a number.
+    pub(super) fn number(&mut self, sql: &str) -> Result<Option<f64>, TargetError> {
+        Ok(self.value(sql)?.and_then(|v| v.parse().ok()))
+    }
+
+    /// Name and value of each row.
+    pub(super) fn pairs(&mut self, sql: &str) -> Result<Vec<(String, String)>, TargetError> {
+        let text = |v: Option<Vec<u8>>| v.map(|v| String::from_utf8_lossy(&v).into_owned()).unwrap_or_default();
+        let rows = self.query(sql)?.into_iter();
+        Ok(rows
+            .filter_map(|row| {
+                let mut row = row.into_iter();
+                Some((text(row.next()?), text(row.next()?)))
+            })
+            .collect())
+    }
+
+    /// Prepares a statement.
+    pub(super) fn prepare(&mut self, sql: &str) -> Result<Prepared, TargetError> {
+        protocol::prepare(&mut self.out, sql);
+        self.send()?;
+        let body = self.next()?;
+        if self.input.get(body.0) == Some(&0xff) {
+            return Err(self.error(body));
+        }
+        let mut r = Reader(&self.input[body.0..body.1]);
+        let head = r.take(1).and_then(|_| Some((r.u32()?, r.u16()?, r.u16()?)));
+        let (id, columns, parameters) = head.ok_or_else(|| self.odd("a short answer"))?;
+        self.skip_definitions(parameters.into())?;
+        self.skip_definitions(columns.into())?;
+        Ok(Prepared { id, typed: false })
+    }
+
+    /// Puts an execution into the buffer.
+    #[inline]
+    pub(super) fn put_execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) {
+        protocol::execute(&mut self.out, statement.id, !statement.typed, args);
+        statement.typed = true;
+    }
+
+    /// Executes a prepared statement that returns no rows.
+    pub(super) fn execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.put_execute(statement, args);
+        self.send()?;
+        self.read_ok()
+    }
+}

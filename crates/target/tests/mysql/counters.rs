@@ -1,0 +1,106 @@
+//! The server's counters against what was done.
+
+use loadline_model::snapshot::counter;
+use loadline_model::{Capability, Driver};
+use loadline_target::clock;
+use loadline_workload::Arg;
+
+use crate::server::{alone, server, work};
+
+#[test]
+fn commits_are_counted_to_the_last_one() {
+    let _alone = alone();
+    let server = server();
+    let target = &server.target;
+    let mut observer = target.observer().unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    // One statement: autocommit. Preparing and looking is loadline's own work.
+    target.create(&small).unwrap();
+    let start = observer.snapshot().unwrap();
+    let lock = target.lock().unwrap();
+    target.load(&small, 2).unwrap();
+    target.doctor().unwrap();
+    target.evidence(&small).unwrap();
+    target.info().unwrap();
+    let mut client = target.client_session(&small, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    assert_eq!(start.delta(&before, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
+    for i in 0..37 {
+        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0));
+    assert_eq!(before.delta(&after, "Handler_update"), Some(37.0));
+    assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0);
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
+        assert!(before.delta(&after, name).unwrap() >= 37.0, "{name}: one session, each commit waits");
+    }
+    assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
+    drop(lock);
+
+    // Several statements: COMMIT is sent.
+    let large = work("LGWR-LAT25", &[]);
+    target.create(&large).unwrap();
+    target.load(&large, 2).unwrap();
+    let mut client = target.client_session(&large, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..5 {
+        client.begin().unwrap();
+        for row in 0..3 {
+            client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+        }
+        client.commit().unwrap();
+    }
+    client.begin().unwrap();
+    client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
+    client.rollback().unwrap();
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(5.0));
+
+    // In the database; a private server's commits do not wait for this workload, and wait again after.
+    let huge = work("LGWR-THR", &[("rows", 8)]);
+    target.create(&huge).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
+    target.load(&huge, 2).unwrap();
+    target.install(&huge).unwrap();
+    target.in_database_overhead_ns(&huge).unwrap();
+    let mut session = target.database_session(&huge, 1).unwrap();
+    let before = observer.snapshot().unwrap();
+    let mut done = 0;
+    for _ in 0..4 {
+        done += session.run_slice(clock::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
+    }
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64));
+    assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
+    assert!(target.absent_columns().iter().any(|(id, _)| *id == "redo_sync_writes_per_s"));
+    target.create(&small).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
+    assert!(target.absent_columns().iter().all(|(id, _)| *id != "redo_sync_writes_per_s"));
+    for (id, why) in target.absent_columns() {
+        assert!(loadline_model::column::column(id).is_some() && !why.is_empty(), "{id}");
+    }
+}
+
+#[test]
+fn a_users_setting_is_not_changed_and_decides_what_runs() {
+    let _alone = alone();
+    let server = server();
+    let missing = || {
+        let found = server.as_users("root").unwrap().capabilities().unwrap();
+        let of = |c| found.refusal(Driver::Client, &[c]);
+        (of(Capability::CommitWait), of(Capability::CommitNowait))
+    };
+    let (wait, nowait) = missing();
+    assert!(wait.is_none() && nowait.unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    let (wait, nowait) = missing();
+    let user = server.as_users("root").unwrap();
+    user.create(&work("LGWR-LAT1", &[])).unwrap();
+    user.create(&work("LGWR-THR", &[])).unwrap();
+    let now = server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit");
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    assert!(nowait.is_none() && wait.unwrap().contains("innodb_flush_log_at_trx_commit = 2"));
+    assert_eq!(now, "2");
+    assert!(server.target.capabilities().unwrap().missing.is_empty(), "a private server can do both");
+}

@@ -1,0 +1,8 @@
+//! The MariaDB target against a real server: one private server shared by the tests of this binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod counters;
+mod drivers;
+mod handshake;
+mod schema;
+mod server;
