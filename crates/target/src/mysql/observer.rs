@@ -19,8 +19,8 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', '
      'Innodb_checkpoint_age', 'Innodb_buffer_pool_pages_flushed', 'Innodb_history_list_length')";
 
 /// Why there is no figure of the waits.
-pub(super) const NO_WAITS: &str = "MariaDB and MySQL do not say how long a commit waits for the log: \
-     performance_schema sees the I/O of the session that writes it, and not the sessions that wait for that one";
+pub(super) const NO_WAITS: &str = "the server's status counters do not say how long commits wait \
+     for the log, and loadline does not read performance_schema yet";
 
 /// Why the syncs of the log are not counted while commits do not wait.
 pub(super) const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (Innodb_os_log_fsyncs went with \
