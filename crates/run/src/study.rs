@@ -6,7 +6,7 @@ mod tests_of_plan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use loadline_collect::CpuSource;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState};
@@ -271,6 +271,10 @@ impl Study {
     }
 }
 
+/// How often, and how long apart, the target is asked to let go of the run's own lock.
+const RELEASE_TRIES: u32 = 20;
+const RELEASE_PAUSE: Duration = Duration::from_millis(100);
+
 /// The folder of runs can be made and is a folder.
 fn writable(results: &Path) -> Result<(), StudyError> {
     // `RunFolder::create` says everything else; a run that is refused at once leaves no server
@@ -357,7 +361,16 @@ impl Context {
         if temporary {
             return;
         }
-        if let Err(e) = self.target.clean() {
+        // The server lets go of the lock when it notices that its session has ended.
+        let mut cleaned = self.target.clean();
+        for _ in 0..RELEASE_TRIES {
+            if !matches!(cleaned, Err(TargetError::Refused(_))) {
+                break;
+            }
+            std::thread::sleep(RELEASE_PAUSE);
+            cleaned = self.target.clean();
+        }
+        if let Err(e) = cleaned {
             let url = loadline_target::redact(&request.url);
             listener.on(Event::Warning(format!(
                 "loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it"
