@@ -12,10 +12,10 @@ use loadline_workload::{Arg, Execute, RedoSize};
 /// Transactions per measurement: enough for the redo of whatever else goes on to vanish.
 const TRANSACTIONS: u32 = 64;
 /// Redo per measurement, at the least enough for the log's own page headers to even out.
-const MIN_BYTES: f64 = 512.0 * 1024.0;
+const MIN_BYTES: f64 = 1024.0 * 1024.0;
 /// Good enough: within this share of nominal.
 const CLOSE: f64 = 0.02;
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 8;
 
 /// Finds the parameters of `work` with which its redo comes nearest to nominal. `probe` measures
 /// bytes of redo per transaction for a given work, or says why it cannot.
