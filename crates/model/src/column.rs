@@ -211,7 +211,15 @@ pub static COLUMNS: &[Column] = &[
         "%",
         Format::Integer,
         "Throughput as a share of what the hardware allows for the same work, measured in the same run.",
-        NOT
+        &[("*", "commit_throughput_tps / limit_tps")]
+    ),
+    column!(
+        "limit_tps",
+        "Limit",
+        "tps",
+        Format::Integer,
+        "What the hardware allows for the same work: the reference log writer with the same jobs and redo per transaction, on the filesystem of the database's log, right before and after the test.",
+        OWN
     ),
     column!("target", "Target", "", Format::Text, "URL of the target without secrets.", NOT),
     column!(
@@ -387,6 +395,7 @@ pub static LOG_WRITER: Table = Table {
         "limit_share_pct",
     ],
     also_in_files: &[
+        "limit_tps",
         "target",
         "driver",
         "valid",

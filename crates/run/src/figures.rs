@@ -142,6 +142,8 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: merged.error_texts.clone(),
+        limit: None,
+        sizes: Vec::new(),
         waits: measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns),
         parameters: request.work.params.to_map(),
         figures: BTreeMap::new(),
