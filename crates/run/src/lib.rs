@@ -16,6 +16,7 @@ pub mod pace;
 pub mod plan;
 pub mod planfile;
 pub mod schedule;
+pub mod sizes;
 pub mod study;
 pub mod sweep;
 pub mod test;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use loadline_model::TestRecord;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_target::{TargetError, Work};
+use loadline_workload::SizeScan;
 
 use super::{Context, StudyError};
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, output};
+use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
 
@@ -17,6 +19,11 @@ use crate::test::{Request, TestError, run_test};
 const AROUND_S: f64 = 0.6;
 /// Steps that an automatic sweep has, as far as nothing is known yet.
 const TYPICAL_STEPS: f64 = 4.0;
+
+/// The scan that a workload is, if it is no sweep.
+fn scan_of(workload: &PlannedWorkload) -> Option<SizeScan> {
+    loadline_workload::find(&workload.code).ok().and_then(|w| w.scan)
+}
 
 impl Context {
     /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
@@ -63,6 +70,9 @@ impl Context {
         let jobs_of = |repetition| self.done(&workload.code, repetition).map(|r| r.jobs).collect::<Vec<u32>>();
         let done = jobs_of(repetition);
         let first_missing = |wanted: &[u32]| wanted.iter().copied().find(|j| !done.contains(j));
+        if scan_of(workload).is_some() {
+            return first_missing(&[1]);
+        }
         match &self.manifest.plan.jobs {
             Jobs::List(list) => first_missing(list),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&jobs_of(1)),
@@ -106,6 +116,64 @@ impl Context {
         }
     }
 
+    fn identity(
+        &self,
+        workload: &PlannedWorkload,
+        position: &TestPosition,
+        evidence_before: Option<i64>,
+        evidence_after: Result<Option<i64>, TargetError>,
+    ) -> Identity {
+        let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
+        Identity {
+            platform: self.manifest.plan.platform.clone(),
+            run: self.manifest.run.clone(),
+            test: position.test,
+            repetition: position.repetition,
+            target: self.manifest.target.url.clone(),
+            forced: (!forced.is_empty()).then(|| forced.join("; ")),
+            evidence_before,
+            evidence_after: evidence_after.map_err(|e| e.to_string()),
+            counter_lag_s: self.target.counter_lag_s(),
+            cpus: self.manifest.machine.cpus,
+        }
+    }
+
+    /// A scan of sizes, which takes as long as its transactions do.
+    fn one_scan(
+        &mut self,
+        workload: &PlannedWorkload,
+        work: &Arc<Work>,
+        scan: SizeScan,
+        position: &TestPosition,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let test = position.test;
+        let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
+        let gone = |e: TargetError| failed(TestError::Target(e));
+        self.target.load(work, 1).map_err(gone)?;
+        let unsettled = self.target.settle().map_err(gone)?;
+        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let mut last = None;
+        let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
+            let percent = done * 100 / all.max(1);
+            if last != Some(percent) {
+                last = Some(percent);
+                listener.on(Event::Step(format!(
+                    "test {:>2}  {}: {percent} % of {all} samples",
+                    position.test, workload.code
+                )));
+            }
+        })
+        .map_err(failed)?;
+        let identity = self.identity(workload, position, evidence_before, self.target.evidence(work));
+        let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
+        output.record.notes.extend(unsettled);
+        self.folder.append(&output)?;
+        listener.on(Event::TestDone(&output.record));
+        self.records.push(output.record);
+        Ok(())
+    }
+
     fn one_test(
         &mut self,
         workload: &PlannedWorkload,
@@ -118,6 +186,9 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         listener.on(Event::TestStarted(position.clone()));
+        if let Some(scan) = work.workload.scan {
+            return self.one_scan(workload, work, scan, &position, listener);
+        }
         self.target.load(work, jobs).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
@@ -149,19 +220,7 @@ impl Context {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
-        let identity = Identity {
-            platform: plan.platform.clone(),
-            run: self.manifest.run.clone(),
-            test,
-            repetition: position.repetition,
-            target: self.manifest.target.url.clone(),
-            forced: (!forced.is_empty()).then(|| forced.join("; ")),
-            evidence_before,
-            evidence_after: evidence_after.map_err(|e| e.to_string()),
-            counter_lag_s: self.target.counter_lag_s(),
-            cpus: self.manifest.machine.cpus,
-        };
+        let identity = self.identity(workload, &position, evidence_before, evidence_after);
         let mut output = output(&request, &measured, &identity);
         output.record.notes.extend(unsettled);
         self.folder.append(&output)?;
