@@ -19,7 +19,7 @@ pub use check::{Check, Outcome};
 pub use column::{Column, Table};
 pub use finding::{Finding, Severity};
 pub use histogram::Latencies;
-pub use limits::{LimitSource, SizePoint, TestLimit};
+pub use limits::{LimitSource, LogWriterPoint, SizePoint, TestLimit};
 pub use manifest::Manifest;
 pub use plan::{Jobs, Plan};
 pub use record::TestRecord;

@@ -11,6 +11,7 @@ mod database_job;
 pub mod event;
 pub mod figures;
 mod job;
+pub mod limit;
 mod overhead;
 pub mod pace;
 pub mod plan;

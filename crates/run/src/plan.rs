@@ -110,6 +110,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,
+        probe: spec.probe.unwrap_or(true),
     })
 }
 

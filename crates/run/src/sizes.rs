@@ -7,7 +7,7 @@ mod output;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, SizePoint, Snapshot};
@@ -54,13 +54,30 @@ pub struct Scanned {
     pub scan: (Snapshot, Snapshot),
 }
 
-struct Through<'a>(&'a mut dyn ClientSession);
+/// Being ahead of the pace by less than this is let pass: a sleep is not shorter.
+const AHEAD_NS: u64 = 200_000;
 
-impl Execute for Through<'_> {
+/// Hands statements to the session, no faster than the pace.
+struct Paced<'a> {
+    session: &'a mut dyn ClientSession,
+    start_ns: u64,
+    /// What a row may take, ns.
+    row_ns: f64,
+    rows: u64,
+}
+
+impl Execute for Paced<'_> {
     type Error = TargetError;
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        self.0.execute(statement, args)
+        let rows = self.session.execute(statement, args)?;
+        self.rows += rows;
+        let due_ns = self.start_ns + (self.rows as f64 * self.row_ns) as u64;
+        let ahead_ns = due_ns.saturating_sub(now_ns());
+        if ahead_ns > AHEAD_NS {
+            std::thread::sleep(Duration::from_nanos(ahead_ns));
+        }
+        Ok(rows)
     }
 }
 
@@ -76,6 +93,8 @@ struct Session {
     observer: Box<dyn Observer>,
     committed: u64,
     rows: u64,
+    /// What a row may take, ns; 0 while there is no pace.
+    row_ns: f64,
 }
 
 impl Session {
@@ -83,7 +102,12 @@ impl Session {
     fn transaction(&mut self, stream: &mut Stream, rows: u64) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
         self.session.begin()?;
-        stream.transaction(&mut Through(self.session.as_mut()))?;
+        stream.transaction(&mut Paced {
+            session: self.session.as_mut(),
+            start_ns: start,
+            row_ns: self.row_ns,
+            rows: 0,
+        })?;
         let commit = now_ns();
         self.session.commit()?;
         let end = now_ns();
@@ -116,8 +140,13 @@ pub fn scan(
     interrupted: &AtomicBool,
     mut tick: impl FnMut(u64, u64),
 ) -> Result<Scanned, TestError> {
-    let mut session =
-        Session { session: target.client_session(work, 0)?, observer: target.observer()?, committed: 0, rows: 0 };
+    let mut session = Session {
+        session: target.client_session(work, 0)?,
+        observer: target.observer()?,
+        committed: 0,
+        rows: 0,
+        row_ns: 0.0,
+    };
     let all_before = session.counters()?;
     let started_ns = now_ns();
     // Every row once: the first change of a page after a checkpoint logs the whole page.
@@ -138,6 +167,10 @@ pub fn scan(
         }
     }
     let bytes_per_row = warm_redo / (own.div_ceil(per_tx) * per_tx) as f64;
+    let pace = work.params.get(spec.pace_mib) as f64 * 1024.0 * 1024.0;
+    if pace > 0.0 {
+        session.row_ns = bytes_per_row / pace * 1e9;
+    }
     let points = sizes(work, spec, bytes_per_row, own);
     let samples = work.params.get(spec.samples).max(1) as u64;
     let mut streams: Vec<(u64, Stream)> = Vec::new();

@@ -86,6 +86,8 @@ pub struct SizeScan {
     pub most_kib: &'static str,
     /// From one size to the next, KiB.
     pub step_kib: &'static str,
+    /// Most redo per second while a transaction writes, MiB/s; 0 for no limit.
+    pub pace_mib: &'static str,
     /// Transactions of each size.
     pub samples: &'static str,
     /// Parameter of [`Workload::redo`] that a size is made with: the number of rows changed.

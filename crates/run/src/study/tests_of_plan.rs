@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_model::TestRecord;
 use loadline_model::plan::{Jobs, PlannedWorkload};
+use loadline_model::{LogWriterPoint, TestLimit, TestRecord};
 use loadline_target::{TargetError, Work};
-use loadline_workload::SizeScan;
+use loadline_workload::{Commit, SizeScan};
 
-use super::{Context, StudyError};
+use super::{Context, Limits, StudyError};
 use crate::event::{Event, Listener, TestPosition};
-use crate::figures::{Identity, output};
+use crate::figures::{Identity, limit_figures, output};
+use crate::limit::Bracket;
 use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
@@ -116,6 +117,38 @@ impl Context {
         }
     }
 
+    /// Redo per transaction that the test's limit is measured with, bytes: what calibration saw.
+    fn redo_bytes(&self, work: &Work) -> Result<f64, String> {
+        let calibrated = self.manifest.calibration.get(work.workload.code).and_then(|c| c.redo_bytes_per_tx);
+        calibrated.ok_or_else(|| "the redo of its transactions is not known before the test".to_owned())
+    }
+
+    /// First half of the limit of a test, if the reference log writer measures it.
+    fn limit_before(&self, work: &Work, jobs: u32) -> Result<Option<Bracket>, String> {
+        match &self.limits {
+            Limits::Reference(reference) => reference.before(work, self.redo_bytes(work)?, jobs).map(Some),
+            Limits::Points(_) => Ok(None),
+            Limits::None(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// The limit of a test that is done.
+    fn limit_after(
+        &self,
+        half: Result<Option<Bracket>, String>,
+        record: &TestRecord,
+        work: &Work,
+    ) -> Result<TestLimit, String> {
+        match (half?, &self.limits) {
+            (Some(half), Limits::Reference(reference)) => reference.after(half),
+            (_, Limits::Points(points)) => {
+                let redo = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known")?;
+                LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
+            }
+            _ => Err("it was not measured".to_owned()),
+        }
+    }
+
     fn identity(
         &self,
         workload: &PlannedWorkload,
@@ -190,6 +223,7 @@ impl Context {
             return self.one_scan(workload, work, scan, &position, listener);
         }
         self.target.load(work, jobs).map_err(gone)?;
+        let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
         let request = Request {
@@ -222,6 +256,8 @@ impl Context {
         }
         let identity = self.identity(workload, &position, evidence_before, evidence_after);
         let mut output = output(&request, &measured, &identity);
+        let limit = self.limit_after(half, &output.record, work);
+        limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

@@ -28,6 +28,15 @@ const PARAMS: &[Param] = &[
     },
     Param { name: "most-kib", default: 6144, min: 64, max: 1 << 20, meaning: "redo of the largest transaction, KiB" },
     Param { name: "step-kib", default: 64, min: 4, max: 1 << 16, meaning: "from one size to the next, KiB" },
+    Param {
+        // What generates redo in earnest computes in between. Without a limit the reference log writer is
+        // given redo faster than any device takes it, and a commit waits for all of it whatever the rules.
+        name: "pace-mib",
+        default: 64,
+        min: 0,
+        max: 1 << 20,
+        meaning: "redo is generated no faster than this, MiB/s (0: as fast as the target takes it)",
+    },
     Param { name: "samples", default: 6, min: 3, max: 1000, meaning: "transactions of each size" },
 ];
 
@@ -50,6 +59,12 @@ pub(super) static WORKLOAD: Workload = Workload {
         rows: "rows",
     }),
     evidence: Some(lgwr::EVIDENCE),
-    scan: Some(SizeScan { most_kib: "most-kib", step_kib: "step-kib", samples: "samples", rows: "rows" }),
+    scan: Some(SizeScan {
+        pace_mib: "pace-mib",
+        most_kib: "most-kib",
+        step_kib: "step-kib",
+        samples: "samples",
+        rows: "rows",
+    }),
     program: |params| lgwr::program(params, Commit::Wait),
 };
