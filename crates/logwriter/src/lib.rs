@@ -69,4 +69,7 @@ pub use stats::{CommitTimes, GROUP_BUCKETS, Stats, Trigger};
 pub use types::{Commit, Lsn};
 pub use writer::LogWriter;
 
+/// Bytes of the header that each record and each commit has in the log, beside its payload.
+pub const HEADER_BYTES: u64 = record::HEADER as u64;
+
 use sync::locked;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_model::format::{nearest, parse_bytes, parse_duration_s};
@@ -138,6 +138,17 @@ impl Address {
         Ok(a)
     }
 
+    /// Folders of the copies beside the first.
+    pub(super) fn copies(&self) -> impl Iterator<Item = &Path> {
+        let others = self.mirrors.iter().chain(&self.flash).map(PathBuf::as_path);
+        others.chain(self.standby.as_ref().map(|(dir, _)| dir.as_path()))
+    }
+
+    /// Folders that the user named.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        self.dir.iter().map(PathBuf::as_path).chain(self.copies()).map(Path::to_owned).collect()
+    }
+
     fn set(&mut self, name: &str, value: &str, rule: &mut Option<Standby>) -> Result<(), String> {
         match name {
             "device" => self.device = choice(name, value, &Device::NAMES)?,
@@ -150,9 +161,12 @@ impl Address {
             "standby-rule" => *rule = Some(choice(name, value, &Standby::NAMES)?),
             "buffer" => self.buffer_bytes = bytes(name, value, 64 << 10, 1 << 30)? as usize,
             "file-size" => self.file_bytes = bytes(name, value, 1 << 20, 16 << 30)?,
-            "flush-fraction" => self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?,
+            "flush-fraction" => {
+                self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?
+            }
             "flush-at" => {
-                self.flush_at = off(value).map_or_else(|| bytes(name, value, 4096, 1 << 30).map(Some), |()| Ok(None))?;
+                self.flush_at =
+                    off(value).map_or_else(|| bytes(name, value, 4096, 1 << 30).map(Some), |()| Ok(None))?;
             }
             "flush-every" => self.flush_every = off(value).map_or_else(|| every(value).map(Some), |()| Ok(None))?,
             _ => {

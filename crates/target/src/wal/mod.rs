@@ -24,7 +24,8 @@ use address::{Address, SCHEME};
 use place::Folder;
 use session::{WalObserver, WalSession};
 
-const NO_PROCEDURES: &str = "the reference log writer has no procedures; its client driver runs inside the same process";
+const NO_PROCEDURES: &str =
+    "the reference log writer has no procedures; its client driver runs inside the same process";
 const NO_SQL: &str = "the reference log writer has a log and no tables";
 
 /// The kind.
@@ -91,8 +92,8 @@ impl Wal {
         }
         let devices::Opened { device, warnings } = devices::open(&address, &folders)?;
         let description = device.describe();
-        let (writer, _) = LogWriter::open(config(&address), device)
-            .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", folders[0].path().display())))?;
+        let (writer, _) = LogWriter::open(&config(&address), device)
+            .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", place(&folders))))?;
         Ok(Wal {
             address,
             folders,
@@ -102,6 +103,10 @@ impl Wal {
             locked: Arc::new(Mutex::new(false)),
         })
     }
+}
+
+fn place(folders: &[Folder]) -> String {
+    folders.first().map(|f| f.path().display().to_string()).unwrap_or_default()
 }
 
 fn config(address: &Address) -> LogConfig {
@@ -134,10 +139,10 @@ fn render(work: &Work) -> Vec<Rendered> {
     }
     let mut text = String::new();
     walk(work, &work.program.body, 0, &mut text);
-    text += match work.program.commit {
+    text.push_str(match work.program.commit {
         Commit::Wait => "commit, and wait until it is durable",
         Commit::Nowait => "commit, and do not wait",
-    };
+    });
     vec![Rendered::new("transaction", text)]
 }
 
@@ -167,7 +172,7 @@ impl Target for Wal {
             ("flush_every_ms", off(a.flush_every.map(|d| d.as_millis().to_string()))),
             ("file_bytes", a.file_bytes.to_string()),
         ];
-        let directory = self.folders[0].path().display().to_string();
+        let directory = place(&self.folders);
         Ok(TargetInfo {
             kind: SCHEME.into(),
             product: KIND.product.into(),
@@ -178,7 +183,10 @@ impl Target for Wal {
             settings: settings.map(|(n, v)| (n.to_owned(), v)).into(),
             log_dir: Some(directory.clone()),
             data_dir: Some(directory),
-            notes: [format!("a log and nothing else: {}", self.device)].into_iter().chain(self.warnings.clone()).collect(),
+            notes: [format!("a log and nothing else: {}", self.device)]
+                .into_iter()
+                .chain(self.warnings.clone())
+                .collect(),
             ..TargetInfo::default()
         })
     }
@@ -216,7 +224,7 @@ impl Target for Wal {
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
-        self.writer.flush().map_err(session::failed)?;
+        self.writer.session().and_then(|mut s| s.flush()).map_err(session::failed)?;
         Ok(None)
     }
 

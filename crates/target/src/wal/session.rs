@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_logwriter::{CommitMode, LogError, LogWriter, Session};
+use loadline_logwriter::{Commit as CommitMode, LogError, LogWriter, Session};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit};
@@ -35,7 +35,7 @@ impl WalSession {
             Commit::Nowait => CommitMode::Nowait,
         };
         let rows = work.program.statements.iter().map(|s| s.rows).collect();
-        Ok(WalSession { session: writer.session(), mode, rows, numbers: [[0; 8]; MAX_PARTS] })
+        Ok(WalSession { session: writer.session().map_err(failed)?, mode, rows, numbers: [[0; 8]; MAX_PARTS] })
     }
 }
 
@@ -64,7 +64,7 @@ impl ClientSession for WalSession {
                 Arg::Bytes(bytes) => bytes,
             };
         }
-        self.session.append(&parts[..n]).map_err(failed)?;
+        self.session.append_parts(&parts[..n]).map_err(failed)?;
         Ok(self.rows.get(statement).copied().unwrap_or(0))
     }
 
