@@ -111,11 +111,15 @@ pub(crate) struct RunArgs {
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
-        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "dry_run"])]
+        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]
     pub(crate) force: bool,
+    /// Oracle: take AWR snapshots around each test and keep its AWR report in the run folder. Needs a licence of the
+    /// Diagnostics Pack; without this flag nothing of AWR or ASH is touched
+    #[arg(long)]
+    pub(crate) oracle_awr: bool,
     /// Print the expanded plan with the time it will take, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -171,6 +175,9 @@ pub(crate) struct DoctorArgs {
     /// Folder next to which private servers and databases are made
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
+    /// Oracle: say as well whether AWR can be used (needs a licence of the Diagnostics Pack)
+    #[arg(long)]
+    pub(crate) oracle_awr: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
 }

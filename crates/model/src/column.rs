@@ -195,8 +195,8 @@ pub static COLUMNS: &[Column] = &[
         "Flash cache write",
         "%",
         Format::Fixed(2),
-        "Share of redo writes that went to a flash log.",
-        NOT
+        "Share of the database's physical write requests (data files and logs) that Exadata's flash cache took.",
+        &[("oracle", "V$SYSSTAT «physical write requests optimized» / «physical write total IO requests»")]
     ),
     column!("elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN),
     column!(

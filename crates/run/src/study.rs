@@ -1,5 +1,7 @@
 //! A run from its plan to its last record.
 
+#[cfg(test)]
+mod native_report_tests;
 mod prepare;
 mod tests_of_plan;
 

@@ -20,7 +20,7 @@ mod wal;
 mod work;
 
 pub use error::TargetError;
-pub use registry::{AskPassword, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
+pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
 pub use url::redact;

@@ -49,6 +49,8 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             latency_objective_ns: None,
             settings: BTreeMap::new(),
             force: false,
+            native_report: false,
+            probe: false,
         },
         target: TargetInfo {
             kind: "postgres".to_owned(),

@@ -5,7 +5,9 @@
 //! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
 //! loadline's other dependencies.
 
+mod awr;
 mod block;
+mod cancel;
 mod cluster;
 mod counters;
 mod doctor;
@@ -49,6 +51,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    native_report: Some(&awr::REPORT),
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {

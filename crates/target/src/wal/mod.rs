@@ -62,6 +62,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         Ok(removed)
     },
     is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
+    native_report: None,
 };
 
 struct Wal {
