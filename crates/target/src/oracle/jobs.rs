@@ -7,8 +7,9 @@ use loadline_workload::Arg;
 use super::block::{self, MAX_TEXT};
 use super::render;
 use super::session::{Bind, Session};
-use super::slice::{Brought, ServerClock};
+use super::slice::{Brought, ask};
 use crate::error::TargetError;
+use crate::server_clock::ServerClock;
 use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::work::Work;
 
@@ -81,7 +82,7 @@ impl Database {
         work: &Work,
         job: u32,
     ) -> Result<Database, TargetError> {
-        let clock = ServerClock::measure(session.as_mut(), 8)?;
+        let clock = ServerClock::measure(&mut || ask(session.as_mut()), 8)?;
         let (pool, first_key) = (work.pool(job), work.first_key(job));
         Ok(Database { session, canceller, block: block::run(work), pool, first_key, next: 0, clock })
     }
@@ -89,7 +90,8 @@ impl Database {
 
 impl DatabaseSession for Database {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
-        self.clock.refresh(self.session.as_mut())?;
+        let session = &mut self.session;
+        self.clock.refresh(&mut || ask(session.as_mut()))?;
         let until_us = self.clock.server_us(until_ns);
         let mut slice: Option<Slice> = None;
         loop {
