@@ -26,7 +26,7 @@ use settings::Settings;
 /// By what its directories are known.
 const PREFIX: &str = "loadline-mariadb-";
 /// How leftovers are told from those of others, and removed.
-const LEFTOVERS: leftovers::Kind = leftovers::Kind { prefix: PREFIX, product: "MariaDB", remove: instance::remove };
+const LEFTOVERS: &leftovers::Kind = &instance::LAYOUT.kind;
 /// The administrator. The socket's directory is open to the server's own operating system user and
 /// to root only, so it needs no password.
 const SUPERUSER: &str = "root";
@@ -67,7 +67,7 @@ impl TempServer {
             user: &user,
             program: &binaries.server,
         })?;
-        let leftovers = leftovers::remove(LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
+        let leftovers = leftovers::remove(*LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
         let settings = Settings::new(memory::memory_bytes(), &request.settings);
         let mut instance = Instance::create(&place, &user)?;
         instance.start(&binaries, &user, &settings)?;
@@ -115,7 +115,7 @@ pub(super) fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, Targ
         places.extend(Address::parse(&request.url)?.dir);
     }
     places.push(place::FALLBACK.into());
-    let found = leftovers::remove(LEFTOVERS, &places);
+    let found = leftovers::remove(*LEFTOVERS, &places);
     if found.failed.is_empty() {
         return Ok(found.removed);
     }
