@@ -157,3 +157,81 @@ impl Writer<'_> {
         self.lines(level, &dialect.check(number, statement.rows));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::{CATALOGUE, Commit, Statement, Template};
+
+    use super::*;
+
+    struct Plain;
+
+    impl Dialect for Plain {
+        fn table(&self, _: &Work, table: &str) -> String {
+            format!("t_{table}")
+        }
+        fn variable(&self, name: &str) -> String {
+            format!("v_{name}")
+        }
+        fn declaration(&self, variable: &str, kind: VarType) -> String {
+            format!("{variable} {kind:?}")
+        }
+        fn own_row(&self, sequence: &str, rows: u64) -> String {
+            format!("row({sequence}, {rows})")
+        }
+        fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+            format!("payload({sequence}, {}, {bytes})", room + u64::from(bytes) == POOL_BYTES as u64)
+        }
+        fn check(&self, number: usize, rows: u64) -> Vec<Line> {
+            vec![Line(1, format!("check {number} {rows}"))]
+        }
+    }
+
+    #[test]
+    fn loops_nest_and_only_what_is_used_is_bound() {
+        let bind = |var, generator| Step::Bind { var, generator };
+        let program = Program {
+            statements: vec![Statement {
+                template: Template::parse("UPDATE {redo} SET p = :p WHERE k = :k").unwrap(),
+                rows: 1,
+            }],
+            body: vec![
+                bind("unused", Generator::Payload { bytes: 9 }),
+                bind("k", Generator::OwnRow { rows: 0 }),
+                Step::Repeat {
+                    times: 2,
+                    body: vec![
+                        bind("s", Generator::Sequence),
+                        Step::Repeat { times: 3, body: vec![bind("p", Generator::Payload { bytes: 8 })] },
+                        Step::Execute { statement: 0 },
+                        Step::Execute { statement: 7 },
+                    ],
+                },
+                Step::Repeat { times: 4, body: vec![] },
+            ],
+            commit: Commit::Wait,
+        };
+        let workload = CATALOGUE[0];
+        let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
+        let body = body(&work, &Plain, 1);
+        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
+        let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
+        let want = format!(
+            "  v_k := row(GREATEST(l_seq, 0), 1);
+  FOR l_repeat_1 IN 1..2 LOOP
+    l_seq := l_seq + 1;
+    FOR l_repeat_2 IN 1..3 LOOP
+      v_p := payload(l_seq, true, 8);
+    END LOOP;
+    {sql};
+      check 0 1
+  END LOOP;
+  FOR l_repeat_1 IN 1..4 LOOP
+  END LOOP;
+"
+        );
+        assert_eq!(body.text, want);
+    }
+}

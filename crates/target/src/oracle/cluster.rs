@@ -15,7 +15,7 @@ use super::{awr, block, render, schema};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
+use crate::work::{Work, evidence_value};
 
 /// The variable a password is taken from when the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
@@ -264,12 +264,7 @@ impl Target for Oracle {
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         let Some(sql) = render::evidence(work)? else { return Ok(None) };
-        // The sum over an empty table is NULL.
-        let text = self.admin()?.value(&sql)?.unwrap_or_else(|| "0".into());
-        let number = text.parse::<i64>().map_err(|_| {
-            TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
-        })?;
-        Ok(Some(number))
+        Ok(Some(evidence_value(self.admin()?.value(&sql)?)?))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
