@@ -11,7 +11,7 @@ use super::doctor;
 use super::jobs::{Client, Database};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, render, schema};
+use super::{awr, block, job_limit, render, schema};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -215,7 +215,7 @@ impl Target for Oracle {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        doctor::job_limit(self.admin()?.as_mut())
+        job_limit::job_limit(self.admin()?.as_mut())
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {

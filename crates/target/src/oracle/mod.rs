@@ -13,6 +13,7 @@ mod counters;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
+mod job_limit;
 mod jobs;
 mod place;
 mod render;

@@ -102,7 +102,7 @@ fn room_for_jobs_is_the_tightest_limit() {
             vec![]
         })
     });
-    let limit = crate::oracle::doctor::job_limit(&mut paper).unwrap();
+    let limit = crate::oracle::job_limit::job_limit(&mut paper).unwrap();
     assert_eq!(limit.jobs, Some(47));
     assert!(limit.because.contains("SESSIONS_PER_USER = 50"));
 }
