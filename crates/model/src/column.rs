@@ -181,6 +181,10 @@ pub static COLUMNS: &[Column] = &[
                 "postgres",
                 "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
             ),
+            (
+                "mysql",
+                "performance_schema.events_stages_summary_global_by_event_name: time in «Commit» and «Waiting for prior transaction to commit» (MySQL: «waiting for handler commit») / tps; where these are not timed, the same stages in information_schema.PROCESSLIST sampled: mean number of job sessions in them / tps"
+            ),
             ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
             ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits")
         ]

@@ -1,12 +1,14 @@
 //! The private server's settings: what a DBA would set on a small machine, and the user's own.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
 use crate::error::TargetError;
+use crate::mysql::performance::MARIADB_STAGES;
 use crate::temp::user::ServerUser;
 
 /// What loadline needs as it is to reach the server and to find its process.
@@ -56,8 +58,14 @@ impl Settings {
             ("query_cache_type", "0".to_owned()),
             ("query_cache_size", "0".to_owned()),
             ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
-            ("performance_schema", "0".to_owned()),
+            ("performance_schema", "1".to_owned()),
         ];
+        // Nothing but the commits' stage: what that costs is lost in the noise (12 interleaved starts with and
+        // without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3 and +10 %).
+        let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
+        defaults.extend(
+            iter::once("%=OFF".to_owned()).chain(of_commits).map(|what| ("performance_schema_instrument", what)),
+        );
         defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
         Settings { defaults, given: given.clone() }
     }
