@@ -1,6 +1,8 @@
 //! The server's counters against what was done.
 
-use loadline_model::snapshot::counter;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Capability, Driver};
 use loadline_target::clock;
 use loadline_workload::Arg;
@@ -9,8 +11,8 @@ use crate::server::{alone, server, work};
 
 #[test]
 fn commits_are_counted_to_the_last_one() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let target = &server.target;
     let mut observer = target.observer().unwrap();
     let small = work("LGWR-LAT1", &[]);
@@ -84,8 +86,8 @@ fn commits_are_counted_to_the_last_one() {
 
 #[test]
 fn a_users_setting_is_not_changed_and_decides_what_runs() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let missing = || {
         let found = server.as_users("root").unwrap().capabilities().unwrap();
         let of = |c| found.refusal(Driver::Client, &[c]);
@@ -103,4 +105,48 @@ fn a_users_setting_is_not_changed_and_decides_what_runs() {
     assert!(nowait.is_none() && wait.unwrap().contains("innodb_flush_log_at_trx_commit = 2"));
     assert_eq!(now, "2");
     assert!(server.target.capabilities().unwrap().missing.is_empty(), "a private server can do both");
+}
+
+/// The server's own times of commits against samples of what the session does: two sources, one figure.
+#[test]
+fn the_time_of_commits_agrees_with_samples_of_them() {
+    let server = server();
+    let _alone = alone();
+    let target = server.as_users("root").unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 1).unwrap();
+    let mut observer = target.observer().unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
+    let mut client = target.client_session(&small, 0).unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions, [("Client:idle".to_owned(), 1)].into());
+    let done = AtomicBool::new(false);
+    let (before, after, profile) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                client.execute_and_commit(0, &[Arg::Bytes(&[7; 500]), Arg::Int(1)]).unwrap();
+            }
+        });
+        let before = observer.snapshot().unwrap();
+        let mut profile = WaitProfile::default();
+        for _ in 0..600 {
+            profile.add(&observer.sample_waits().unwrap().unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        let after = observer.snapshot().unwrap();
+        done.store(true, Ordering::Relaxed);
+        (before, after, profile)
+    });
+    let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
+    let sampled = profile.mean_sessions(target.log_sync_events()).unwrap();
+    assert!(timed > 0.05 && timed <= 1.0, "{timed} of one session's time");
+    assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
+    // Where the server does not time them, it is said what to do, and the samples are left.
+    server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");
+    let untimed = server.as_users("root").unwrap();
+    let finding = untimed.doctor().unwrap().into_iter().find(|f| f.id == "performance_schema").unwrap();
+    let snapshot = untimed.observer().unwrap().snapshot().unwrap();
+    server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'stage/sql/Commit'");
+    assert!(finding.advice.contains("UPDATE performance_schema.setup_instruments"), "{finding:?}");
+    assert!(!snapshot.counters.contains_key(counter::LOG_WAIT_NS));
 }
