@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use common::mariadb::Maria;
@@ -231,37 +232,35 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
     assert!(!server.exists());
 }
 
-/// Killed while `mariadb-install-db` runs: what that started has to go as well. It is stopped first, so
-/// that it cannot end by itself.
+/// Killed while `mariadb-install-db` runs: what that started has to go as well. A script stands for it
+/// whose child would go on for long.
 #[test]
 fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
-    let dir = results();
+    let (dir, bin) = (results(), tempfile::Builder::new().prefix("loadline-bin-").tempdir_in("/var/tmp").unwrap());
     let path = dir.path().to_str().unwrap();
-    let of_ours = |what: &str| -> Vec<nix::unistd::Pid> {
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bin.path(), open.clone()).unwrap();
+    for (name, script) in [
+        ("mariadbd", "exec /usr/sbin/mariadbd \"$@\""),
+        ("mariadb-install-db", "sh -c 'sleep 300; :' mariadbd --bootstrap \"$@\"; exit 0"),
+    ] {
+        std::fs::write(bin.path().join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(bin.path().join(name), open.clone()).unwrap();
+    }
+    let target = format!("mariadb-temp:?bin={}", bin.path().display());
+    let running = |what: &str| {
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut found = Vec::new();
-        for e in entries {
-            let line = std::fs::read(e.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).into_owned();
-            if let Some(pid) = e.file_name().to_str().and_then(|n| n.parse().ok())
-                && line.contains(&format!("{path}/loadline-mariadb-"))
-                && line.contains(what)
-            {
-                found.push(nix::unistd::Pid::from_raw(pid));
-            }
-        }
-        found
+        let lines = entries.map(|e| std::fs::read(e.path().join("cmdline")).unwrap_or_default());
+        let ours = format!("{path}/loadline-mariadb-");
+        lines.map(|l| String::from_utf8_lossy(&l).into_owned()).any(|l| l.contains(&ours) && l.contains(what))
     };
     let mut command = loadline();
-    command.args(["run", "--target", "mariadb-temp:", "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
+    command.args(["run", "--target", &target, "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the bootstrap", 30, || !of_ours("--bootstrap").is_empty());
-    for pid in of_ours("--bootstrap") {
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
-    }
+    wait_for("the bootstrap", 30, || running("--bootstrap"));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("all to die with their owner", 10, || of_ours("").is_empty());
+    wait_for("all to die with their owner", 10, || !running(""));
     let cleaned = run(&["clean", "--target", "mariadb-temp:", "--results", path]);
     assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
