@@ -6,6 +6,7 @@ use std::path::Path;
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
+use super::performance::CommitTimes;
 use super::version::{SUPPORTED, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -72,8 +73,8 @@ pub(super) struct Facts {
     pub(super) memory: Option<f64>,
     /// Type of the filesystem under the log, if it is this machine's.
     pub(super) log_in_memory: bool,
-    /// Why performance_schema does not time commits.
-    pub(super) untimed: Option<String>,
+    /// Whether performance_schema times commits.
+    pub(super) times: Option<CommitTimes>,
     /// What makes the server refuse writes as a member of a cluster.
     pub(super) not_ready: Option<String>,
 }
@@ -102,7 +103,7 @@ impl Facts {
             others_running: (running - 1.0).max(0.0),
             memory,
             log_in_memory: local && is_in_memory(&log_dir(settings)),
-            untimed: None,
+            times: None,
             not_ready: not_ready(c, settings)?,
         })
     }
@@ -261,12 +262,19 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
                   from SHOW GLOBAL STATUS and performance_schema and are there without it";
     let value = if f.process { "granted" } else { "not granted" };
     say("process-privilege", (!f.process).then(|| (Warning, advice.to_owned())), value.to_owned());
-    let advice = f
-        .untimed
-        .as_ref()
-        .map(|why| (Warning, format!("log file sync is estimated, from samples of what the jobs' sessions do: {why}")));
-    let value = if advice.is_some() { "does not time commits" } else { "times commits" };
-    say("performance_schema", advice, value.to_owned());
+    let (bad, value) = match &f.times {
+        Some(CommitTimes::Absent(why)) => (
+            Some((Warning, format!("log file sync is estimated from samples of what the jobs' sessions do: {why}"))),
+            "does not time commits",
+        ),
+        Some(CommitTimes::Partial) => (
+            None,
+            "not needed: without a binary log MariaDB's sessions wait for the log where it times nothing, and log file sync \
+             is estimated from samples of what they do",
+        ),
+        Some(CommitTimes::Timed(_)) | None => (None, "times commits"),
+    };
+    say("performance_schema", bad, value.to_owned());
     let busy = f.others_running > 1.0;
     let advice = "others work on this server: their commits and redo are counted as well";
     say("other-sessions", busy.then(|| (Warning, advice.to_owned())), format!("{:.0} running", f.others_running));
@@ -393,9 +401,10 @@ mod tests {
         }
         let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &facts(), "sync_binlog");
         assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
-        let untimed = Facts { untimed: Some("off".into()), ..facts() };
+        let untimed = Facts { times: Some(CommitTimes::Absent("off".into())), ..facts() };
         assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
-        assert_eq!(severity(&[], &facts(), "performance_schema"), Some(Severity::Ok));
+        let partial = Facts { times: Some(CommitTimes::Partial), ..facts() };
+        assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
         let poor = Facts { process: false, ..facts() };
         assert_eq!(severity(&[], &poor, "process-privilege"), Some(Severity::Warning));
         let mysql = Facts { version: Version::parse("8.0.36"), ..facts() };

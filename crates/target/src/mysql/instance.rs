@@ -1,12 +1,12 @@
 //! The servers that a target's nodes lead to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::AtomicU8;
 
 use super::config::Address;
 use super::connect::Door;
 use super::ledger::Ledger;
-use super::observer::{Eye, SESSIONS_LOST};
+use super::observer::Eye;
 use super::performance::CommitTimes;
 use super::server::Flush;
 use super::version::Version;
@@ -29,7 +29,6 @@ pub(super) struct Instance {
     pub(super) local: bool,
     pub(super) watch: Watch,
     pub(super) times: CommitTimes,
-    lost: Arc<AtomicBool>,
 }
 
 /// What the nodes' URLs lead to.
@@ -95,7 +94,8 @@ impl Instance {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
-        ledger.binlog(c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0));
+        let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
+        ledger.binlog(log_bin);
         Ok(Instance {
             local: is_local(&door, pid_file.as_deref()),
             door,
@@ -105,8 +105,7 @@ impl Instance {
             flush: Flush(Arc::new(AtomicU8::new(given_flush))),
             given_flush,
             watch: Watch::default(),
-            times: CommitTimes::ask(c)?,
-            lost: Arc::default(),
+            times: CommitTimes::ask(c, log_bin)?,
         })
     }
 
@@ -124,12 +123,7 @@ impl Instance {
     /// A session that reads its counters.
     pub(super) fn eye(&self) -> Result<Eye, TargetError> {
         let (ledger, flush, watch) = (self.ledger.clone(), self.flush.clone(), self.watch.clone());
-        Eye::open(self.door.connect()?, ledger, flush, self.times.clone(), Arc::clone(&self.lost), watch)
-    }
-
-    /// Why the time of its commits is not known.
-    pub(super) fn untimed(&self) -> Option<&str> {
-        self.times.absent().or_else(|| self.lost.load(Ordering::Relaxed).then_some(SESSIONS_LOST))
+        Eye::open(self.door.connect()?, ledger, flush, self.times.clone(), watch)
     }
 }
 

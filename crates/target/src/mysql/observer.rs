@@ -1,8 +1,5 @@
 //! Reads the servers' own counters.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
@@ -31,10 +28,6 @@ const UNWATCHED: &str = "Performance_schema_thread_instances_lost";
 /// Under what the metrics are kept.
 const METRIC: &str = "INNODB_METRICS.";
 
-/// Why the time of commits is not said although the server times them.
-pub(super) const SESSIONS_LOST: &str = "performance_schema had no room for all sessions \
-     (Performance_schema_thread_instances_lost): raise performance_schema_max_thread_instances";
-
 /// Why the syncs of the log are not counted while commits do not wait.
 pub(super) const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (Innodb_os_log_fsyncs went with \
      MariaDB 10.8); its log writes stand for them only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
@@ -57,24 +50,22 @@ pub(super) struct Eye {
     ledger: Ledger,
     flush: Flush,
     times: CommitTimes,
-    lost: Arc<AtomicBool>,
     watch: Watch,
     /// The query of InnoDB's metrics, where it is allowed.
     metrics: Option<String>,
 }
 
 impl Eye {
-    /// `lost` is set when performance_schema turns out to miss sessions.
+    /// Reads in `connection`.
     pub(super) fn open(
         mut connection: Connection,
         ledger: Ledger,
         flush: Flush,
         times: CommitTimes,
-        lost: Arc<AtomicBool>,
         watch: Watch,
     ) -> Result<Eye, TargetError> {
         let metrics = metrics(&mut connection)?;
-        Ok(Eye { connection, ledger, flush, times, lost, watch, metrics })
+        Ok(Eye { connection, ledger, flush, times, watch, metrics })
     }
 
     fn read(&mut self) -> Result<Snapshot, TargetError> {
@@ -86,10 +77,9 @@ impl Eye {
             }
         }
         for (name, ns) in self.times.read(c)? {
+            // Else samples have to do.
             if snapshot.counters.get(UNWATCHED).is_none_or(|lost| *lost == 0.0) {
                 *snapshot.counters.entry(counter::LOG_WAIT_NS.to_owned()).or_default() += ns;
-            } else {
-                self.lost.store(true, Ordering::Relaxed);
             }
             snapshot.counters.insert(name, ns);
         }

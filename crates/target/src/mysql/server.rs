@@ -177,7 +177,7 @@ impl Target for Mysql {
         let all = self.each(|instance, c| {
             let settings = Settings::read(c)?;
             let mut facts = Facts::ask(c, &settings, instance.local)?;
-            facts.untimed = instance.untimed().map(str::to_owned);
+            facts.times = Some(instance.times.clone());
             let mut findings = doctor::examine(&settings, &facts);
             if several {
                 for finding in &mut findings {

@@ -28,17 +28,18 @@ pub(crate) fn server() -> Arc<Server> {
     if let Some(server) = shared.upgrade() {
         return server;
     }
-    let server = Arc::new(Server::start(""));
+    let server = Arc::new(Server::start("", &[]));
     *shared = Arc::downgrade(&server);
     server
 }
 
 impl Server {
     /// A private server; `query` is what its URL goes on with.
-    pub(crate) fn start(query: &str) -> Server {
+    pub(crate) fn start(query: &str, settings: &[(&str, &str)]) -> Server {
         let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
         std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
+        let mut request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
+        request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let target = match loadline_target::open(&request) {
             Err(TargetError::Local(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
             other => other.unwrap(),

@@ -58,14 +58,19 @@ impl Settings {
             ("query_cache_type", "0".to_owned()),
             ("query_cache_size", "0".to_owned()),
             ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
-            ("performance_schema", "1".to_owned()),
+            ("performance_schema", "0".to_owned()),
         ];
-        // Nothing but the commits' stage: what that costs is lost in the noise (12 interleaved starts with and
-        // without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3 and +10 %).
-        let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
-        defaults.extend(
-            iter::once("%=OFF".to_owned()).chain(of_commits).map(|what| ("performance_schema_instrument", what)),
-        );
+        // With a binary log it times all of a commit. What that stage alone costs is lost in the noise (12
+        // interleaved starts with and without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3
+        // and +10 %).
+        if given.iter().any(|(name, value)| normal(name) == "log_bin" && !matches!(value.as_str(), "0" | "OFF" | "off"))
+        {
+            let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
+            let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
+            defaults.retain(|(name, _)| *name != "performance_schema");
+            defaults.push(("performance_schema", "1".to_owned()));
+            defaults.extend(instruments.map(|what| ("performance_schema_instrument", what)));
+        }
         defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
         Settings { defaults, given: given.clone() }
     }
