@@ -65,7 +65,7 @@ pub(super) struct Facts {
     pub(super) version: Version,
     /// Whether the user has the privilege PROCESS.
     pub(super) process: bool,
-    /// Whether the user may pass by `read_only`.
+    /// Whether the user may pass by `read_only`: with SUPER, until MariaDB 10.11 took it out of that.
     pub(super) ignores_read_only: bool,
     /// Sessions that run something, ours not counted.
     pub(super) others_running: f64,
@@ -99,7 +99,9 @@ impl Facts {
         Ok(Facts {
             version: c.version.clone(),
             process: has("PROCESS"),
-            ignores_read_only: has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("SUPER"),
+            ignores_read_only: has("READ ONLY ADMIN")
+                || has("READ_ONLY ADMIN")
+                || (has("SUPER") && !(c.version.mariadb && c.version.is_at_least(10, 11))),
             others_running: (running - 1.0).max(0.0),
             memory,
             log_in_memory: local && is_in_memory(&log_dir(settings)),

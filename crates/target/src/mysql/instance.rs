@@ -27,6 +27,8 @@ pub(super) struct Instance {
     pub(super) given_flush: u8,
     /// Whether it runs on this machine.
     pub(super) local: bool,
+    /// Whether MariaDB's pool of threads serves the sessions.
+    pub(super) pool: bool,
     pub(super) watch: Watch,
     pub(super) times: CommitTimes,
 }
@@ -104,6 +106,7 @@ impl Instance {
             ledger,
             flush: Flush(Arc::new(AtomicU8::new(given_flush))),
             given_flush,
+            pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
             watch: Watch::default(),
             times: CommitTimes::ask(c, log_bin)?,
         })

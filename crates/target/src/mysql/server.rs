@@ -14,9 +14,8 @@ use super::instance::{self, Found, Instance};
 use super::observer::{Eyes, UNCOUNTED_SYNCS, sync_counter};
 use super::slice::Database;
 use super::temp::TempServer;
-use super::watch::LOG_SYNC_EVENTS;
 use super::wire::Connection;
-use super::{procedure, render, schema};
+use super::{procedure, render, schema, watch};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -308,7 +307,7 @@ impl Target for Mysql {
     }
 
     fn log_sync_events(&self) -> &'static [&'static str] {
-        LOG_SYNC_EVENTS
+        watch::log_sync_events(self.instances().iter().any(|i| i.pool))
     }
 
     fn commit_unseen(&self) -> Option<&'static str> {

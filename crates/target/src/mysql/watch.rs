@@ -14,12 +14,26 @@ const SESSIONS: &str = "SELECT ID, COMMAND, STATE FROM information_schema.PROCES
 /// Samples in which a session waits for the log: the stages of [`super::performance`], as the process
 /// list shows them, and what it shows while MariaDB holds an answer back until the log is on disk (none
 /// of 320 samples were there with `innodb_flush_log_at_trx_commit = 0`).
-pub(super) const LOG_SYNC_EVENTS: &[&str] = &[
+const LOG_SYNC_EVENTS: &[&str] = &[
     "Stage:Commit",
-    "Stage:Updating status",
     "Stage:Waiting for prior transaction to commit",
     "Stage:waiting for handler commit",
+    "Stage:Updating status",
 ];
+/// The same with MariaDB's thread pool, where the session is put aside a stage earlier: 8 jobs, 132 of 240
+/// samples; without the pool it is 1 µs per statement.
+const WITH_POOL: &[&str] = &[
+    "Stage:Commit",
+    "Stage:Waiting for prior transaction to commit",
+    "Stage:waiting for handler commit",
+    "Stage:Updating status",
+    "Stage:Starting cleanup",
+];
+
+/// What counts as waiting for the log, on servers with a thread pool or without.
+pub(super) fn log_sync_events(pool: bool) -> &'static [&'static str] {
+    if pool { WITH_POOL } else { LOG_SYNC_EVENTS }
+}
 
 /// The sessions of jobs at one server, by their numbers there.
 #[derive(Debug, Clone, Default)]

@@ -133,3 +133,24 @@ fn which_counters_a_user_without_privileges_loses() {
     server.sql("GRANT PROCESS ON *.* TO poor@localhost");
     assert_eq!(lost(), Vec::<String>::new());
 }
+
+#[test]
+fn a_server_that_is_read_only_for_this_user_is_no_target() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE OR REPLACE USER boss@localhost; GRANT SUPER, CREATE, DROP ON *.* TO boss@localhost");
+    server.sql("SET GLOBAL read_only = ON");
+    let found = |user: &str| {
+        let target = server.as_users(user).unwrap();
+        let finding = target.doctor().unwrap().into_iter().find(|f| f.id == "read_only").unwrap();
+        (finding.severity, target.create(&work("LGWR-LAT1", &[])).is_ok())
+    };
+    let all = [found("root"), found("boss")];
+    server.sql("GRANT READ_ONLY ADMIN ON *.* TO boss@localhost");
+    let granted = found("boss");
+    server.sql("SET GLOBAL read_only = OFF; DROP USER boss@localhost");
+    server.target.clean().unwrap();
+    // What the doctor says is what happens.
+    assert_eq!(all, [(Severity::Ok, true), (Severity::Impossible, false)]);
+    assert_eq!(granted, (Severity::Ok, true));
+}

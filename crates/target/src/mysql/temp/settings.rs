@@ -176,6 +176,22 @@ mod tests {
     }
 
     #[test]
+    fn commits_are_timed_with_a_binary_log_only() {
+        let of = |pairs: &[(&str, &str)]| {
+            let given = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            Settings::new(8 << 30, &given).arguments()
+        };
+        let timed = "--performance-schema-instrument=stage/sql/Commit=ON".to_owned();
+        let with = of(&[("log-bin", "bin")]);
+        assert!(with.contains(&timed) && with.contains(&"--performance-schema=1".to_owned()), "{with:?}");
+        for without in [of(&[]), of(&[("log_bin", "OFF")])] {
+            assert!(!without.contains(&timed) && without.contains(&"--performance-schema=0".to_owned()), "{without:?}");
+        }
+        let own = of(&[("log_bin", "bin"), ("performance_schema", "0")]);
+        assert!(!own.contains(&"--performance-schema=1".to_owned()), "{own:?}");
+    }
+
+    #[test]
     fn what_loadline_needs_is_reserved() {
         for (name, words) in [("data-dir", ""), ("datadir", "itself"), ("skip-networking", "itself"), ("-x", "no name")]
         {
