@@ -185,7 +185,7 @@ fn a_server_that_goes_away_in_mid_test() {
     std::thread::sleep(std::time::Duration::from_millis(900));
     server.kill();
     let ran = common::Ran::of(child.wait_with_output().unwrap());
-    assert!(ran.code != 0 && ran.err.contains("lost"), "{}", ran.said());
+    assert!(ran.code == 3 && ran.err.contains("lost"), "{}", ran.said());
     // What was measured before is kept.
     let tests = tests_of(&folder);
     assert_eq!(tests[0]["valid"], true);
