@@ -6,6 +6,7 @@
 
 mod address;
 mod binaries;
+mod install;
 mod instance;
 mod settings;
 
@@ -57,7 +58,7 @@ impl TempServer {
         }
         settings::check_names(&request.settings)?;
         let user = ServerUser::choose("MariaDB", "mysql")?;
-        let binaries = binaries::find(&user)?;
+        let binaries = binaries::find(address.bin.as_deref(), &user)?;
         settings::check_values(&request.settings, &binaries, &user)?;
         let place = place::choose(Wanted {
             scheme: SCHEME,

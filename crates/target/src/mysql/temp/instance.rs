@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 
 use super::address::SCHEME;
 use super::binaries::Binaries;
+use super::install::{self, of_path};
 use super::settings::Settings;
 use super::{PREFIX, SUPERUSER};
 use crate::error::TargetError;
@@ -67,17 +68,15 @@ impl Instance {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        let of_path = |name: &str, path: &Path| {
-            let mut argument = std::ffi::OsString::from(format!("--{name}="));
-            argument.push(path);
-            argument
-        };
-        let mut install = user.command(&binaries.install, Signal::SIGKILL);
-        install.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
-        install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
-        install.arg("--skip-name-resolve").arg(of_path("datadir", &self.data()));
+        let mut install = install::command(binaries, user, &self.data());
+        install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Its standard input is closed when it has ended, or with loadline.
         let output = install
-            .output()
+            .spawn()
+            .and_then(|mut child| {
+                let _open = child.stdin.take();
+                child.wait_with_output()
+            })
             .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.install.display())))?;
         if !output.status.success() {
             let text = [output.stdout, output.stderr].concat();
@@ -90,6 +89,7 @@ impl Instance {
         command.arg("--no-defaults").arg(of_path("datadir", &self.data())).arg(of_path("socket", &self.socket()));
         command.arg(of_path("pid-file", &self.sockets().join("pid")));
         command.args(["--skip-networking", "--skip-name-resolve"]).args(settings.arguments());
+        command.args(install::base(binaries));
         command.stdout(stdout).stderr(stderr).stdin(Stdio::null());
         let child = Child::spawn(command)
             .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.server.display())))?;
