@@ -20,8 +20,17 @@
 //! further such call on the device: what is on it is found out by recovery, after a reopening.
 
 mod error;
+mod flash;
+mod mirror;
+mod replicas;
+#[cfg(test)]
+pub(crate) mod testing;
+mod twins;
 
 pub use error::DeviceError;
+pub use flash::{FlashOptions, open_flash_log};
+pub use mirror::{Durable, MirrorOptions, open_mirror};
+pub use replicas::{Member, MemberState, Opened, Position, Replicas, Scan, Watch};
 
 /// How long the two halves of one durable write took, in nanoseconds of `CLOCK_MONOTONIC`.
 ///
