@@ -10,16 +10,17 @@ mod label;
 mod lane;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::cell::RefCell;
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use loadline_device::AlignedBuf;
-
 pub(crate) use label::{FileLabel, LabelStore};
-pub(crate) use lane::{Blocks, Board, Lane, Op, State, close};
+pub(crate) use lane::{Blocks, Board, Lane, Op, Pool, State, close};
+
+pub use watch::{MemberState, Watch};
 
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 use label::Label;
@@ -117,59 +118,6 @@ impl Opened {
     }
 }
 
-/// How a member is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberState {
-    /// Its directory or address.
-    pub name: String,
-    /// Why it dropped out, if it did.
-    pub dropped: Option<String>,
-    /// Bytes that wait to be written to it.
-    pub behind_bytes: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Writes done.
-    pub writes: u64,
-    /// Syncs done: one that is behind makes one of several.
-    pub syncs: u64,
-    /// How often it was the first to have a commit.
-    pub first: u64,
-}
-
-/// Looks at a set while its log is written, from any thread.
-#[derive(Clone, Debug)]
-pub struct Watch(Arc<Board>);
-
-impl Watch {
-    /// Each member, in order.
-    #[must_use]
-    pub fn members(&self) -> Vec<MemberState> {
-        let state = self.0.lock();
-        let member = |lane: &lane::LaneState| MemberState {
-            name: lane.name.clone(),
-            dropped: lane.failed.clone(),
-            behind_bytes: lane.behind as u64,
-            bytes: lane.bytes,
-            writes: lane.writes,
-            syncs: lane.syncs,
-            first: lane.first,
-        };
-        state.lanes.iter().map(member).collect()
-    }
-
-    /// How many members have dropped out or were never there.
-    #[must_use]
-    pub fn dropped(&self) -> usize {
-        self.0.lock().lanes.iter().filter(|lane| lane.failed.is_some()).count()
-    }
-
-    /// How often a write waited because a member was too far behind.
-    #[must_use]
-    pub fn stalls(&self) -> u64 {
-        self.0.lock().stalls
-    }
-}
-
 /// A set of replicas as a log device: what [`open_mirror`](super::open_mirror),
 /// [`open_flash_log`](super::open_flash_log) and [`open_standby`](super::open_standby) open.
 pub struct Replicas {
@@ -185,7 +133,7 @@ pub struct Replicas {
     block_bytes: usize,
     file_bytes: u64,
     makers: RefCell<Vec<Option<Box<dyn FileMaker>>>>,
-    pool: Vec<Arc<AlignedBuf>>,
+    pool: Pool,
     ticket: u64,
     acked: u64,
     opened: Opened,
@@ -227,7 +175,7 @@ impl Replicas {
         let labels = members.into_iter().map(|m| m.label).collect();
         let (label, opened) = (assembled.label, assembled.opened);
         let makers = RefCell::new(makers);
-        let (pool, ticket, acked) = (Vec::new(), 0, 0);
+        let (pool, ticket, acked) = (Pool::default(), 0, 0);
         Ok(Replicas {
             what,
             told,
@@ -261,21 +209,10 @@ impl Replicas {
 
     /// A copy of `blocks` that the lanes share: one may still need it when others are done.
     fn copy(&mut self, blocks: &[u8]) -> Result<Blocks, DeviceError> {
-        let fits = |memory: &mut Arc<AlignedBuf>| memory.len() >= blocks.len() && Arc::get_mut(memory).is_some();
-        let mut memory = match self.pool.iter_mut().position(fits) {
-            Some(free) => self.pool.swap_remove(free),
-            None => {
-                // Small ones that are free make room for one that fits.
-                self.pool.retain_mut(|memory| Arc::get_mut(memory).is_none());
-                let bytes = blocks.len().next_power_of_two().max(1 << 16);
-                Arc::new(AlignedBuf::new(bytes).map_err(|e| assemble::no_memory(&e))?)
-            }
-        };
-        if let Some(to) = Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..blocks.len())) {
+        self.pool.blocks(blocks.len(), |to| {
             to.copy_from_slice(blocks);
-        }
-        self.pool.push(Arc::clone(&memory));
-        Ok(Blocks { memory, length: blocks.len() })
+            Ok(())
+        })
     }
 
     /// Hands `op` over, once no member is too far behind for `bytes` more.

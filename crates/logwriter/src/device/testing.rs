@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -19,19 +19,21 @@ struct Inner {
     fail_write_after: Option<u64>,
     fail_sync_after: Option<u64>,
     delay: Duration,
+    held: bool,
 }
 
 /// A disk that outlives the devices on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     inner: Arc<Mutex<Inner>>,
+    released: Arc<Condvar>,
     block: usize,
     file_bytes: u64,
 }
 
 impl Disk {
     pub(crate) fn new(block: usize, file_bytes: u64) -> Disk {
-        Disk { inner: Arc::default(), block, file_bytes }
+        Disk { inner: Arc::default(), released: Arc::default(), block, file_bytes }
     }
 
     pub(crate) fn device(&self) -> Box<dyn LogDevice> {
@@ -68,6 +70,16 @@ impl Disk {
     /// Every sync takes so long.
     pub(crate) fn slow_down(&self, delay: Duration) {
         self.inner.lock().unwrap().delay = delay;
+    }
+
+    /// Every sync waits until it is let go again.
+    pub(crate) fn hold(&self) {
+        self.inner.lock().unwrap().held = true;
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.inner.lock().unwrap().held = false;
+        self.released.notify_all();
     }
 
     /// Flips a bit on the platter.
@@ -135,7 +147,8 @@ impl LogDevice for Mounted {
     fn sync(&mut self) -> Result<(), DeviceError> {
         let delay = self.disk.inner.lock().unwrap().delay;
         thread::sleep(delay);
-        let mut inner = self.disk.inner.lock().unwrap();
+        let inner = self.disk.inner.lock().unwrap();
+        let mut inner = self.disk.released.wait_while(inner, |inner| inner.held).unwrap();
         if inner.fail_sync_after.is_some_and(|n| inner.syncs >= n) {
             inner.cache = inner.durable.clone();
             return Err(eio("sync"));
@@ -218,10 +231,14 @@ impl<D: LogDevice> TinyLog<D> {
 pub(crate) fn recover(device: &dyn LogDevice) -> Result<Vec<u64>, DeviceError> {
     let block = device.block_bytes();
     let per_file = device.file_bytes() / block as u64;
+    let files = device.files()?;
     let mut found = Vec::new();
     let mut bytes = vec![0; block];
     loop {
         let number = found.len() as u64;
+        if !files.contains(&(number / per_file)) {
+            return Ok(found);
+        }
         let read = device.read(number / per_file, number % per_file * block as u64, &mut bytes)?;
         let sum = u64::from(crc32fast::hash(&bytes[8..]));
         if read < block || bytes[..8] != sum.to_le_bytes() || bytes[8..16] != number.to_le_bytes() {

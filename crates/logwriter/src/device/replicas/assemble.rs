@@ -315,7 +315,7 @@ fn copy(
 ) -> Result<u64, CopyFailed> {
     let Some((from, to)) = pair(present, from, to) else { return Ok(0) };
     let block = from.device.block_bytes().max(to.device.block_bytes()) as u64;
-    let buffer = || loadline_device::AlignedBuf::new(CHUNK).map_err(|e| CopyFailed::Sink(no_memory(&e)));
+    let buffer = || loadline_device::AlignedBuf::new(CHUNK).map_err(|e| CopyFailed::Sink(e.into()));
     let (mut theirs, mut ours) = (buffer()?, buffer()?);
     let mut files = from.device.files().map_err(CopyFailed::Source)?;
     files.sort_unstable();
@@ -362,7 +362,7 @@ fn copy(
 fn blank_others(present: &mut [Option<Present>], from: usize, to: usize) -> Result<(), CopyFailed> {
     let Some((from, to)) = pair(present, from, to) else { return Ok(()) };
     let files = from.device.files().map_err(CopyFailed::Source)?;
-    let zeros = loadline_device::AlignedBuf::new(CHUNK).map_err(|e| CopyFailed::Sink(no_memory(&e)))?;
+    let zeros = loadline_device::AlignedBuf::new(CHUNK).map_err(|e| CopyFailed::Sink(e.into()))?;
     for file in to.device.files().map_err(CopyFailed::Sink)? {
         if files.contains(&file) {
             continue;
@@ -389,13 +389,4 @@ fn read_full(device: &dyn LogDevice, file: u64, offset: u64, into: &mut [u8]) ->
         }
     }
     Ok(done)
-}
-
-pub(super) fn no_memory(e: &loadline_device::DeviceError) -> DeviceError {
-    DeviceError::Io {
-        action: "get memory for",
-        what: "blocks on their way to replicas".to_owned(),
-        source: std::io::Error::new(std::io::ErrorKind::OutOfMemory, e.to_string()),
-        advice: "Use a smaller buffer or backlog".to_owned(),
-    }
 }

@@ -48,6 +48,35 @@ impl Blocks {
     }
 }
 
+/// Memory for blocks, used again once every lane is done with it.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Vec<Arc<AlignedBuf>>);
+
+impl Pool {
+    /// `length` bytes, as `fill` fills them.
+    pub(crate) fn blocks<E: From<loadline_device::DeviceError>>(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Blocks, E> {
+        let free = |memory: &mut Arc<AlignedBuf>| memory.len() >= length && Arc::get_mut(memory).is_some();
+        let mut memory = match self.0.iter_mut().position(free) {
+            Some(free) => self.0.swap_remove(free),
+            None => {
+                // Small ones that are free make room for one that fits.
+                self.0.retain_mut(|memory| Arc::get_mut(memory).is_none());
+                Arc::new(AlignedBuf::new(length.next_power_of_two().max(1 << 16))?)
+            }
+        };
+        let filled = match Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..length)) {
+            Some(to) => fill(to),
+            None => Ok(()),
+        };
+        self.0.push(Arc::clone(&memory));
+        filled.map(|()| Blocks { memory, length })
+    }
+}
+
 /// How far one lane is.
 #[derive(Debug, Default)]
 pub(crate) struct LaneState {
