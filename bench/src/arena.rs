@@ -48,6 +48,15 @@ pub(crate) struct Figure {
     pub(crate) redo_kib_per_tx: f64,
 }
 
+/// What a peer is asked to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Load {
+    /// As many transactions as it can in so many seconds.
+    Seconds(u32),
+    /// One transaction per client (or in all): what starting it costs.
+    Start,
+}
+
 /// What a peer did, as it says itself.
 pub(crate) struct Said {
     pub(crate) tps: f64,
@@ -95,7 +104,7 @@ impl Arena {
         &self,
         args: &Args,
         contenders: &[(&str, Option<Driver>)],
-        mut peer: impl FnMut(u32) -> Outcome<Said>,
+        mut peer: impl FnMut(u32, Load) -> Outcome<Said>,
     ) -> Outcome<()> {
         let mut all: BTreeMap<(u32, usize), Vec<Figure>> = BTreeMap::new();
         println!(
@@ -110,7 +119,7 @@ impl Arena {
                     self.target.settle()?;
                     let (name, driver) = contenders[contender];
                     let figure = match driver {
-                        None => self.of_peer(clients, &mut peer)?,
+                        None => self.of_peer(clients, args.seconds, &mut peer)?,
                         Some(driver) => loadline(&self.target, &self.work, driver, clients, args.seconds)?,
                     };
                     println!(
@@ -128,12 +137,22 @@ impl Arena {
         Ok(())
     }
 
-    fn of_peer(&self, clients: u32, peer: &mut impl FnMut(u32) -> Outcome<Said>) -> Outcome<Figure> {
+    fn of_peer(
+        &self,
+        clients: u32,
+        seconds: u32,
+        peer: &mut impl FnMut(u32, Load) -> Outcome<Said>,
+    ) -> Outcome<Figure> {
+        // Reading its scripts, connecting and preparing is no work of a transaction: loadline's own CPU
+        // time is that of the window alone.
+        let cold = children_cpu_s()?;
+        peer(clients, Load::Start)?;
+        let start_s = children_cpu_s()? - cold;
         let mut observer = self.target.observer()?;
         let redo = |s: &loadline_model::Snapshot| s.counters.get(counter::REDO_BYTES).copied().unwrap_or(f64::NAN);
         let (before, cpu_before) = (redo(&observer.snapshot()?), children_cpu_s()?);
         let evidence = self.target.evidence(&self.work)?.unwrap_or(0);
-        let said = peer(clients)?;
+        let said = peer(clients, Load::Seconds(seconds))?;
         let (after, cpu_after) = (redo(&observer.snapshot()?), children_cpu_s()?);
         // The rows themselves are asked: a transaction that changed nothing would be no peer.
         let changed = (self.target.evidence(&self.work)?.unwrap_or(0) - evidence) as f64;
@@ -144,7 +163,7 @@ impl Arena {
         }
         Ok(Figure {
             tps: said.tps,
-            cpu_ms_per_1000: (cpu_after - cpu_before) / said.transactions * 1e6,
+            cpu_ms_per_1000: (cpu_after - cpu_before - start_s) / said.transactions * 1e6,
             redo_kib_per_tx: (after - before) / said.transactions / 1024.0,
         })
     }

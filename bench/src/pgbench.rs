@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use loadline_model::Driver;
 use loadline_target::Work;
 
-use crate::arena::{Arena, Args, Outcome, PAYLOADS, Said};
+use crate::arena::{Arena, Args, Load, Outcome, PAYLOADS, Said};
 
 const CONTENDERS: [(&str, Option<Driver>); 3] =
     [("pgbench", None), ("loadline client", Some(Driver::Client)), ("loadline database", Some(Driver::Database))];
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let server = ["-h", socket, "-p", port, "-U", "postgres", "postgres"];
     let scripts = tempfile::tempdir()?;
     write_scripts(scripts.path(), &arena.work)?;
-    arena.compare(args, &CONTENDERS, |clients| pgbench(&arena.work, &server, scripts.path(), clients, args.seconds))
+    arena.compare(args, &CONTENDERS, |clients, load| pgbench(&arena.work, &server, scripts.path(), clients, load))
 }
 
 /// pgbench's scripts, one a payload.
@@ -41,22 +41,16 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-fn pgbench(work: &Work, server: &[&str], scripts: &Path, clients: u32, seconds: u32) -> Outcome<Said> {
+fn pgbench(work: &Work, server: &[&str], scripts: &Path, clients: u32, load: Load) -> Outcome<Said> {
     let pool = work.pool(0);
     let bytes = work.params.get("payload") as usize;
     let program = binary("pgbench")?;
     let mut command = Command::new(&program);
-    command.args([
-        "-n",
-        "-M",
-        "prepared",
-        "-c",
-        &clients.to_string(),
-        "-j",
-        &clients.to_string(),
-        "-T",
-        &seconds.to_string(),
-    ]);
+    command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string()]);
+    match load {
+        Load::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
+        Load::Start => command.args(["-t", "1"]),
+    };
     for i in 0..PAYLOADS {
         let hex = pool[i * 1990..i * 1990 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
             let _ = write!(s, "{b:02x}");

@@ -75,6 +75,18 @@ impl Listener for Progress {
 fn done(r: &TestRecord) -> String {
     let figure = |id: &str, decimals| r.figure(id).map_or("–".to_owned(), |v| number(v, decimals));
     let s = if r.jobs == 1 { " " } else { "s" };
+    if !r.sizes.is_empty() {
+        let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
+        let ms = |id: &str| r.figure(id).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
+        return format!(
+            "test {:>2}  {:<11}  {} sizes, commit time {} ms at the median, {} ms at the longest{verdict}",
+            r.test,
+            r.workload,
+            r.sizes.len(),
+            ms("commit_time_ns_p50"),
+            ms("commit_time_ns_max")
+        );
+    }
     let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
     format!(
         "test {:>2}  {:<11}  {:>4} job{s}  {:>9} tps  {:>9} ms  {:>8} MiB/s of redo{verdict}",

@@ -69,6 +69,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
         parameters: None,
         force: args.force.then_some(true),
+        probe: args.no_probe.then_some(false),
     };
     // Workloads and groups add up in one place; given by flags, they replace those of the file.
     let mut file = file;
@@ -108,6 +109,7 @@ fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<Path
         resume,
         command,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: None,
         interrupted: Arc::new(AtomicBool::new(false)),
     }
 }

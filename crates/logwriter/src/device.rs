@@ -20,8 +20,8 @@
 //! further such call on the device: what is on it is found out by recovery, after a reopening.
 
 mod direct;
-mod directory;
 mod error;
+pub mod file;
 mod flash;
 mod mirror;
 mod pmem;

@@ -36,7 +36,9 @@ impl std::fmt::Display for Driver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
-    /// Tables whose rows can be changed inside transactions.
+    /// Changes that are written to a log.
+    Redo,
+    /// Tables whose rows can be read and changed by SQL inside transactions.
     Rows,
     /// A commit that is durable when it returns.
     CommitWait,
@@ -46,12 +48,14 @@ pub enum Capability {
 
 impl Capability {
     /// All capabilities.
-    pub const ALL: [Capability; 3] = [Capability::Rows, Capability::CommitWait, Capability::CommitNowait];
+    pub const ALL: [Capability; 4] =
+        [Capability::Redo, Capability::Rows, Capability::CommitWait, Capability::CommitNowait];
 
     /// A short phrase: «the workload needs …».
     #[must_use]
     pub fn phrase(self) -> &'static str {
         match self {
+            Capability::Redo => "changes that are written to a log",
             Capability::Rows => "tables with rows that can be changed",
             Capability::CommitWait => "a commit that is durable when it returns",
             Capability::CommitNowait => "a commit that returns before it is durable",

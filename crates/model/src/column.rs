@@ -114,7 +114,8 @@ pub static COLUMNS: &[Column] = &[
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
             ("sqlite", "pages written to the log, counted on their way to the file"),
-            ("oracle", "V$SYSSTAT «redo blocks written»")
+            ("oracle", "V$SYSSTAT «redo blocks written»"),
+            ("wal", "blocks written, as the log writer counts them")
         ]
     ),
     column!(
@@ -127,7 +128,8 @@ pub static COLUMNS: &[Column] = &[
             ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
             ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
             ("mysql", "Innodb_log_writes"),
-            ("oracle", "V$SYSSTAT «redo writes»")
+            ("oracle", "V$SYSSTAT «redo writes»"),
+            ("wal", "calls that wrote to the log device")
         ]
     ),
     column!(
@@ -143,7 +145,8 @@ pub static COLUMNS: &[Column] = &[
                 "Innodb_os_log_fsyncs; MariaDB 10.8 and newer, which has no such counter: Innodb_log_writes while innodb_flush_log_at_trx_commit = 1, as each write is then synced"
             ),
             ("sqlite", "syncs of the log, counted on their way to the file"),
-            ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited")
+            ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited"),
+            ("wal", "calls that made the log durable")
         ]
     ),
     column!(
@@ -159,7 +162,8 @@ pub static COLUMNS: &[Column] = &[
                 "Innodb_lsn_current (MariaDB), Innodb_redo_log_current_lsn (MySQL 8.0.30 and newer), else Innodb_os_log_written, difference over the window"
             ),
             ("sqlite", "bytes written to the log, counted on their way to the file"),
-            ("oracle", "V$SYSSTAT «redo size»")
+            ("oracle", "V$SYSSTAT «redo size»"),
+            ("wal", "bytes of records and commits with their headers; what fills up blocks is not in it")
         ]
     ),
     column!(
@@ -182,7 +186,8 @@ pub static COLUMNS: &[Column] = &[
                 "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
             ),
             ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
-            ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits")
+            ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits"),
+            ("wal", "time in commits that waited, copying left out / commits")
         ]
     ),
     column!(
@@ -211,7 +216,15 @@ pub static COLUMNS: &[Column] = &[
         "%",
         Format::Integer,
         "Throughput as a share of what the hardware allows for the same work, measured in the same run.",
-        NOT
+        &[("*", "commit_throughput_tps / limit_tps")]
+    ),
+    column!(
+        "limit_tps",
+        "Limit",
+        "tps",
+        Format::Integer,
+        "What the hardware allows for the same work: the reference log writer with the same jobs and redo per transaction, on the filesystem of the database's log, right before and after the test.",
+        OWN
     ),
     column!("target", "Target", "", Format::Text, "URL of the target without secrets.", NOT),
     column!(
@@ -259,7 +272,8 @@ pub static COLUMNS: &[Column] = &[
             ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
             ("mysql", "Com_commit, for transactions of one statement Handler_commit, less loadline's own queries"),
             ("null", "the engine's own count"),
-            ("oracle", "V$SYSSTAT «user commits», all sessions of the database")
+            ("oracle", "V$SYSSTAT «user commits», all sessions of the database"),
+            ("wal", "the log's own count of commits")
         ]
     ),
     column!(
@@ -351,6 +365,70 @@ pub static COLUMNS: &[Column] = &[
         "Share of the window in which the device under the log had I/O in flight.",
         &[("*", "/proc/diskstats, io_ticks")]
     ),
+    column!(
+        "log_part_wait_us",
+        "Commit: wait",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit before the write of its group began: for the group before it, for others to join, for copies.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    column!(
+        "log_part_copy_us",
+        "Commit: copy",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit copying its records to the log buffer.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    column!(
+        "log_part_write_us",
+        "Commit: write",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit handing its group to the device.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    column!(
+        "log_part_sync_us",
+        "Commit: sync",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit making its group durable.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    column!(
+        "log_part_wake_us",
+        "Commit: wake",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit from its group being durable to its job running again.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    column!(
+        "log_group_commits",
+        "Commits per group",
+        "",
+        Format::Fixed(2),
+        "Commits that one write of the log made durable.",
+        &[("wal", "commits / groups written")]
+    ),
+    column!(
+        "log_fill_kib",
+        "Buffer fill",
+        "KiB",
+        Format::Fixed(1),
+        "Bytes in the log buffer when a write began, mean over the writes.",
+        &[("wal", "counted by the log writer")]
+    ),
+    column!(
+        "log_full_us",
+        "Buffer full",
+        "µs/tx",
+        Format::Fixed(1),
+        "Time per commit that jobs waited for room in the log buffer.",
+        &[("wal", "counted by the log writer")]
+    ),
     column!("warmup_s", "Warm-up", "s", Format::Fixed(1), "Time before the window opened.", NOT),
     column!("started_at", "Start of window", "", Format::Text, "Wall-clock time at which the window opened, UTC.", NOT),
     column!("forced", "Forced", "", Format::Text, "What was refused and overridden with --force.", NOT),
@@ -387,6 +465,7 @@ pub static LOG_WRITER: Table = Table {
         "limit_share_pct",
     ],
     also_in_files: &[
+        "limit_tps",
         "target",
         "driver",
         "valid",
@@ -417,6 +496,14 @@ pub static LOG_WRITER: Table = Table {
         "device_writes_per_s",
         "device_write_mib_per_s",
         "device_util_pct",
+        "log_part_wait_us",
+        "log_part_copy_us",
+        "log_part_write_us",
+        "log_part_sync_us",
+        "log_part_wake_us",
+        "log_group_commits",
+        "log_fill_kib",
+        "log_full_us",
     ],
 };
 

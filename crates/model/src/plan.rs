@@ -47,6 +47,8 @@ pub struct PlanSpec {
     pub parameters: Option<BTreeMap<String, BTreeMap<String, i64>>>,
     /// Run what a capability or the doctor refuses; such tests are marked.
     pub force: Option<bool>,
+    /// Whether the storage is probed and each test is held against its limit.
+    pub probe: Option<bool>,
 }
 
 /// `auto`, or job counts.
@@ -94,6 +96,7 @@ impl PlanSpec {
             setting: other.setting.or(self.setting),
             parameters: other.parameters.or(self.parameters),
             force: other.force.or(self.force),
+            probe: other.probe.or(self.probe),
         }
     }
 }
@@ -144,6 +147,9 @@ pub struct Plan {
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
     pub force: bool,
+    /// Whether the storage is probed and each test is held against its limit.
+    #[serde(default)]
+    pub probe: bool,
 }
 
 /// One workload of a plan.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Driver;
 use crate::check::{Check, Outcome};
+use crate::limits::{SizePoint, TestLimit};
 use crate::snapshot::WaitProfile;
 
 /// Version of the record's layout; raised when a reader of the old one would misread the new one.
@@ -63,6 +64,12 @@ pub struct TestRecord {
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
+    /// What the hardware allows for the same work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TestLimit>,
+    /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizePoint>,
     /// Figures by column id.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,

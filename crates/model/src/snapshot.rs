@@ -83,4 +83,20 @@ pub mod counter {
     pub const LOG_WAIT_NS: &str = "loadline.log_wait_ns";
     /// Log blocks written.
     pub const REDO_BLOCKS: &str = "loadline.redo_blocks";
+    /// Of the time that commits took, the part before the write of their group began, ns.
+    pub const LOG_PART_WAIT_NS: &str = "loadline.log_part_wait_ns";
+    /// Time in which records were copied to the log buffer, ns.
+    pub const LOG_PART_COPY_NS: &str = "loadline.log_part_copy_ns";
+    /// Of the time that commits took, the write of their group, ns.
+    pub const LOG_PART_WRITE_NS: &str = "loadline.log_part_write_ns";
+    /// Of the time that commits took, the sync of their group, ns.
+    pub const LOG_PART_SYNC_NS: &str = "loadline.log_part_sync_ns";
+    /// Of the time that commits took, the part after their group was durable, ns.
+    pub const LOG_PART_WAKE_NS: &str = "loadline.log_part_wake_ns";
+    /// Groups written.
+    pub const LOG_GROUPS: &str = "loadline.log_groups";
+    /// Sum over the groups of the bytes in the log buffer when their write began.
+    pub const LOG_FILL_BYTES: &str = "loadline.log_fill_bytes";
+    /// Time that sessions waited for room in the log buffer, ns.
+    pub const LOG_FULL_NS: &str = "loadline.log_full_ns";
 }

@@ -6,7 +6,7 @@ use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CpuSource, Edge, Point};
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Latencies, Series, Snapshot, TestRecord};
+use loadline_model::{Driver, Latencies, Series, Snapshot, TestLimit, TestRecord};
 use loadline_store::{TestOutput, rfc3339};
 use loadline_target::Target;
 use loadline_workload::Commit;
@@ -53,7 +53,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     for (column, reason) in request.target.absent_columns() {
         record.leave_out(column, reason);
     }
-    record.leave_out("limit_share_pct", "this version of loadline has no reference log writer to compare with yet");
+    limit_figures(&mut record, Err("it was not measured".to_owned()));
     own_figures(&mut record, &merged, measured, request);
     let e = &measured.edges;
     let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
@@ -65,6 +65,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         let apart_s = at_open.seconds_until(at_close);
         let covered_s = if published { measured.schedule.window_ns() as f64 / 1e9 } else { apart_s };
         database_figures(&mut record, (open, close), covered_s);
+        log_parts(&mut record, open, close);
         redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
         let all = [&e.at_open, &e.passed_open, &e.at_close, &e.passed_close];
@@ -105,6 +106,21 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     TestOutput { series: series(measured, &merged), record, histograms, snapshots }
 }
 
+/// Sets what the hardware allows for the work of a test, or says why it is not known.
+pub fn limit_figures(record: &mut TestRecord, limit: Result<TestLimit, String>) {
+    match limit {
+        Ok(limit) => {
+            record.set("limit_tps", limit.tps);
+            match record.figure("commit_throughput_tps") {
+                Some(tps) => record.set("limit_share_pct", tps / limit.tps * 100.0),
+                None => record.leave_out("limit_share_pct", "there is no throughput to hold against it"),
+            }
+            record.limit = Some(limit);
+        }
+        Err(reason) => ["limit_tps", "limit_share_pct"].iter().for_each(|id| record.leave_out(id, reason.clone())),
+    }
+}
+
 /// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process: its CPU time is not told from loadline's own";
 
@@ -142,6 +158,8 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: merged.error_texts.clone(),
+        limit: None,
+        sizes: Vec::new(),
         waits: measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns),
         parameters: request.work.params.to_map(),
         figures: BTreeMap::new(),
@@ -223,6 +241,33 @@ fn database_figures(record: &mut TestRecord, (open, close): (&Snapshot, &Snapsho
     // Where the database does not count its commits, the jobs do.
     let own = record.figure("commit_throughput_tps").map(|tps| tps * seconds);
     set(record, "commits_per_redo_sync", commits.or(own).zip(syncs).map(|(c, s)| c / s));
+}
+
+/// Where the time of a commit went, and how commits were grouped, where the target says so.
+fn log_parts(record: &mut TestRecord, open: &Snapshot, close: &Snapshot) {
+    const PARTS: [(&str, &str, f64); 7] = [
+        ("log_part_wait_us", counter::LOG_PART_WAIT_NS, 1e3),
+        ("log_part_copy_us", counter::LOG_PART_COPY_NS, 1e3),
+        ("log_part_write_us", counter::LOG_PART_WRITE_NS, 1e3),
+        ("log_part_sync_us", counter::LOG_PART_SYNC_NS, 1e3),
+        ("log_part_wake_us", counter::LOG_PART_WAKE_NS, 1e3),
+        ("log_full_us", counter::LOG_FULL_NS, 1e3),
+        ("log_fill_kib", counter::LOG_FILL_BYTES, KIB),
+    ];
+    const NONE: &str = "the target does not time the parts of its commits";
+    let commits = open.delta(close, counter::COMMITS).filter(|c| *c > 0.0);
+    let groups = open.delta(close, counter::LOG_GROUPS).filter(|g| *g > 0.0);
+    for (id, name, unit) in PARTS {
+        let per = if id == "log_fill_kib" { groups } else { commits };
+        match open.delta(close, name).zip(per) {
+            Some((sum, n)) => record.set(id, sum / n / unit),
+            None => record.leave_out(id, NONE),
+        }
+    }
+    match commits.zip(groups) {
+        Some((commits, groups)) => record.set("log_group_commits", commits / groups),
+        None => record.leave_out("log_group_commits", NONE),
+    }
 }
 
 /// Figures from the bytes of redo per second.

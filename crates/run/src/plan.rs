@@ -110,6 +110,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,
+        probe: spec.probe.unwrap_or(true),
     })
 }
 
@@ -127,7 +128,8 @@ fn choose(
         wanted.extend(find_group(group)?);
     }
     if spec.workload.is_none() && spec.group.is_none() {
-        wanted.extend(CATALOGUE);
+        // A scan takes as long as all the sweeps: it is run when it is asked for.
+        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
     }
     let parameters = spec.parameters.clone().unwrap_or_default();
     for code in parameters.keys() {
@@ -154,6 +156,15 @@ type Chosen = (Driver, String, Option<String>);
 fn driver(workload: &Workload, kind: &TargetKind, asked: Option<Driver>, force: bool) -> Result<Chosen, String> {
     let capabilities = (kind.capabilities)();
     let refusal = |driver| capabilities.refusal(driver, workload.needs);
+    if workload.scan.is_some() {
+        const SCAN: &str = "a scan of sizes times each commit of one session at the client";
+        return match (asked, refusal(Driver::Client)) {
+            (Some(Driver::Database), _) => Err(format!("not with the database driver: {SCAN}")),
+            (_, None) => Ok((Driver::Client, SCAN.to_owned(), None)),
+            (_, Some(reason)) if force => Ok((Driver::Client, SCAN.to_owned(), Some(reason))),
+            (_, Some(reason)) => Err(reason),
+        };
+    }
     if let Some(driver) = asked {
         let exists = !capabilities.missing_drivers.iter().any(|(d, _)| *d == driver);
         return match refusal(driver) {

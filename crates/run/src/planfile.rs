@@ -47,6 +47,7 @@ pub const KEYS: &[&str] = &[
     "setting",
     "parameters",
     "force",
+    "probe",
 ];
 
 /// Reads the plan file `path`.

@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::CpuSource;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState};
+use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
-use loadline_model::{Finding, Manifest, Severity, TestRecord};
+use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_target::{OpenRequest, RunLock, Target, TargetError, kind_of};
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
+use crate::limit::{self, Reference};
 use crate::plan::PlanError;
 use crate::test::TestError;
 
@@ -34,6 +35,8 @@ pub struct Study {
     pub command: Vec<String>,
     /// Version of loadline.
     pub version: String,
+    /// The reference log writer as it was measured elsewhere (`--limits FILE`), instead of here.
+    pub limits: Option<Vec<LogWriterPoint>>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -120,7 +123,19 @@ struct Context {
     max_jobs: u32,
     /// What the doctor refused and was forced.
     forced: Option<String>,
+    /// What tests are held against.
+    limits: Limits,
     interrupted: Arc<AtomicBool>,
+}
+
+/// What tests are held against.
+enum Limits {
+    /// The reference log writer, measured around each test.
+    Reference(Box<Reference>),
+    /// As measured elsewhere.
+    Points(Vec<LogWriterPoint>),
+    /// Nothing, and why.
+    None(String),
 }
 
 impl Study {
@@ -197,6 +212,8 @@ impl Study {
         } else {
             (CpuSource::Snapshot, None)
         };
+        listener.on(Event::Step("opening the reference log writer".to_owned()));
+        let limits = self.limits(target.as_ref(), &info);
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", info.product, info.version);
         }
@@ -222,6 +239,7 @@ impl Study {
                     disk,
                     max_jobs,
                     forced,
+                    limits,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
@@ -252,6 +270,7 @@ impl Study {
                     disk,
                     max_jobs,
                     forced,
+                    limits,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
@@ -268,6 +287,26 @@ impl Study {
             return Err(e);
         }
         Ok(context)
+    }
+}
+
+impl Study {
+    /// What the tests will be held against.
+    fn limits(&self, target: &dyn Target, info: &TargetInfo) -> Limits {
+        if let Some(reason) = target.no_limit() {
+            return Limits::None(reason.to_owned());
+        }
+        if let Some(points) = &self.limits {
+            return Limits::Points(points.clone());
+        }
+        if !self.plan.probe {
+            return Limits::None("left out with --no-probe".to_owned());
+        }
+        let dir = limit::place(info, &self.request.scratch);
+        match dir.and_then(|dir| Reference::open(&dir, &self.interrupted)) {
+            Ok(reference) => Limits::Reference(Box::new(reference)),
+            Err(reason) => Limits::None(reason),
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) fn record(test: u32) -> TestRecord {
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: BTreeMap::new(),
+        limit: None,
+        sizes: Vec::new(),
         waits: WaitProfile::default(),
         parameters: BTreeMap::new(),
         figures: BTreeMap::new(),

@@ -16,6 +16,7 @@ mod stream;
 mod temp;
 mod tls;
 mod url;
+mod wal;
 mod work;
 
 pub use error::TargetError;

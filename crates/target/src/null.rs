@@ -130,6 +130,10 @@ impl Target for Null {
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
     }
 
+    fn no_limit(&self) -> Option<&'static str> {
+        Some("the null engine writes no log")
+    }
+
     fn in_process(&self) -> bool {
         true
     }

@@ -11,7 +11,7 @@ use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::session::Target;
 use crate::work::Work;
-use crate::{mysql, null, oracle, postgres, sqlite};
+use crate::{mysql, null, oracle, postgres, sqlite, wal};
 
 /// A kind of target.
 pub struct TargetKind {
@@ -50,6 +50,7 @@ pub static TARGETS: &[&TargetKind] = &[
     &mysql::KIND,
     &mysql::TEMP_KIND,
     &oracle::KIND,
+    &wal::KIND,
     &null::KIND,
 ];
 

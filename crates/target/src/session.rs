@@ -121,6 +121,11 @@ pub trait Target: Send + Sync {
         None
     }
 
+    /// Why there is no limit to hold this target's commits against; `None` for every database.
+    fn no_limit(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether the database runs inside the loadline process: its CPU time cannot then be told from
     /// loadline's own.
     fn in_process(&self) -> bool {

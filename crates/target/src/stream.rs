@@ -2,17 +2,49 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::{ClientConnection, StreamOwned};
 
 /// A blocking byte stream to the server.
 pub(crate) enum Stream {
-    Unix(UnixStream),
+    Unix(Local),
     Tcp(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+/// A Unix socket that waits in poll(2) before it reads.
+///
+/// A thread that blocks in recv(2) on a Unix socket is also woken when the *other* side has read what we
+/// sent (the kernel tells writers of the room, and wakes whoever waits on the socket): one wake-up and
+/// two switches for nothing in each transaction. A wait for POLLIN is woken by data alone.
+pub(crate) struct Local {
+    socket: UnixStream,
+    timeout: PollTimeout,
+}
+
+impl Local {
+    pub(crate) fn new(socket: UnixStream) -> Local {
+        Local { socket, timeout: PollTimeout::NONE }
+    }
+
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        // Longer than poll can wait (24 days) is as good as for ever.
+        self.timeout = timeout.map_or(PollTimeout::NONE, |t| PollTimeout::try_from(t).unwrap_or(PollTimeout::MAX));
+        self.socket.set_write_timeout(timeout)
+    }
+
+    #[inline]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], self.timeout)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => self.socket.read(buf),
+        }
+    }
 }
 
 /// The socket under a stream, for another thread.
@@ -23,9 +55,9 @@ enum Socket {
 
 impl Stream {
     /// Limits how long a read or a write may block; `None` for ever.
-    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Stream::Unix(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
+            Stream::Unix(s) => s.set_timeout(timeout),
             Stream::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
             Stream::Tls(s) => s.sock.set_read_timeout(timeout).and(s.sock.set_write_timeout(timeout)),
         }
@@ -34,7 +66,7 @@ impl Stream {
     /// What shuts the socket down from another thread: a read that blocks then ends at once.
     pub(crate) fn shutter(&self) -> io::Result<Arc<dyn Fn() + Send + Sync>> {
         let socket = match self {
-            Stream::Unix(s) => Socket::Unix(s.try_clone()?),
+            Stream::Unix(s) => Socket::Unix(s.socket.try_clone()?),
             Stream::Tcp(s) => Socket::Tcp(s.try_clone()?),
             Stream::Tls(s) => Socket::Tcp(s.sock.try_clone()?),
         };
@@ -63,7 +95,7 @@ impl Write for Stream {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(s) => s.write(buf),
+            Stream::Unix(s) => s.socket.write(buf),
             Stream::Tcp(s) => s.write(buf),
             Stream::Tls(s) => s.write(buf),
         }

@@ -16,7 +16,7 @@ pub use program::{Commit, Generator, Program, ProgramError, Statement, Step, Var
 pub use stream::{Arg, Execute, Stream, StreamError};
 pub use table::{ColumnDef, Datum, Fill, LogicalType, Table};
 pub use template::{Piece, Template, TemplateError};
-pub use workload::{Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, Workload};
+pub use workload::{Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Workload};
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].
 ///

@@ -114,6 +114,11 @@ impl Stream {
         self.sequence
     }
 
+    /// Goes on at `sequence`, where another stream of the same job stopped.
+    pub fn go_on_at(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
     /// Does one transaction up to, and without, its commit.
     ///
     /// # Errors

@@ -78,6 +78,22 @@ pub struct Evidence {
     pub counts: &'static str,
 }
 
+/// One session commits transactions of rising redo, in random order: names of the parameters that say
+/// which. Such a workload is run when it is asked for by name or group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeScan {
+    /// Largest transaction, KiB of redo; the smallest has none but its commit's own.
+    pub most_kib: &'static str,
+    /// From one size to the next, KiB.
+    pub step_kib: &'static str,
+    /// Most redo per second while a transaction writes, MiB/s; 0 for no limit.
+    pub pace_mib: &'static str,
+    /// Transactions of each size.
+    pub samples: &'static str,
+    /// Parameter of [`Workload::redo`] that a size is made with: the number of rows changed.
+    pub rows: &'static str,
+}
+
 /// A named definition of work.
 #[derive(Debug)]
 pub struct Workload {
@@ -103,6 +119,8 @@ pub struct Workload {
     pub redo: Option<RedoSize>,
     /// Proof of what was changed.
     pub evidence: Option<Evidence>,
+    /// Swept over the size of one session's transactions instead of over jobs.
+    pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
 }

@@ -28,6 +28,8 @@ pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: BTreeMap::new(),
+        limit: None,
+        sizes: Vec::new(),
         waits: Default::default(),
         parameters: BTreeMap::new(),
         figures: BTreeMap::new(),

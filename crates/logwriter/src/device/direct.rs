@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_device::{Access, AlignedBuf, PAGE, SyncRing, direct_alignment, io_uring_available, open_file};
 
-use super::directory::{Directory, failed};
+use super::file::{Maker, Place, failed};
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 
 const CHUNK: usize = 1 << 20;
@@ -57,7 +57,8 @@ impl Default for DirectOptions {
 /// A log in a directory, written past the page cache.
 #[derive(Debug)]
 pub struct DirectDevice {
-    directory: Directory,
+    place: Place,
+    file_bytes: u64,
     block_bytes: usize,
     sync: DirectSync,
     ring: Option<SyncRing>,
@@ -73,7 +74,6 @@ impl DirectDevice {
     /// A filesystem without `O_DIRECT`, blocks that it does not take, io_uring asked for and
     /// forbidden, a directory that is in use.
     pub fn open(dir: &Path, options: DirectOptions) -> Result<DirectDevice, DeviceError> {
-        let directory = Directory::open(dir, options.file_bytes)?;
         let least = least_block(dir)?;
         let block_bytes = options.block_bytes.unwrap_or(least);
         let refuse = |why: String, advice: String| DeviceError::Unsupported {
@@ -105,11 +105,12 @@ impl DirectDevice {
                 Err(why) => (None, Some(why)),
             },
         };
-        Ok(DirectDevice { directory, block_bytes, sync: options.sync, ring, no_ring, file: None })
+        let (place, file_bytes) = (Place(dir.to_owned()), options.file_bytes);
+        Ok(DirectDevice { place, file_bytes, block_bytes, sync: options.sync, ring, no_ring, file: None })
     }
 
     fn put(&mut self, offset: u64, blocks: &[u8], synced: bool) -> Result<(), DeviceError> {
-        let Some((file, path)) = &self.file else { return Err(no_file(self.directory.path())) };
+        let Some((file, path)) = &self.file else { return Err(no_file(&self.place.0)) };
         match &mut self.ring {
             Some(ring) if synced && self.sync == DirectSync::Fdatasync => {
                 Ok(ring.write_sync(file, path, blocks, offset)?)
@@ -142,7 +143,7 @@ fn write_all(file: &File, path: &Path, offset: u64, blocks: &[u8]) -> Result<(),
             }
             Ok(n) => done += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(failed("write", path, e)),
+            Err(e) => return Err(failed("write to", path, e)),
         }
     }
     Ok(())
@@ -175,16 +176,18 @@ impl LogDevice for DirectDevice {
     }
 
     fn file_bytes(&self) -> u64 {
-        self.directory.file_bytes()
+        self.file_bytes
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        Box::new(self.directory.maker())
+        Box::new(Maker { place: self.place.clone(), file_bytes: self.file_bytes })
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
         let access = Access { direct: true, dsync: self.sync == DirectSync::Dsync, ..Access::default() };
-        self.file = Some((self.directory.open_log_file(file, access)?, self.directory.place(file)));
+        self.file_maker().make(file, None)?;
+        let path = self.place.path(file);
+        self.file = Some((open_file(&path, access)?, path));
         Ok(())
     }
 
@@ -195,7 +198,7 @@ impl LogDevice for DirectDevice {
     fn sync(&mut self) -> Result<(), DeviceError> {
         match &self.file {
             Some((file, path)) => fdatasync_unless(self.sync, file, path),
-            None => Err(no_file(self.directory.path())),
+            None => Err(no_file(&self.place.0)),
         }
     }
 
@@ -217,11 +220,11 @@ impl LogDevice for DirectDevice {
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        self.directory.files()
+        self.place.files()
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let path = self.directory.place(file);
+        let path = self.place.path(file);
         let source = open_file(&path, Access { direct: true, ..Access::default() })?;
         let block = self.block_bytes as u64;
         let from = offset / block * block;
@@ -250,7 +253,7 @@ impl LogDevice for DirectDevice {
             (None, DirectSync::Fdatasync) => "O_DIRECT, pwrite and fdatasync",
         };
         let why = self.no_ring.as_ref().map_or_else(String::new, |why| format!(" because {why}"));
-        format!("direct log in {}, {how}{why}, blocks of {} B", self.directory.path().display(), self.block_bytes)
+        format!("direct log in {}, {how}{why}, blocks of {} B", self.place.0.display(), self.block_bytes)
     }
 }
 
@@ -288,7 +291,7 @@ mod tests {
             let device = DirectDevice::open(dir.path(), options).unwrap();
             assert_eq!(recover(&device).unwrap().len() as u64, per_file + 3);
             // Offsets and lengths of any kind can be read, and a file ends where it ends.
-            let whole = std::fs::read(device.directory.place(0)).unwrap();
+            let whole = std::fs::read(device.place.path(0)).unwrap();
             let mut some = vec![0; 700];
             assert_eq!(device.read(0, 5001, &mut some).unwrap(), 700);
             assert_eq!(some, whole[5001..5701]);
@@ -324,7 +327,7 @@ mod tests {
         assert!(error.contains("its filesystem takes multiples of"), "{error}");
         let error = open(DirectOptions { file_bytes: 5000, ..options });
         assert!(error.contains("whole blocks"), "{error}");
-        assert!(std::fs::read_dir(dir.path()).unwrap().all(|e| e.unwrap().file_name() == "lock"));
+        assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
     }
 
     #[test]
@@ -344,7 +347,7 @@ mod tests {
             let options = DirectOptions { file_bytes: 65536, sync, via, ..DirectOptions::default() };
             let mut device = DirectDevice::open(dir.path(), options).unwrap();
             device.open_file(0).unwrap();
-            let path = device.directory.place(0);
+            let path = device.place.path(0);
             device.file = Some((File::open(&path).unwrap(), path));
             let memory = AlignedBuf::new(PAGE).unwrap();
             let error = device.write_and_sync(0, &memory, &|| 0).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use std::path::Path;
 use loadline_device::{Access, Backing, Flush, PmemMap, open_file};
 
 use super::direct::no_file;
-use super::directory::{Directory, failed};
+use super::file::{Maker, Place, failed};
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 
 /// How a log in persistent memory works.
@@ -29,7 +29,8 @@ impl Default for PmemOptions {
 /// A log in a directory of persistent memory.
 #[derive(Debug)]
 pub struct PmemDevice {
-    directory: Directory,
+    place: Place,
+    file_bytes: u64,
     block_bytes: usize,
     backing: Backing,
     flush: Flush,
@@ -58,7 +59,6 @@ impl PmemDevice {
         if !whole || usize::try_from(file_bytes).is_err() {
             return Err(refuse("a file has whole blocks, at least 4, and fits into memory", "Use files of 64 MiB"));
         }
-        let directory = Directory::open(dir, file_bytes)?;
         let probe = dir.join("mapping.probe");
         // Left over from a process that was killed here.
         let _ = std::fs::remove_file(&probe);
@@ -72,7 +72,7 @@ impl PmemDevice {
             other => other.into(),
         })?;
         let (backing, flush) = (mapped.backing(), mapped.flush());
-        Ok(PmemDevice { directory, block_bytes, backing, flush, map: None, dirty: None })
+        Ok(PmemDevice { place: Place(dir.to_owned()), file_bytes, block_bytes, backing, flush, map: None, dirty: None })
     }
 }
 
@@ -82,23 +82,25 @@ impl LogDevice for PmemDevice {
     }
 
     fn file_bytes(&self) -> u64 {
-        self.directory.file_bytes()
+        self.file_bytes
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        Box::new(self.directory.maker())
+        Box::new(Maker { place: self.place.clone(), file_bytes: self.file_bytes })
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
         (self.map, self.dirty) = (None, None);
-        let opened = self.directory.open_log_file(file, Access::default())?;
+        self.file_maker().make(file, None)?;
+        let path = self.place.path(file);
+        let opened = open_file(&path, Access::default())?;
         let size = usize::try_from(self.file_bytes()).unwrap_or_default();
-        self.map = Some(PmemMap::map(&opened, &self.directory.place(file), size)?);
+        self.map = Some(PmemMap::map(&opened, &path, size)?);
         Ok(())
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        let Some(map) = &mut self.map else { return Err(no_file(self.directory.path())) };
+        let Some(map) = &mut self.map else { return Err(no_file(&self.place.0)) };
         map.store(offset, blocks)?;
         let end = offset + blocks.len() as u64;
         let (from, to) = self.dirty.unwrap_or((offset, end));
@@ -107,7 +109,7 @@ impl LogDevice for PmemDevice {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        let Some(map) = &self.map else { return Err(no_file(self.directory.path())) };
+        let Some(map) = &self.map else { return Err(no_file(&self.place.0)) };
         if let Some((from, to)) = self.dirty {
             map.persist(from, to - from)?;
             self.dirty = None;
@@ -129,11 +131,11 @@ impl LogDevice for PmemDevice {
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        self.directory.files()
+        self.place.files()
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let path = self.directory.place(file);
+        let path = self.place.path(file);
         let source = File::open(&path).map_err(|e| failed("open", &path, e))?;
         loop {
             match source.read_at(into, offset) {
@@ -146,7 +148,7 @@ impl LogDevice for PmemDevice {
     fn describe(&self) -> String {
         format!(
             "mapped log in {}, {}, {} and sfence, blocks of {} B",
-            self.directory.path().display(),
+            self.place.0.display(),
             self.backing.label(),
             self.flush.name(),
             self.block_bytes

@@ -137,6 +137,8 @@ pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f6
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: BTreeMap::new(),
+        limit: None,
+        sizes: Vec::new(),
         waits: WaitProfile {
             samples: 300,
             sessions: map(&[("IO:WALSync", u64::from(jobs) * 180), ("CPU", u64::from(jobs) * 90)]),

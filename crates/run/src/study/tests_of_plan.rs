@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_model::TestRecord;
 use loadline_model::plan::{Jobs, PlannedWorkload};
+use loadline_model::{LogWriterPoint, TestLimit, TestRecord};
 use loadline_target::{TargetError, Work};
+use loadline_workload::{Commit, SizeScan};
 
-use super::{Context, StudyError};
+use super::{Context, Limits, StudyError};
 use crate::event::{Event, Listener, TestPosition};
-use crate::figures::{Identity, output};
+use crate::figures::{Identity, limit_figures, output};
+use crate::limit::Bracket;
+use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
 
@@ -17,6 +20,11 @@ use crate::test::{Request, TestError, run_test};
 const AROUND_S: f64 = 0.6;
 /// Steps that an automatic sweep has, as far as nothing is known yet.
 const TYPICAL_STEPS: f64 = 4.0;
+
+/// The scan that a workload is, if it is no sweep.
+fn scan_of(workload: &PlannedWorkload) -> Option<SizeScan> {
+    loadline_workload::find(&workload.code).ok().and_then(|w| w.scan)
+}
 
 impl Context {
     /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
@@ -63,6 +71,9 @@ impl Context {
         let jobs_of = |repetition| self.done(&workload.code, repetition).map(|r| r.jobs).collect::<Vec<u32>>();
         let done = jobs_of(repetition);
         let first_missing = |wanted: &[u32]| wanted.iter().copied().find(|j| !done.contains(j));
+        if scan_of(workload).is_some() {
+            return first_missing(&[1]);
+        }
         match &self.manifest.plan.jobs {
             Jobs::List(list) => first_missing(list),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&jobs_of(1)),
@@ -106,6 +117,96 @@ impl Context {
         }
     }
 
+    /// Redo per transaction that the test's limit is measured with, bytes: what calibration saw.
+    fn redo_bytes(&self, work: &Work) -> Result<f64, String> {
+        let calibrated = self.manifest.calibration.get(work.workload.code).and_then(|c| c.redo_bytes_per_tx);
+        calibrated.ok_or_else(|| "the redo of its transactions is not known before the test".to_owned())
+    }
+
+    /// First half of the limit of a test, if the reference log writer measures it.
+    fn limit_before(&self, work: &Work, jobs: u32) -> Result<Option<Bracket>, String> {
+        match &self.limits {
+            Limits::Reference(reference) => reference.before(work, self.redo_bytes(work)?, jobs).map(Some),
+            Limits::Points(_) => Ok(None),
+            Limits::None(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// The limit of a test that is done.
+    fn limit_after(
+        &self,
+        half: Result<Option<Bracket>, String>,
+        record: &TestRecord,
+        work: &Work,
+    ) -> Result<TestLimit, String> {
+        match (half?, &self.limits) {
+            (Some(half), Limits::Reference(reference)) => reference.after(half),
+            (_, Limits::Points(points)) => {
+                let redo = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known")?;
+                LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
+            }
+            _ => Err("it was not measured".to_owned()),
+        }
+    }
+
+    fn identity(
+        &self,
+        workload: &PlannedWorkload,
+        position: &TestPosition,
+        evidence_before: Option<i64>,
+        evidence_after: Result<Option<i64>, TargetError>,
+    ) -> Identity {
+        let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
+        Identity {
+            platform: self.manifest.plan.platform.clone(),
+            run: self.manifest.run.clone(),
+            test: position.test,
+            repetition: position.repetition,
+            target: self.manifest.target.url.clone(),
+            forced: (!forced.is_empty()).then(|| forced.join("; ")),
+            evidence_before,
+            evidence_after: evidence_after.map_err(|e| e.to_string()),
+            counter_lag_s: self.target.counter_lag_s(),
+            cpus: self.manifest.machine.cpus,
+        }
+    }
+
+    /// A scan of sizes, which takes as long as its transactions do.
+    fn one_scan(
+        &mut self,
+        workload: &PlannedWorkload,
+        work: &Arc<Work>,
+        scan: SizeScan,
+        position: &TestPosition,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let test = position.test;
+        let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
+        let gone = |e: TargetError| failed(TestError::Target(e));
+        self.target.load(work, 1).map_err(gone)?;
+        let unsettled = self.target.settle().map_err(gone)?;
+        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let mut last = None;
+        let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
+            let percent = done * 100 / all.max(1);
+            if last != Some(percent) {
+                last = Some(percent);
+                listener.on(Event::Step(format!(
+                    "test {:>2}  {}: {percent} % of {all} samples",
+                    position.test, workload.code
+                )));
+            }
+        })
+        .map_err(failed)?;
+        let identity = self.identity(workload, position, evidence_before, self.target.evidence(work));
+        let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
+        output.record.notes.extend(unsettled);
+        self.folder.append(&output)?;
+        listener.on(Event::TestDone(&output.record));
+        self.records.push(output.record);
+        Ok(())
+    }
+
     fn one_test(
         &mut self,
         workload: &PlannedWorkload,
@@ -118,7 +219,11 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         listener.on(Event::TestStarted(position.clone()));
+        if let Some(scan) = work.workload.scan {
+            return self.one_scan(workload, work, scan, &position, listener);
+        }
         self.target.load(work, jobs).map_err(gone)?;
+        let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
         let request = Request {
@@ -149,20 +254,10 @@ impl Context {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
-        let identity = Identity {
-            platform: plan.platform.clone(),
-            run: self.manifest.run.clone(),
-            test,
-            repetition: position.repetition,
-            target: self.manifest.target.url.clone(),
-            forced: (!forced.is_empty()).then(|| forced.join("; ")),
-            evidence_before,
-            evidence_after: evidence_after.map_err(|e| e.to_string()),
-            counter_lag_s: self.target.counter_lag_s(),
-            cpus: self.manifest.machine.cpus,
-        };
+        let identity = self.identity(workload, &position, evidence_before, evidence_after);
         let mut output = output(&request, &measured, &identity);
+        let limit = self.limit_after(half, &output.record, work);
+        limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

@@ -18,12 +18,14 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 use crate::session::Canceller;
-use crate::stream::Stream;
+use crate::stream::{Local, Stream};
 use crate::tls::{self, Check};
 
 /// Settings of every session: what it answers can be read, and what would end or disturb a
-/// measurement is off, whatever the server's defaults are.
-const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 31536000, \
+/// measurement is off, whatever the server's defaults are. The wait timeout is the longest that the server
+/// can wait for in poll(2): with a longer one it blocks in recv(2), where it is also woken each time we
+/// have read its answer, at our cost (see [`crate::stream::Local`]).
+const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
      character_set_results = binary";
 
@@ -76,7 +78,7 @@ impl Door {
 
     fn stream(&self) -> Result<Stream, TargetError> {
         let timeout = Some(self.config.connect_timeout);
-        let stream = match &self.config.address {
+        let mut stream = match &self.config.address {
             Address::Unix(path) => {
                 let s = UnixStream::connect(path).map_err(|e| {
                     let advice = match e.kind() {
@@ -87,7 +89,7 @@ impl Door {
                     };
                     TargetError::Unreachable(format!("the socket «{}» cannot be used: {e}; {advice}", path.display()))
                 })?;
-                Stream::Unix(s)
+                Stream::Unix(Local::new(s))
             }
             Address::Tcp(host, port) => {
                 let tcp = self.tcp(host, *port)?;

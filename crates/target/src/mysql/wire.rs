@@ -74,8 +74,8 @@ impl Connection {
     }
 
     /// Limits how long a read or a write may block.
-    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> Result<(), TargetError> {
-        self.stream.as_ref().map_or(Ok(()), |s| s.set_timeout(timeout)).map_err(|e| self.lost(&e))
+    pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), TargetError> {
+        self.stream.as_mut().map_or(Ok(()), |s| s.set_timeout(timeout)).map_err(|e| self.lost(&e))
     }
 
     /// What ends a read of this session from another thread.

@@ -19,7 +19,7 @@ use super::wire::Connection;
 use super::{refusal, tls};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
-use crate::stream::Stream;
+use crate::stream::{Local, Stream};
 
 /// Settings of every session, so that what it answers can be read. They are sent with the startup
 /// message: they cost no transaction and go before those of role and database.
@@ -114,14 +114,14 @@ impl Door {
             Address::Unix(dir) => {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
-                let stream = Stream::Unix(s);
+                let mut stream = Stream::Unix(Local::new(s));
                 stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
                 Ok(stream)
             }
             Address::Tcp(host) => {
                 let tcp = self.tcp(host).map_err(plain)?;
                 tcp.set_nodelay(true).map_err(|e| plain(self.unreachable(&e)))?;
-                let stream = Stream::Tcp(tcp);
+                let mut stream = Stream::Tcp(tcp);
                 stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
                 match (&self.tls, mode, stream) {
                     (_, SslMode::Disable, stream) | (None, _, stream) => Ok(stream),

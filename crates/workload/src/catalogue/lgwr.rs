@@ -21,9 +21,9 @@ pub(super) const THROUGHPUT_KPIS: &[Kpi] = &[
 ];
 
 /// Needs of a durable commit.
-pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Rows, Capability::CommitWait];
+pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Redo, Capability::CommitWait];
 /// Needs of a commit that does not wait.
-pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Rows, Capability::CommitNowait];
+pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Redo, Capability::CommitNowait];
 
 /// The rows whose changes make the redo.
 pub(super) const TABLES: &[Table] = &[Table {

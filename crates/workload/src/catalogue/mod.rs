@@ -9,11 +9,12 @@ mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
 mod lgwr_lat25;
+mod lgwr_size;
 mod lgwr_thr;
 
 /// The catalogue, in the order in which a study runs it.
 pub static CATALOGUE: &[&Workload] =
-    &[&lgwr_lat1::WORKLOAD, &lgwr_lat25::WORKLOAD, &lgwr_lat125::WORKLOAD, &lgwr_thr::WORKLOAD];
+    &[&lgwr_lat1::WORKLOAD, &lgwr_lat25::WORKLOAD, &lgwr_lat125::WORKLOAD, &lgwr_thr::WORKLOAD, &lgwr_size::WORKLOAD];
 
 /// A name that the catalogue does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

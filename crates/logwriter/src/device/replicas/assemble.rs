@@ -331,7 +331,8 @@ fn copy(
         to.device.open_file(file).map_err(CopyFailed::Sink)?;
         let size = from.device.file_bytes();
         let last = end.filter(|e| e.file == file).map_or(size, |e| e.offset.next_multiple_of(block).min(size));
-        let mut at = start.filter(|s| s.file == file).map_or(0, |s| s.offset / block * block);
+        // With the first block goes what says what file it is.
+        let mut at = start.filter(|s| s.file == file && s.offset > block).map_or(0, |s| s.offset / block * block);
         let mut wrote = false;
         while at < last {
             let length = usize::try_from(last - at).unwrap_or(CHUNK).min(CHUNK);

@@ -1,0 +1,277 @@
+//! Group commit: what jobs and the background thread do together.
+//!
+//! ```text
+//! job      claim space (lock) - copy (no lock) - commit record (lock) -+- nobody writes: write the
+//!                                                                      |  group here and now
+//!                                                                      +- else queue, park
+//! leader   seal the block (lock) - wait for copies - write and sync - take the served out of the
+//!          queue, choose who is next (lock) - wake the next leader first, then the served
+//! keeper   writes what the size rules sealed and what the clock asks for
+//! ```
+//!
+//! The device is never idle while anybody waits, except where [`crate::gather`] knows better. No
+//! thread but the writer itself is woken or switched to for a commit of a job alone.
+
+use crate::Lsn;
+use crate::clock::Clock;
+use crate::error::LogError;
+use crate::files::Files;
+use crate::output::Output;
+use crate::record::Kind;
+use crate::ring::{Claim, Port, Ring};
+use crate::slot::{Served, Slot, Waiter, Word};
+use crate::state::{Arrival, Next, State};
+use crate::stats::{GroupCounts, SessionCounts, Sessions, Trigger};
+use crate::sync::{Arc, Mutex, MutexGuard, park_for, thread};
+
+/// What all sessions of a log share.
+pub(crate) struct Engine {
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) output: Mutex<Output>,
+    pub(crate) files: Files,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) groups: GroupCounts,
+    pub(crate) sessions: Sessions,
+    pub(crate) keeper: std::sync::OnceLock<thread::Thread>,
+    pub(crate) every_ns: Option<u64>,
+}
+
+/// A session's way into the engine.
+pub(crate) struct Seat {
+    pub(crate) port: Port,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) counts: Arc<SessionCounts>,
+    pub(crate) session: u32,
+}
+
+fn waiter(slot: &Arc<Slot>) -> impl FnOnce() -> Waiter {
+    || Waiter { slot: Arc::clone(slot), thread: thread::current() }
+}
+
+impl Engine {
+    /// Appends one record, in pieces. Returns its position.
+    pub(crate) fn append(&self, seat: &mut Seat, parts: &[&[u8]], len: u32) -> Result<Lsn, LogError> {
+        let sum = crate::record::payload_sum(parts.iter().copied());
+        let mut guard = self.room(seat, crate::record::space(len as usize))?;
+        let header = guard.cursor.header(guard.cursor.next(), Kind::Data, seat.session, len);
+        let mut claim = claim(&mut guard, &mut seat.port, header.len)?;
+        let header = crate::record::Header { lsn: claim.start, ..header };
+        let wake_keeper = guard.claimed(false);
+        drop(guard);
+        if wake_keeper {
+            self.wake_keeper();
+        }
+        claim.put(0, &header.encode(sum));
+        let mut at = header_bytes();
+        for part in parts {
+            claim.put(at, part);
+            at += part.len() as u64;
+        }
+        let start = claim.start;
+        drop(claim);
+        Ok(start)
+    }
+
+    /// Appends a commit record. Returns the end of it, up to which the log must be durable for the
+    /// transaction to be.
+    pub(crate) fn append_commit<'e>(&'e self, seat: &mut Seat) -> Result<(MutexGuard<'e, State>, Lsn, bool), LogError> {
+        let mut guard = self.room(seat, crate::record::space(0))?;
+        let header = guard.cursor.header(guard.cursor.next(), Kind::Commit, seat.session, 0);
+        let mut claim = claim(&mut guard, &mut seat.port, 0)?;
+        let header = crate::record::Header { lsn: claim.start, ..header };
+        claim.put(0, &header.encode(crate::record::payload_sum([])));
+        drop(claim);
+        let upto = guard.cursor.next();
+        let wake_keeper = guard.claimed(true);
+        Ok((guard, upto, wake_keeper))
+    }
+
+    /// Takes the lock when the buffer has room for `space` bytes; waits for it, or makes it.
+    fn room(&self, seat: &Seat, space: u64) -> Result<MutexGuard<'_, State>, LogError> {
+        let mut guard = crate::locked(&self.state);
+        guard.alive()?;
+        if guard.has_room(space, false) {
+            return Ok(guard);
+        }
+        let begun = self.clock.now_ns();
+        let mut again = false;
+        while !guard.has_room(space, again) {
+            if guard.want_room(space, again, waiter(&seat.slot)) {
+                self.write_group(guard, Trigger::BufferFull, false)?;
+            } else {
+                drop(guard);
+                while seat.slot.read() == Word::Wait {
+                    thread::park();
+                }
+            }
+            again = true;
+            guard = crate::locked(&self.state);
+            guard.alive()?;
+        }
+        seat.counts.full_waits.add(1);
+        seat.counts.full_ns.add(self.clock.now_ns().saturating_sub(begun));
+        Ok(guard)
+    }
+
+    /// Waits until the log is durable up to `upto`, or makes it so. `back_ns`: how long this job
+    /// took to come back, where that is known.
+    pub(crate) fn durable(
+        &self,
+        mut guard: MutexGuard<'_, State>,
+        seat: &Seat,
+        upto: Lsn,
+        urgent: bool,
+        back_ns: Option<u64>,
+    ) -> Result<Served, LogError> {
+        let now = self.clock.now_ns();
+        if let Some(back) = back_ns {
+            guard.gather.came_back(back);
+        }
+        let mut deadline = match guard.arrive(upto, urgent, now, waiter(&seat.slot))? {
+            Arrival::Durable => return Ok(Served { done_ns: now, ..Served::default() }),
+            Arrival::Lead => {
+                let trigger = if urgent { Trigger::Flush } else { Trigger::Commit };
+                return self.write_group(guard, trigger, true);
+            }
+            Arrival::Queued(deadline) => deadline,
+        };
+        drop(guard);
+        loop {
+            match seat.slot.read() {
+                Word::Durable => return Ok(seat.slot.served()),
+                Word::Lead => return self.write_group(crate::locked(&self.state), Trigger::Commit, true),
+                Word::Stopped => {
+                    crate::locked(&self.state).alive()?;
+                    return Err(LogError::Closed);
+                }
+                Word::KeepTime => deadline = crate::locked(&self.state).time_to_keep(),
+                Word::Wait | Word::Room => match deadline {
+                    None => thread::park(),
+                    Some(at) => {
+                        let now = self.clock.now_ns();
+                        if now < at {
+                            park_for(at - now);
+                        } else {
+                            deadline = None;
+                            let mut guard = crate::locked(&self.state);
+                            if guard.time_is_up(&seat.slot, now) {
+                                return self.write_group(guard, Trigger::Commit, true);
+                            }
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Writes all there is to be written as one group, and hands over.
+    fn write_group(
+        &self,
+        mut guard: MutexGuard<'_, State>,
+        trigger: Trigger,
+        own_commit: bool,
+    ) -> Result<Served, LogError> {
+        guard.alive()?;
+        let group = guard.begin(trigger, own_commit);
+        drop(guard);
+        let mut served = Served::default();
+        let mut batch = None;
+        if let Some(pending) = group.pending {
+            let settled = self.ring.settle(pending);
+            let begun = self.clock.now_ns();
+            let times =
+                crate::locked(&self.output).write(&self.ring, &settled, &self.files, self.clock.as_ref(), &self.groups);
+            let times = match times {
+                Ok(times) => times,
+                Err(cause) => return Err(self.stop(LogError::from(cause))),
+            };
+            served = Served { done_ns: self.clock.now_ns(), write_ns: times.write_ns, sync_ns: times.sync_ns };
+            self.count(&group.gathered, trigger, group.commits, group.fill, served, settled.to.0 - settled.from.0);
+            batch = Some((settled, served.done_ns.saturating_sub(begun)));
+        }
+        let mut guard = crate::locked(&self.state);
+        if let Some((_, took)) = &batch {
+            guard.gather.wrote(*took);
+        }
+        let finished = guard.finish(batch.map(|(settled, _)| settled), group.commits, own_commit, served.done_ns);
+        drop(guard);
+        match finished.next {
+            Next::Lead(next) => next.tell(Word::Lead),
+            Next::KeepTime(next) => next.keep_time(),
+            Next::Keeper => self.wake_keeper(),
+            Next::Nobody => {}
+        }
+        finished.served.iter().for_each(|waiter| waiter.durable(served));
+        finished.room.iter().for_each(|waiter| waiter.tell(Word::Room));
+        Ok(served)
+    }
+
+    fn count(&self, gathered: &Option<bool>, trigger: Trigger, commits: u64, fill: u64, served: Served, bytes: u64) {
+        let groups = &self.groups;
+        groups.group(trigger, commits);
+        groups.log_bytes.add(bytes);
+        groups.fill_sum.add(fill);
+        groups.fill_max.raise(fill);
+        groups.write_ns.add(served.write_ns);
+        groups.sync_ns.add(served.sync_ns);
+        if let Some(short) = gathered {
+            groups.gathers.add(1);
+            groups.gathers_short.add(u64::from(*short));
+        }
+    }
+
+    /// Stops the log and tells all who wait. Returns why it stopped, which may be an earlier cause.
+    pub(crate) fn stop(&self, why: LogError) -> LogError {
+        let mut guard = crate::locked(&self.state);
+        let waiters = guard.stop(why.clone());
+        let why = guard.alive().err().unwrap_or(why);
+        drop(guard);
+        waiters.iter().for_each(|waiter| waiter.tell(Word::Stopped));
+        why
+    }
+
+    pub(crate) fn wake_keeper(&self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.unpark();
+        }
+    }
+
+    /// The background thread: serves the rules that no job waits for.
+    pub(crate) fn keep(&self) {
+        let mut due = self.every_ns.map(|every| self.clock.now_ns().saturating_add(every));
+        loop {
+            let now = if due.is_some() { self.clock.now_ns() } else { 0 };
+            let mut guard = crate::locked(&self.state);
+            if guard.over {
+                return;
+            }
+            if let Some(every) = self.every_ns
+                && due.is_some_and(|due| due <= now)
+            {
+                due = Some(now.saturating_add(every));
+                guard.want_all(Trigger::Timer);
+            }
+            if let Some(trigger) = guard.keeper_turn() {
+                // A failure has stopped the log; it is told to whoever comes next.
+                let _ = self.write_group(guard, trigger, false);
+                continue;
+            }
+            drop(guard);
+            match due {
+                Some(due) => park_for(due.saturating_sub(now)),
+                None => thread::park(),
+            }
+        }
+    }
+}
+
+/// Claims the space of a record of `len` bytes, for which there is room.
+fn claim<'p>(state: &mut State, port: &'p mut Port, len: u32) -> Result<Claim<'p>, LogError> {
+    let space = crate::record::space(len as usize);
+    state.cursor.claim(port, space).ok_or(LogError::RecordTooBig { bytes: u64::from(len), most: 0 })
+}
+
+fn header_bytes() -> u64 {
+    crate::record::HEADER as u64
+}

@@ -1,0 +1,147 @@
+//! Records as they lie in the log.
+//!
+//! ```text
+//! 0      4      8          16       20      24        28     32          32+len
+//! crc    len    lsn        log      epoch   session   kind   payload     zeros to 32
+//! ```
+//!
+//! Little-endian; every record begins at a multiple of 32 bytes, so a header never crosses a block
+//! or a file. The checksum (CRC-32, IEEE) covers the payload, then the header without itself: a
+//! job computes the greater part of it before it takes any lock. The position (`lsn`), the log's
+//! identity and the opening (`epoch`) are part of it, so bytes of an earlier use of the file, of
+//! another log, or of a group that was lost before an opening never pass for records of this one.
+
+use crate::Lsn;
+
+/// Bytes of a record's header; records begin at multiples of it.
+pub(crate) const HEADER: usize = 32;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Redo.
+    Data,
+    /// A transaction ends: what its session appended since its commit before is one.
+    Commit,
+    /// Fills up a block or a file. Only its header is checked.
+    Pad,
+    /// The log was opened here; its payload is where the log before ended.
+    Open,
+}
+
+impl Kind {
+    fn code(self) -> u32 {
+        match self {
+            Self::Data => 1,
+            Self::Commit => 2,
+            Self::Pad => 3,
+            Self::Open => 4,
+        }
+    }
+
+    fn of(code: u32) -> Option<Self> {
+        [Self::Data, Self::Commit, Self::Pad, Self::Open].into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// A record's header without its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) len: u32,
+    pub(crate) lsn: Lsn,
+    pub(crate) log: u32,
+    pub(crate) epoch: u32,
+    pub(crate) session: u32,
+    pub(crate) kind: Kind,
+}
+
+/// The checksum of a payload in pieces, to be finished by [`Header::encode`].
+pub(crate) fn payload_sum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> crc32fast::Hasher {
+    let mut sum = crc32fast::Hasher::new();
+    for part in parts {
+        sum.update(part);
+    }
+    sum
+}
+
+/// The space that a record of `len` payload bytes takes.
+pub(crate) fn space(len: usize) -> u64 {
+    (HEADER as u64).saturating_add(len as u64).next_multiple_of(HEADER as u64)
+}
+
+impl Header {
+    /// The header's bytes, with the checksum of the payload (none for [`Kind::Pad`]) and itself.
+    pub(crate) fn encode(&self, mut payload: crc32fast::Hasher) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[4..8].copy_from_slice(&self.len.to_le_bytes());
+        out[8..16].copy_from_slice(&self.lsn.0.to_le_bytes());
+        out[16..20].copy_from_slice(&self.log.to_le_bytes());
+        out[20..24].copy_from_slice(&self.epoch.to_le_bytes());
+        out[24..28].copy_from_slice(&self.session.to_le_bytes());
+        out[28..32].copy_from_slice(&self.kind.code().to_le_bytes());
+        payload.update(&out[4..]);
+        out[..4].copy_from_slice(&payload.finalize().to_le_bytes());
+        out
+    }
+
+    /// The header in `bytes` with its checksum, which is still to be checked; nothing if no header
+    /// ever looked so.
+    pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<(Self, u32)> {
+        let u32_at = |at: usize| bytes[at..].first_chunk().map(|four| u32::from_le_bytes(*four));
+        let header = Self {
+            len: u32_at(4)?,
+            lsn: Lsn(u64::from_le_bytes(*bytes[8..].first_chunk()?)),
+            log: u32_at(16)?,
+            epoch: u32_at(20)?,
+            session: u32_at(24)?,
+            kind: Kind::of(u32_at(28)?)?,
+        };
+        Some((header, u32_at(0)?))
+    }
+
+    /// Whether `sum` is the checksum of this header and `payload`.
+    pub(crate) fn holds(&self, sum: u32, payload: &[u8]) -> bool {
+        let covered = if self.kind == Kind::Pad { &[] } else { payload };
+        let whole = self.encode(payload_sum([covered]));
+        whole[..4] == sum.to_le_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(kind: Kind, len: u32) -> Header {
+        Header { len, lsn: Lsn(4096), log: 7, epoch: 3, session: 9, kind }
+    }
+
+    #[test]
+    fn a_record_reads_back_as_written_whatever_its_pieces() {
+        let bytes = header(Kind::Data, 5).encode(payload_sum([&b"ab"[..], b"", b"cde"]));
+        let (read, sum) = Header::decode(&bytes).unwrap();
+        assert_eq!(read, header(Kind::Data, 5));
+        assert!(read.holds(sum, b"abcde"));
+        assert!(!read.holds(sum, b"abcdf"));
+    }
+
+    #[test]
+    fn each_byte_of_the_header_is_covered() {
+        let bytes = header(Kind::Commit, 0).encode(payload_sum([]));
+        for at in 0..HEADER {
+            let mut bad = bytes;
+            bad[at] ^= 0x40;
+            let passes = Header::decode(&bad).is_some_and(|(read, sum)| read.holds(sum, b""));
+            assert!(!passes, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_no_record() {
+        assert!(Header::decode(&[0; HEADER]).is_none());
+    }
+
+    #[test]
+    fn space_is_header_and_payload_to_the_next_32() {
+        assert_eq!([0, 1, 32, 33].map(space), [32, 64, 64, 96]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Opening and closing a log.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use crate::Lsn;
+use crate::clock::{Clock, Monotonic};
+use crate::config::LogConfig;
+use crate::device::LogDevice;
+use crate::engine::Engine;
+use crate::error::{LogError, RecoverError};
+use crate::files::Files;
+use crate::layout::Layout;
+use crate::output::Output;
+use crate::record::{Kind, payload_sum, space};
+use crate::recover::{Recovered, recover};
+use crate::ring::ring;
+use crate::session::Session;
+use crate::state::State;
+use crate::stats::{GroupCounts, Sessions, Stats};
+use crate::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
+
+/// A log that is open for writing. Dropping it closes it; [`LogWriter::close`] also says how that
+/// went.
+pub struct LogWriter {
+    engine: Arc<Engine>,
+    threads: Vec<thread::JoinHandle<()>>,
+    next_session: AtomicU32,
+    most: u64,
+}
+
+impl LogWriter {
+    /// Opens the log on a device, or begins one. Reads the log that is there to its end, makes that
+    /// end durable by an opening record, and goes on after it.
+    ///
+    /// # Errors
+    /// A setting that cannot be, a log that cannot be read or was made with other sizes, a device
+    /// that cannot be written.
+    pub fn open(config: &LogConfig, device: Box<dyn LogDevice>) -> Result<(Self, Recovered), LogError> {
+        Self::open_with_clock(config, device, Box::new(Monotonic::new()))
+    }
+
+    /// Like [`LogWriter::open`], with the clock that times it all.
+    ///
+    /// # Errors
+    /// As [`LogWriter::open`].
+    pub fn open_with_clock(
+        config: &LogConfig,
+        device: Box<dyn LogDevice>,
+        clock: Box<dyn Clock>,
+    ) -> Result<(Self, Recovered), LogError> {
+        let layout = Layout { block: device.block_bytes() as u64, file_bytes: device.file_bytes() };
+        config.check(layout)?;
+        let have = device.files().map_err(RecoverError::from)?;
+        let mut records = recover(device.as_ref())?;
+        for record in &mut records {
+            record?;
+        }
+        let recovered = records.so_far();
+        drop(records);
+
+        let start = layout.block_up(recovered.end);
+        let first = layout.file(start);
+        let log = if recovered.log == 0 { identity() } else { recovered.log };
+        let epoch = recovered.epoch + 1;
+        let memory = ring(config.buffer_bytes, layout, log, epoch, start);
+        let no_memory =
+            || LogError::Config(format!("there is no memory for a buffer of {} bytes", config.buffer_bytes));
+        let (ring, cursor) = memory.ok_or_else(no_memory)?;
+        let files = Files::new(device.file_maker(), &have, first, config.keep);
+        let engine = Engine {
+            ring,
+            state: Mutex::new(State::new(cursor, config.size_rules(), config.at_commit, config.gather)),
+            output: Mutex::new(Output::new(device, layout, log, epoch)),
+            files,
+            clock,
+            groups: GroupCounts::default(),
+            sessions: Sessions::default(),
+            keeper: std::sync::OnceLock::new(),
+            every_ns: config.every.map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
+        };
+        let mut writer = Self {
+            engine: Arc::new(engine),
+            threads: Vec::new(),
+            next_session: AtomicU32::new(1),
+            most: config.most_payload(layout),
+        };
+        writer.start("log file", |engine| engine.files.run())?;
+        writer.begin(recovered.end)?;
+        writer.start("log keeper", Engine::keep)?;
+        if let Some(keeper) = writer.threads.last() {
+            let _ = writer.engine.keeper.set(keeper.thread().clone());
+        }
+        Ok((writer, recovered))
+    }
+
+    /// Writes the opening record and makes it durable: from now on nothing that an opening before
+    /// left behind can pass for a record of this one.
+    fn begin(&self, end: Lsn) -> Result<(), LogError> {
+        let mut port = self.engine.ring.port();
+        let payload = end.0.to_le_bytes();
+        let mut state = crate::locked(&self.engine.state);
+        let header = state.cursor.header(state.cursor.next(), Kind::Open, 0, 8);
+        if let Some(mut claim) = state.cursor.claim(&mut port, space(payload.len())) {
+            claim.put(0, &header.encode(payload_sum([&payload[..]])));
+            claim.put(crate::record::HEADER as u64, &payload);
+        }
+        drop(state);
+        self.session()?.flush()
+    }
+
+    fn start(&mut self, name: &'static str, run: impl FnOnce(&Engine) + Send + 'static) -> Result<(), LogError> {
+        let engine = Arc::clone(&self.engine);
+        let thread = thread::Builder::new().name(name.into()).spawn(move || run(&engine));
+        self.threads.push(thread.map_err(|cause| LogError::Thread(name, std::sync::Arc::new(cause)))?);
+        Ok(())
+    }
+
+    /// A session for one job.
+    ///
+    /// # Errors
+    /// [`LogError::Sessions`] after 4,294,967,294 of them.
+    pub fn session(&self) -> Result<Session, LogError> {
+        let number = self.next_session.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1));
+        let number = number.map_err(|_| LogError::Sessions)?;
+        Ok(Session::new(Arc::clone(&self.engine), number, self.most))
+    }
+
+    /// What the log has done since it was opened. Takes nothing that a commit waits for.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.engine.sessions.stats(&self.engine.groups)
+    }
+
+    /// What the device says of itself.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        crate::locked(&self.engine.output).device().describe()
+    }
+
+    /// Makes everything durable that was appended, ends the log's threads, and returns the last
+    /// figures. Sessions that are left get [`LogError::Closed`].
+    ///
+    /// # Errors
+    /// [`LogError::Stopped`] if the last write failed, or the log had stopped before.
+    pub fn close(mut self) -> Result<Stats, LogError> {
+        let flushed = self.session().and_then(|mut session| session.flush());
+        self.end();
+        flushed.map(|()| self.stats())
+    }
+
+    fn end(&mut self) {
+        self.engine.stop(LogError::Closed);
+        crate::locked(&self.engine.state).over = true;
+        self.engine.wake_keeper();
+        self.engine.files.end();
+        for thread in self.threads.drain(..) {
+            // A thread of the log panics only on a defect of a device; there is no one to tell.
+            let _ = thread.join();
+        }
+        // Whoever still writes is let finish.
+        drop(crate::locked(&self.engine.output));
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            let _ = self.session().and_then(|mut session| session.flush());
+            self.end();
+        }
+    }
+}
+
+/// A number for a new log, not 0.
+fn identity() -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
+    let drawn = RandomState::new().hash_one(Duration::ZERO) as u32;
+    drawn.max(1)
+}

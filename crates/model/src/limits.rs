@@ -1,0 +1,139 @@
+//! What the hardware allows for the work of a test.
+
+use serde::{Deserialize, Serialize};
+
+/// Reference throughput for one test: the reference log writer, or a device, with the same work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestLimit {
+    /// What sets it, in words: `reference log writer (fdatasync) in /var/lib/…`.
+    pub of: String,
+    /// Jobs it was measured with.
+    pub jobs: u32,
+    /// Bytes of redo per transaction that it was measured with.
+    pub redo_bytes_per_tx: f64,
+    /// Transactions per second; the mean of `samples`.
+    pub tps: f64,
+    /// Its single measurements (before and after the test), transactions per second.
+    pub samples: Vec<f64>,
+    /// Transaction time, mean, ns.
+    pub latency_ns_mean: f64,
+    /// Where the figure comes from.
+    pub source: LimitSource,
+}
+
+/// Where a limit comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitSource {
+    /// Measured right before and after the test.
+    Run,
+    /// Brought by `--limits FILE`, from `loadline probe` on the database's machine.
+    File,
+}
+
+/// The reference log writer at one number of jobs and one size of transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogWriterPoint {
+    /// What it was: device and folder.
+    pub of: String,
+    /// Workload whose transactions it made.
+    pub workload: String,
+    /// Whether commits waited until they were durable.
+    pub wait: bool,
+    /// Redo per transaction, bytes.
+    pub redo_bytes_per_tx: f64,
+    /// Jobs.
+    pub jobs: u32,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Transaction time, mean, ns.
+    pub latency_ns_mean: f64,
+}
+
+impl LogWriterPoint {
+    /// The limit of a test with `jobs` jobs and `redo_bytes` of redo per transaction, from points of another
+    /// run: those of the nearest size, interpolated over the logarithm of the jobs.
+    ///
+    /// # Errors
+    /// Why they hold no figure for it.
+    pub fn limit(points: &[LogWriterPoint], wait: bool, redo_bytes: f64, jobs: u32) -> Result<TestLimit, String> {
+        /// Redo may differ by this share: a commit's cost is nearly the same.
+        const CLOSE: f64 = 0.2;
+        let off = |p: &&LogWriterPoint| (p.redo_bytes_per_tx / redo_bytes - 1.0).abs();
+        let mode = if wait { "that wait" } else { "that do not wait" };
+        let near = points.iter().filter(|p| p.wait == wait && p.tps > 0.0).min_by(|a, b| off(a).total_cmp(&off(b)));
+        let Some(near) = near.filter(|p| off(p) <= CLOSE) else {
+            return Err(format!(
+                "the limits file has no log writer of commits {mode} with {redo_bytes:.0} bytes of redo"
+            ));
+        };
+        let mut same: Vec<&LogWriterPoint> = points
+            .iter()
+            .filter(|p| p.wait == wait && p.of == near.of && p.redo_bytes_per_tx == near.redo_bytes_per_tx)
+            .collect();
+        same.sort_by_key(|p| p.jobs);
+        let below = same.iter().rev().find(|p| p.jobs <= jobs);
+        let above = same.iter().find(|p| p.jobs >= jobs);
+        let (Some(below), Some(above)) = (below, above) else {
+            let (first, last) = (same.first().map_or(0, |p| p.jobs), same.last().map_or(0, |p| p.jobs));
+            return Err(format!("the limits file has the log writer at {first} to {last} jobs, not at {jobs}"));
+        };
+        let log = |jobs: u32| f64::from(jobs.max(1)).ln();
+        let share = if above.jobs == below.jobs {
+            0.0
+        } else {
+            (log(jobs) - log(below.jobs)) / (log(above.jobs) - log(below.jobs))
+        };
+        let between = |of: fn(&LogWriterPoint) -> f64| of(below) + (of(above) - of(below)) * share;
+        let tps = between(|p| p.tps);
+        Ok(TestLimit {
+            of: near.of.clone(),
+            jobs,
+            redo_bytes_per_tx: near.redo_bytes_per_tx,
+            tps,
+            samples: vec![tps],
+            latency_ns_mean: between(|p| p.latency_ns_mean),
+            source: LimitSource::File,
+        })
+    }
+}
+
+/// One size of a scan of commit time over redo since the last commit (LGWR-SIZE).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SizePoint {
+    /// Redo written by the transaction before its commit, bytes.
+    pub redo_bytes: f64,
+    /// Commit times, ns, one per transaction of this size, in the order of time.
+    pub commit_ns: Vec<u64>,
+    /// Times from the first statement to the issue of the commit, ns, of the same transactions.
+    pub write_ns: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(jobs: u32, redo: f64, tps: f64) -> LogWriterPoint {
+        LogWriterPoint {
+            of: "x".into(),
+            workload: "w".into(),
+            wait: true,
+            redo_bytes_per_tx: redo,
+            jobs,
+            tps,
+            latency_ns_mean: 1e6,
+        }
+    }
+
+    #[test]
+    fn between_two_job_counts_it_is_interpolated_and_beyond_them_absent() {
+        let points = [point(1, 1500.0, 100.0), point(4, 1500.0, 300.0), point(1, 25600.0, 50.0)];
+        let limit = |redo, jobs| LogWriterPoint::limit(&points, true, redo, jobs);
+        assert_eq!(limit(1500.0, 4).unwrap().tps, 300.0);
+        assert_eq!(limit(1400.0, 2).unwrap().tps, 200.0, "half the way on a logarithmic scale");
+        assert_eq!(limit(25000.0, 1).unwrap().tps, 50.0);
+        assert!(limit(1500.0, 8).unwrap_err().contains("1 to 4 jobs"));
+        assert!(limit(500_000.0, 1).is_err(), "another size is another limit");
+        assert!(LogWriterPoint::limit(&points, false, 1500.0, 1).is_err(), "another mode of commit as well");
+    }
+}

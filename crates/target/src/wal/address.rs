@@ -1,0 +1,283 @@
+//! The URL of a reference log: where it lies and how it is written.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadline_model::format::{nearest, parse_bytes, parse_duration_s};
+use percent_encoding::percent_decode_str;
+
+use crate::error::TargetError;
+
+pub(super) const SCHEME: &str = "wal";
+
+/// How one copy of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Device {
+    /// write + fdatasync.
+    Fdatasync,
+    /// Opened with `O_DSYNC`.
+    Dsync,
+    /// `O_DIRECT` through io_uring.
+    Direct,
+    /// Mapped persistent memory.
+    Pmem,
+}
+
+impl Device {
+    const NAMES: [(&'static str, Device); 4] = [
+        ("fdatasync", Device::Fdatasync),
+        ("dsync", Device::Dsync),
+        ("direct", Device::Direct),
+        ("pmem", Device::Pmem),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, d)| *d == self).map_or("", |(n, _)| n)
+    }
+}
+
+/// When a standby's answer makes a commit durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standby {
+    /// The standby has received it.
+    Received,
+    /// The standby has written it.
+    Written,
+    /// The standby has received it, and it is durable here.
+    Both,
+}
+
+impl Standby {
+    const NAMES: [(&'static str, Standby); 3] =
+        [("received", Standby::Received), ("written", Standby::Written), ("both", Standby::Both)];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, s)| *s == self).map_or("", |(n, _)| n)
+    }
+}
+
+/// `wal:[DIR][?parameters]`
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Address {
+    /// The URL as given.
+    pub(super) url: String,
+    /// Folder under which the log lies; `None` for one next to the results.
+    pub(super) dir: Option<PathBuf>,
+    /// How each copy is written.
+    pub(super) device: Device,
+    /// Folders of further copies, each of which must have a commit (or as many as `quorum` says).
+    pub(super) mirrors: Vec<PathBuf>,
+    /// How many copies make a commit durable.
+    pub(super) quorum: Option<usize>,
+    /// Folder of the second copy of a flash log: the first copy that has a commit makes it durable.
+    pub(super) flash: Option<PathBuf>,
+    /// Standby on this machine, with the folder of its copy.
+    pub(super) standby: Option<(PathBuf, Standby)>,
+    /// Bytes of the log buffer.
+    pub(super) buffer_bytes: usize,
+    /// Written when this share of the buffer is full.
+    pub(super) flush_fraction: Option<f64>,
+    /// Written when so many bytes have gathered.
+    pub(super) flush_at: Option<u64>,
+    /// Written so often.
+    pub(super) flush_every: Option<Duration>,
+    /// Bytes of a log file.
+    pub(super) file_bytes: u64,
+}
+
+/// Names of the parameters, with what they mean.
+pub(super) const PARAMETERS: &[(&str, &str)] = &[
+    ("device", "fdatasync (default), dsync (O_DSYNC), direct (O_DIRECT through io_uring) or pmem (mapped)"),
+    ("mirror", "folder of a further copy; give it again for a third"),
+    ("quorum", "so many of the copies make a commit durable (default: all)"),
+    ("flash", "folder of a second copy: the first copy that has a commit makes it durable"),
+    ("standby", "folder of a copy that a standby on this machine keeps, over TCP on 127.0.0.1"),
+    ("standby-rule", "received, written or both (default: both): what of the standby makes a commit durable"),
+    ("buffer", "size of the log buffer (default: 16MiB)"),
+    ("flush-fraction", "written when this share of the buffer is full, such as 1/3 (default) or 0.5, or off"),
+    ("flush-at", "written when so much has gathered (default: 1MiB), or off"),
+    ("flush-every", "written so often (default: 3s), or off"),
+    ("file-size", "size of a log file (default: 64MiB)"),
+];
+
+impl Address {
+    /// Parses a URL.
+    pub(super) fn parse(url: &str) -> Result<Address, TargetError> {
+        let usage = |what: String| TargetError::Usage(format!("«{url}»: {what}"));
+        let Some(rest) = url.strip_prefix("wal:") else {
+            return Err(usage("a reference log is written wal: or wal:/dir".into()));
+        };
+        let (path, query) = rest.split_once('?').map_or((rest, ""), |(p, q)| (p, q));
+        let mut a = Address {
+            url: url.to_owned(),
+            dir: (!path.is_empty()).then(|| folder(path)).transpose().map_err(usage)?,
+            device: Device::Fdatasync,
+            mirrors: Vec::new(),
+            quorum: None,
+            flash: None,
+            standby: None,
+            buffer_bytes: 16 << 20,
+            flush_fraction: Some(1.0 / 3.0),
+            flush_at: Some(1 << 20),
+            flush_every: Some(Duration::from_secs(3)),
+            file_bytes: 64 << 20,
+        };
+        let mut rule = None;
+        for pair in query.split('&').filter(|p| !p.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            a.set(name, value, &mut rule).map_err(usage)?;
+        }
+        match (&mut a.standby, rule) {
+            (Some((_, r)), Some(given)) => *r = given,
+            (None, Some(_)) => return Err(usage("«standby-rule» needs a «standby»".into())),
+            _ => {}
+        }
+        a.consistent().map_err(usage)?;
+        Ok(a)
+    }
+
+    /// Folders of the copies beside the first.
+    pub(super) fn copies(&self) -> impl Iterator<Item = &Path> {
+        let others = self.mirrors.iter().chain(&self.flash).map(PathBuf::as_path);
+        others.chain(self.standby.as_ref().map(|(dir, _)| dir.as_path()))
+    }
+
+    /// Folders that the user named.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        self.dir.iter().map(PathBuf::as_path).chain(self.copies()).map(Path::to_owned).collect()
+    }
+
+    fn set(&mut self, name: &str, value: &str, rule: &mut Option<Standby>) -> Result<(), String> {
+        match name {
+            "device" => self.device = choice(name, value, &Device::NAMES)?,
+            "mirror" => self.mirrors.push(folder(value)?),
+            "quorum" => {
+                self.quorum = Some(value.parse().map_err(|_| format!("quorum «{value}» must be a whole number"))?);
+            }
+            "flash" => self.flash = Some(folder(value)?),
+            "standby" => self.standby = Some((folder(value)?, Standby::Both)),
+            "standby-rule" => *rule = Some(choice(name, value, &Standby::NAMES)?),
+            "buffer" => self.buffer_bytes = bytes(name, value, 64 << 10, 1 << 30)? as usize,
+            "file-size" => self.file_bytes = bytes(name, value, 1 << 20, 16 << 30)?,
+            "flush-fraction" => {
+                self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?
+            }
+            "flush-at" => {
+                self.flush_at =
+                    off(value).map_or_else(|| bytes(name, value, 4096, 1 << 30).map(Some), |()| Ok(None))?;
+            }
+            "flush-every" => self.flush_every = off(value).map_or_else(|| every(value).map(Some), |()| Ok(None))?,
+            _ => {
+                let known = PARAMETERS.iter().map(|(n, _)| *n);
+                let near = nearest(name, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+                let known = known.collect::<Vec<_>>().join(", ");
+                return Err(format!("unknown parameter «{name}»{near} (known: {known})"));
+            }
+        }
+        Ok(())
+    }
+
+    fn consistent(&self) -> Result<(), String> {
+        let kinds = [!self.mirrors.is_empty(), self.flash.is_some(), self.standby.is_some()];
+        if kinds.iter().filter(|k| **k).count() > 1 {
+            return Err("give one of «mirror», «flash» and «standby»".into());
+        }
+        if self.mirrors.len() > 2 {
+            return Err(format!("{} mirrors: there can be two beside the first copy", self.mirrors.len()));
+        }
+        match self.quorum {
+            Some(_) if self.mirrors.is_empty() => Err("«quorum» needs a «mirror»".into()),
+            Some(n) if n == 0 || n > self.mirrors.len() + 1 => {
+                Err(format!("quorum {n} must be between 1 and the number of copies, {}", self.mirrors.len() + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn folder(value: &str) -> Result<PathBuf, String> {
+    let bytes: Vec<u8> = percent_decode_str(value).collect();
+    if bytes.is_empty() || bytes.contains(&0) {
+        return Err(format!("«{value}» is no folder"));
+    }
+    Ok(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
+    all.iter().find(|(n, _)| *n == value).map(|(_, v)| *v).ok_or_else(|| {
+        format!("{name} «{value}» must be one of {}", all.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// A size that is a multiple of the largest block.
+fn bytes(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
+    let shown = |b: u64| loadline_model::format::bytes(b as f64);
+    let size = parse_bytes(value).map_err(|e| format!("{name}: {e}"))?;
+    if !(min..=max).contains(&size) || size % 4096 != 0 {
+        return Err(format!("{name} {value} must be between {} and {}, in whole 4 KiB", shown(min), shown(max)));
+    }
+    Ok(size)
+}
+
+fn off(value: &str) -> Option<()> {
+    value.eq_ignore_ascii_case("off").then_some(())
+}
+
+fn fraction(value: &str) -> Result<f64, String> {
+    let parsed = match value.split_once('/') {
+        Some((a, b)) => a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok()).map(|(a, b)| a / b),
+        None => value.parse().ok(),
+    };
+    match parsed.filter(|f| *f > 0.0 && *f <= 1.0) {
+        Some(f) => Ok(f),
+        None => Err(format!("flush-fraction «{value}» must be above 0 and at most 1, such as 1/3, or off")),
+    }
+}
+
+fn every(value: &str) -> Result<Duration, String> {
+    let seconds = parse_duration_s(value).map_err(|e| format!("flush-every: {e}"))?;
+    if !(0.001..=3600.0).contains(&seconds) {
+        return Err(format!("flush-every {value} must be between 1ms and 1h, or off"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let a = Address::parse("wal:").unwrap();
+        assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Fdatasync, Some(1 << 20)));
+        let a = Address::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
+        assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Dsync));
+        assert_eq!((a.flush_fraction, a.flush_at, a.flush_every), (None, None, None));
+        let a = Address::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
+        assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
+        let a = Address::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
+        assert_eq!(a.standby, Some(("/s".into(), Standby::Received)));
+    }
+
+    #[test]
+    fn bad_values_are_named_with_the_allowed_ones() {
+        for (url, parts) in [
+            ("wal:/x?devise=dsync", ["devise", "device"]),
+            ("wal:/x?device=nvme", ["nvme", "fdatasync"]),
+            ("wal:/x?buffer=3", ["3", "64"]),
+            ("wal:/x?buffer=many", ["many", "buffer"]),
+            ("wal:/x?flush-fraction=2", ["«2»", "1/3"]),
+            ("wal:/x?flush-every=0s", ["0s", "1ms"]),
+            ("wal:/x?quorum=2", ["quorum", "mirror"]),
+            ("wal:/x?mirror=/y&quorum=3", ["3", "2"]),
+            ("wal:/x?mirror=/y&flash=/z", ["mirror", "flash"]),
+            ("wal:/x?standby-rule=both", ["standby-rule", "standby"]),
+            ("wal:/x?file-size=1", ["file-size", "1"]),
+        ] {
+            let e = Address::parse(url).unwrap_err().to_string();
+            assert!(parts.iter().all(|p| e.contains(p)), "{url}: {e}");
+        }
+    }
+}

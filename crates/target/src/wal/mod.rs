@@ -1,0 +1,270 @@
+//! `wal:`, the reference log writer as a target: what commits cost when there is nothing but a log.
+//!
+//! It never pretends to do SQL: a statement appends one redo record that holds the statement's arguments,
+//! and a commit is one of the log. Jobs are threads of this process.
+
+mod address;
+mod devices;
+mod place;
+mod session;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadline_logwriter::{LogConfig, LogWriter};
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_workload::{Commit, Step};
+
+use crate::error::TargetError;
+use crate::registry::{OpenRequest, TargetKind};
+use crate::render::Rendered;
+use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::Work;
+use address::{Address, SCHEME};
+use place::Folder;
+use session::{WalObserver, WalSession};
+
+const NO_PROCEDURES: &str =
+    "the reference log writer has no procedures; its client driver runs inside the same process";
+const NO_SQL: &str = "the reference log writer has a log and no tables";
+
+/// The kind.
+pub(crate) static KIND: TargetKind = TargetKind {
+    scheme: SCHEME,
+    aliases: &[],
+    product: "reference log writer",
+    source_key: SCHEME,
+    summary: "the log writer of this program, with no database around it: what the storage allows for commits",
+    url_forms: &[
+        ("wal:", "a log in a temporary folder next to the results, removed after the run"),
+        ("wal:/dir", "a log in the folder loadline-wal under /dir"),
+        ("wal:/dir?device=dsync", "how it is written: fdatasync (default), dsync, direct (io_uring) or pmem"),
+        ("wal:/dir?mirror=/dir2&mirror=/dir3&quorum=2", "up to three copies; durable when all, or so many, have it"),
+        ("wal:/dir?flash=/dir2", "written to both at once, durable when the first has it"),
+        ("wal:/dir?standby=/dir2&standby-rule=received", "with a standby on this machine: received, written or both"),
+        (
+            "wal:/dir?buffer=1536KiB&flush-fraction=1/3&flush-at=off&flush-every=3s&file-size=64MiB",
+            "when the log is written besides at commits, and its sizes",
+        ),
+    ],
+    capabilities: || Capabilities {
+        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
+        missing: vec![(Driver::Client, Capability::Rows, NO_SQL.to_owned())],
+    },
+    check_url: |url| Address::parse(url).map(|_| ()),
+    open: |request| Ok(Box::new(Wal::open(request)?)),
+    render,
+    clean_leftovers: |request| {
+        let mut removed = place::clean_leftovers(&request.scratch)?;
+        for folder in Address::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
+            removed.extend(place::clean(&folder)?);
+        }
+        Ok(removed)
+    },
+    is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
+};
+
+struct Wal {
+    address: Address,
+    folders: Vec<Folder>,
+    writer: Arc<LogWriter>,
+    device: String,
+    warnings: Vec<String>,
+    locked: Arc<Mutex<bool>>,
+}
+
+impl Wal {
+    fn open(request: &OpenRequest) -> Result<Wal, TargetError> {
+        let refuse = |what: &str| Err(TargetError::Usage(format!("the reference log writer {what}")));
+        if !request.nodes.is_empty() {
+            return refuse("has no nodes: leave out --node");
+        }
+        if !request.settings.is_empty() {
+            return refuse("takes no --setting: its settings are parameters of its URL (see `loadline targets`)");
+        }
+        let address = Address::parse(&request.url)?;
+        let mut folders = vec![match &address.dir {
+            Some(dir) => Folder::under(dir)?,
+            None => Folder::temporary(&request.scratch)?,
+        }];
+        for copy in address.copies() {
+            folders.push(Folder::under(copy)?);
+        }
+        let devices::Opened { device, warnings } = devices::open(&address, &folders)?;
+        let description = device.describe();
+        let (writer, _) = LogWriter::open(&config(&address), device)
+            .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", place(&folders))))?;
+        Ok(Wal {
+            address,
+            folders,
+            writer: Arc::new(writer),
+            device: description,
+            warnings,
+            locked: Arc::new(Mutex::new(false)),
+        })
+    }
+}
+
+fn place(folders: &[Folder]) -> String {
+    folders.first().map(|f| f.path().display().to_string()).unwrap_or_default()
+}
+
+fn config(address: &Address) -> LogConfig {
+    LogConfig {
+        buffer_bytes: address.buffer_bytes,
+        buffer_fraction: address.flush_fraction,
+        at_bytes: address.flush_at,
+        every: address.flush_every,
+        ..LogConfig::default()
+    }
+}
+
+/// What a transaction does, in words: there is no SQL to show.
+fn render(work: &Work) -> Vec<Rendered> {
+    fn walk(work: &Work, steps: &[Step], depth: usize, out: &mut String) {
+        for step in steps {
+            let indent = "  ".repeat(depth);
+            match step {
+                Step::Bind { .. } => {}
+                Step::Repeat { times, body } => {
+                    *out += &format!("{indent}repeat {times} times\n");
+                    walk(work, body, depth + 1, out);
+                }
+                Step::Execute { statement } => {
+                    let vars = work.program.statements.get(*statement).map(|s| s.template.vars().collect::<Vec<_>>());
+                    *out += &format!("{indent}append record ({})\n", vars.unwrap_or_default().join(", "));
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    walk(work, &work.program.body, 0, &mut text);
+    text.push_str(match work.program.commit {
+        Commit::Wait => "commit, and wait until it is durable",
+        Commit::Nowait => "commit, and do not wait",
+    });
+    vec![Rendered::new("transaction", text)]
+}
+
+fn shown(bytes: u64) -> String {
+    loadline_model::format::bytes(bytes as f64)
+}
+
+/// Gives the lock back.
+struct Held(Arc<Mutex<bool>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+impl Target for Wal {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let off = |value: Option<String>| value.unwrap_or_else(|| "off".to_owned());
+        let a = &self.address;
+        let settings = [
+            ("device", self.device.clone()),
+            ("buffer_bytes", a.buffer_bytes.to_string()),
+            ("flush_at_commit", "on".to_owned()),
+            ("flush_fraction", off(a.flush_fraction.map(|f| format!("{f:.4}")))),
+            ("flush_at_bytes", off(a.flush_at.map(|b| b.to_string()))),
+            ("flush_every_ms", off(a.flush_every.map(|d| d.as_millis().to_string()))),
+            ("file_bytes", a.file_bytes.to_string()),
+        ];
+        let directory = place(&self.folders);
+        Ok(TargetInfo {
+            kind: SCHEME.into(),
+            product: KIND.product.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            url: a.url.clone(),
+            nodes: 1,
+            local: true,
+            settings: settings.map(|(n, v)| (n.to_owned(), v)).into(),
+            log_dir: Some(directory.clone()),
+            data_dir: Some(directory),
+            notes: [format!("a log and nothing else: {}", self.device)]
+                .into_iter()
+                .chain(self.warnings.clone())
+                .collect(),
+            ..TargetInfo::default()
+        })
+    }
+
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let mut out = vec![Finding::new("device", Severity::Ok, "device", self.device.as_str(), "")];
+        let a = &self.address;
+        out.push(Finding::new("buffer", Severity::Ok, "buffer", shown(a.buffer_bytes as u64), ""));
+        out.extend(self.warnings.iter().map(|w| Finding::new("copies", Severity::Warning, "copies", "", w.as_str())));
+        for folder in &self.folders {
+            out.push(devices::filesystem(folder.path()));
+        }
+        Ok(out)
+    }
+
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        // The folders are locked against other processes; within this one there is this flag.
+        let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(Folder::held) {
+            return Err(TargetError::Refused("another run uses this log: wait for it".into()));
+        }
+        Ok(RunLock::new(Held(Arc::clone(&self.locked))))
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit { jobs: None, because: String::new() })
+    }
+
+    fn create(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn load(&self, _: &Work, _: u32) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        self.writer.session().and_then(|mut s| s.flush()).map_err(session::failed)?;
+        Ok(None)
+    }
+
+    fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(WalSession::open(&self.writer, work)?))
+    }
+
+    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
+    }
+
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
+    }
+
+    /// Records that the log was given, by its own count.
+    fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
+        Ok(i64::try_from(self.writer.stats().records).ok())
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn no_limit(&self) -> Option<&'static str> {
+        Some("it is itself what others are held against")
+    }
+
+    fn in_process(&self) -> bool {
+        true
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let mut removed = Vec::new();
+        for folder in &self.folders {
+            removed.extend(folder.remove()?);
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! A job's session with the log, and the session that reads its counters.
+
+use std::sync::Arc;
+
+use loadline_logwriter::{Commit as CommitMode, LogError, LogWriter, Session};
+use loadline_model::Snapshot;
+use loadline_model::snapshot::counter;
+use loadline_workload::{Arg, Commit};
+
+use crate::error::TargetError;
+use crate::session::{Canceller, ClientSession, Observer};
+use crate::work::Work;
+
+/// A failure of the log: nothing more is durable there until it is opened again.
+pub(super) fn failed(e: LogError) -> TargetError {
+    TargetError::Lost(format!("the log writer: {e}"))
+}
+
+/// Statements take few arguments.
+const MAX_PARTS: usize = 16;
+
+pub(super) struct WalSession {
+    session: Session,
+    mode: CommitMode,
+    /// Rows that each statement stands for.
+    rows: Vec<u64>,
+    /// Arguments that are numbers, as bytes.
+    numbers: [[u8; 8]; MAX_PARTS],
+}
+
+impl WalSession {
+    pub(super) fn open(writer: &Arc<LogWriter>, work: &Work) -> Result<WalSession, TargetError> {
+        let mode = match work.program.commit {
+            Commit::Wait => CommitMode::Wait,
+            Commit::Nowait => CommitMode::Nowait,
+        };
+        let rows = work.program.statements.iter().map(|s| s.rows).collect();
+        Ok(WalSession { session: writer.session().map_err(failed)?, mode, rows, numbers: [[0; 8]; MAX_PARTS] })
+    }
+}
+
+impl ClientSession for WalSession {
+    #[inline]
+    fn begin(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// One record that holds the arguments, one behind the other.
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let n = args.len();
+        if n > MAX_PARTS {
+            return Err(TargetError::Unsupported(format!("a record of {n} arguments (at most {MAX_PARTS})")));
+        }
+        for (number, arg) in self.numbers.iter_mut().zip(args) {
+            if let Arg::Int(i) = arg {
+                *number = i.to_le_bytes();
+            }
+        }
+        let mut parts: [&[u8]; MAX_PARTS] = [&[]; MAX_PARTS];
+        for ((part, number), arg) in parts.iter_mut().zip(&self.numbers).zip(args) {
+            *part = match arg {
+                Arg::Int(_) => number,
+                Arg::Bytes(bytes) => bytes,
+            };
+        }
+        self.session.append_parts(&parts[..n]).map_err(failed)?;
+        Ok(self.rows.get(statement).copied().unwrap_or(0))
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), TargetError> {
+        self.session.commit(self.mode).map(|_| ()).map_err(failed)
+    }
+
+    /// Records without a commit record are none: there is nothing to undo.
+    fn rollback(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn canceller(&self) -> Canceller {
+        // A thread inside write or fsync cannot be called back.
+        Canceller::new(|| ())
+    }
+}
+
+pub(super) struct WalObserver(pub(super) Arc<LogWriter>);
+
+impl Observer for WalObserver {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        let s = self.0.stats();
+        // Redo is what jobs have the log hold: their records and commits with their headers. What fills up
+        // blocks and files is counted apart.
+        let redo = s.redo_bytes + loadline_logwriter::HEADER_BYTES * (s.records + s.commits);
+        let c = s.commit;
+        let counters = [
+            (counter::COMMITS, s.commits),
+            (counter::REDO_BYTES, redo),
+            (counter::REDO_BLOCKS, s.blocks),
+            (counter::REDO_WRITES, s.writes),
+            (counter::REDO_SYNCS, s.syncs),
+            (counter::LOG_WAIT_NS, c.wait_ns + c.write_ns + c.sync_ns + c.wake_ns),
+            (counter::LOG_PART_WAIT_NS, c.wait_ns),
+            (counter::LOG_PART_COPY_NS, c.copy_ns),
+            (counter::LOG_PART_WRITE_NS, c.write_ns),
+            (counter::LOG_PART_SYNC_NS, c.sync_ns),
+            (counter::LOG_PART_WAKE_NS, c.wake_ns),
+            (counter::LOG_GROUPS, s.groups),
+            (counter::LOG_FILL_BYTES, s.fill_sum_bytes),
+            (counter::LOG_FULL_NS, s.buffer_full_ns),
+            ("wal.log_bytes", s.log_bytes),
+            ("wal.buffer_full_waits", s.buffer_full_waits),
+            ("wal.switches", s.switches),
+            ("wal.switch_ns", s.switch_ns),
+            ("wal.device_write_ns", s.device_write_ns),
+            ("wal.device_sync_ns", s.device_sync_ns),
+        ];
+        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect();
+        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, proc_stat: None })
+    }
+}

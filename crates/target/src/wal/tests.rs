@@ -1,0 +1,74 @@
+//! The log as a target, without a run around it.
+
+use std::collections::BTreeMap;
+
+use loadline_model::snapshot::counter;
+use loadline_workload::{CATALOGUE, Execute};
+
+use super::*;
+use crate::session::ClientSession;
+
+struct Through<'a>(&'a mut dyn ClientSession);
+
+impl Execute for Through<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[loadline_workload::Arg<'_>]) -> Result<u64, TargetError> {
+        self.0.execute(statement, args)
+    }
+}
+
+#[test]
+fn counters_say_what_was_done() {
+    let scratch = tempfile::tempdir().unwrap();
+    let wal = Wal::open(&OpenRequest::new("wal:?file-size=4MiB", scratch.path().to_owned())).unwrap();
+    for workload in CATALOGUE.iter().filter(|w| w.group == "log-writer") {
+        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        let mut observer = wal.observer().unwrap();
+        let mut session = wal.client_session(&work, 0).unwrap();
+        let mut stream = work.stream(0).unwrap();
+        let (before, evidence) = (observer.snapshot().unwrap(), wal.evidence(&work).unwrap().unwrap());
+        let n = 5;
+        for _ in 0..n {
+            session.begin().unwrap();
+            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            session.commit().unwrap();
+        }
+        wal.settle().unwrap();
+        let after = observer.snapshot().unwrap();
+        let grown = |name| before.delta(&after, name).unwrap();
+        let rows = work.program.rows_per_tx() * n;
+        assert_eq!(grown(counter::COMMITS), n as f64, "{}", workload.code);
+        assert_eq!(wal.evidence(&work).unwrap().unwrap() - evidence, rows as i64);
+        let payload = (work.params.get("payload") + 8) as u64;
+        let redo = rows * (payload + loadline_logwriter::HEADER_BYTES) + n * loadline_logwriter::HEADER_BYTES;
+        assert_eq!(grown(counter::REDO_BYTES), redo as f64);
+        if work.program.commit == Commit::Wait {
+            assert!(grown(counter::REDO_SYNCS) >= n as f64, "one session: each commit needs a sync");
+        }
+        assert!(grown("wal.log_bytes") >= redo as f64);
+    }
+}
+
+#[test]
+fn one_run_at_a_time_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("wal:{}?file-size=1MiB", dir.path().display());
+    let open = |url: &str| Wal::open(&OpenRequest::new(url, dir.path().to_owned()));
+    let wal = open(&url).unwrap();
+    assert!(matches!(open(&url), Err(TargetError::Refused(_))));
+    let lock = wal.lock().unwrap();
+    assert!(matches!(wal.lock(), Err(TargetError::Refused(_))));
+    drop(lock);
+    assert!(wal.lock().is_ok());
+    assert!(!wal.clean().unwrap().is_empty());
+    drop(wal);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn bad_folders_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = Wal::open(&OpenRequest::new("wal:/no/such/folder", dir.path().to_owned())).err().unwrap();
+    assert!(matches!(&e, TargetError::Usage(t) if t.contains("/no/such/folder")), "{e:?}");
+}
