@@ -20,6 +20,8 @@
 //! further such call on the device: what is on it is found out by recovery, after a reopening.
 
 mod direct;
+#[cfg(test)]
+mod end_to_end;
 mod error;
 pub mod file;
 mod flash;
