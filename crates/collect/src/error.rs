@@ -14,6 +14,9 @@ pub enum CollectError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// What is under a directory could not be found out.
+    #[error(transparent)]
+    Device(#[from] loadline_device::DeviceError),
     /// A file of the kernel does not look as documented in proc(5).
     #[error("{file} is not as expected: {what}. Its figures are left out")]
     Format {

@@ -1,7 +1,6 @@
 //! What a machine and its storage are, as the kernel states it. What cannot be told is left out.
 
 mod machine;
-mod mounts;
 mod storage;
 
 pub use machine::machine;

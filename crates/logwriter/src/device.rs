@@ -19,10 +19,27 @@
 //! After any error from `open_file`, `write`, `sync` or `write_and_sync` the engine makes no
 //! further such call on the device: what is on it is found out by recovery, after a reopening.
 
+mod direct;
+#[cfg(test)]
+mod end_to_end;
 mod error;
 pub mod file;
+mod flash;
+mod mirror;
+mod pmem;
+mod replicas;
+mod standby;
+#[cfg(test)]
+pub(crate) mod testing;
+mod twins;
 
+pub use direct::{DirectDevice, DirectOptions, DirectSync, Via};
 pub use error::DeviceError;
+pub use flash::{FlashOptions, open_flash_log};
+pub use mirror::{Durable, MirrorOptions, open_mirror};
+pub use pmem::{PmemDevice, PmemOptions};
+pub use replicas::{Member, MemberState, Opened, Position, Replicas, Scan, Watch};
+pub use standby::{LinkFigures, LinkWatch, Receiver, ReceiverOptions, StandbyOptions, StandbyRule, open_standby};
 
 /// How long the two halves of one durable write took, in nanoseconds of `CLOCK_MONOTONIC`.
 ///

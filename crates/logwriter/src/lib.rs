@@ -42,6 +42,7 @@
 mod clock;
 mod config;
 pub mod device;
+mod ends;
 mod engine;
 mod error;
 mod files;
@@ -62,6 +63,7 @@ mod writer;
 pub use clock::{Clock, Monotonic};
 pub use config::{Keep, LogConfig};
 pub use device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+pub use ends::log_end;
 pub use error::{LogError, RecoverError};
 pub use recover::{Body, Record, Records, Recovered, recover};
 pub use session::Session;

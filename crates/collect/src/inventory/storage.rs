@@ -1,18 +1,12 @@
-//! Filesystem and block device under a path: mountinfo, `/sys/dev/block`, statvfs.
+//! Filesystem and block device under a path, as a run's manifest records them.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use loadline_device::StorageFacts;
 use loadline_model::format;
 use loadline_model::manifest::Storage;
-use nix::sys::stat::{major, minor};
 
-use super::mounts::{self, Mount};
-use crate::error::{CollectError, read};
-
-/// How deep stacked devices (LVM on RAID on …) are followed.
-const DEEPEST: u32 = 4;
+use crate::error::CollectError;
 
 /// Filesystem and device under `path`, which must exist. What the kernel does not state is left
 /// out; filesystems without one block device (tmpfs, NFS, ZFS, btrfs on several disks) have none.
@@ -20,247 +14,41 @@ const DEEPEST: u32 = 4;
 /// # Errors
 /// `path` or `/proc/self/mountinfo` cannot be read.
 pub fn storage(path: &Path) -> Result<Storage, CollectError> {
-    let wrap = |cause| CollectError::Read { path: path.to_owned(), cause };
-    let real = std::fs::canonicalize(path).map_err(wrap)?;
-    let device = device_of(&real).map_err(wrap)?;
-    let mounts = mounts::parse(&read("/proc/self/mountinfo")?);
-    let mut storage = Storage { path: real.display().to_string(), ..Storage::default() };
-    if let Ok(vfs) = nix::sys::statvfs::statvfs(&real) {
-        // Types differ between platforms.
-        #[allow(clippy::useless_conversion)]
-        let (blocks, size) = (u64::from(vfs.blocks_available()), u64::from(vfs.fragment_size()));
-        storage.free_bytes = Some(blocks.saturating_mul(size));
-    }
-    if let Some(mount) = mounts::holding(&mounts, &real, device) {
-        storage.mount_point = mount.point.display().to_string();
-        storage.filesystem.clone_from(&mount.filesystem);
-        storage.mount_options.clone_from(&mount.options);
-        storage.source.clone_from(&mount.source);
-        let sysfs = Sysfs { root: PathBuf::from("/sys") };
-        let block = block_device(&sysfs, mount, device).or_else(|| overlay_device(&sysfs, &mounts, mount));
-        if let Some(block) = block {
-            sysfs.describe(block, &mount.filesystem, &mut storage);
-        }
-    }
-    Ok(storage)
+    Ok(recorded(StorageFacts::of(path)?))
 }
 
-fn device_of(path: &Path) -> std::io::Result<(u64, u64)> {
-    let dev = std::fs::metadata(path)?.dev();
-    Ok((major(dev), minor(dev)))
-}
-
-/// The block device of a mount whose files have `device`: that number if it is a device's, else
-/// the one that the mount's source names (btrfs has a number of its own for each subvolume).
-fn block_device(sysfs: &Sysfs, mount: &Mount, device: (u64, u64)) -> Option<PathBuf> {
-    sysfs.block(device).or_else(|| {
-        let source = std::fs::metadata(&mount.source).ok().filter(|_| mount.source.starts_with("/dev/"))?;
-        sysfs.block((major(source.rdev()), minor(source.rdev())))
-    })
-}
-
-/// Writes to an overlay go to its upper directory: the device under that, where it can be seen
-/// (inside a container it cannot).
-fn overlay_device(sysfs: &Sysfs, mounts: &[Mount], mount: &Mount) -> Option<PathBuf> {
-    let upper = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="))?;
-    let upper = std::fs::canonicalize(upper).ok().filter(|_| mount.filesystem == "overlay")?;
-    let device = device_of(&upper).ok()?;
-    block_device(sysfs, mounts::holding(mounts, &upper, device)?, device)
-}
-
-/// `/sys`, or a copy of it in tests.
-struct Sysfs {
-    root: PathBuf,
-}
-
-impl Sysfs {
-    /// Directory of the device with this number, below `/sys/devices`.
-    fn block(&self, (major, minor): (u64, u64)) -> Option<PathBuf> {
-        std::fs::canonicalize(self.root.join(format!("dev/block/{major}:{minor}"))).ok()
-    }
-
-    fn describe(&self, block: PathBuf, filesystem: &str, storage: &mut Storage) {
-        let disks = if filesystem == "btrfs" { self.btrfs_disks(&name(&block)) } else { Vec::new() };
-        if disks.len() > 1 {
-            // One of several disks would be a wrong answer to «the device».
-            storage.device_facts.insert("filesystem_devices".to_owned(), disks.join(", "));
-            return;
-        }
-        facts(&block, "", &mut storage.device_facts, 0);
-        storage.device = Some(name(&block));
-    }
-
-    /// All disks of the btrfs that `device` belongs to.
-    fn btrfs_disks(&self, device: &str) -> Vec<String> {
-        let filesystems = entries(&self.root.join("fs/btrfs"));
-        filesystems
-            .iter()
-            .map(|f| names(&f.join("devices")))
-            .find(|d| d.iter().any(|n| n == device))
-            .unwrap_or_default()
-    }
-}
-
-/// Adds what sysfs says about the device in directory `block`, each key after `prefix`.
-fn facts(block: &Path, prefix: &str, facts_found: &mut BTreeMap<String, String>, depth: u32) {
-    let mut add = |key: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|v| !v.is_empty()) {
-            facts_found.insert(format!("{prefix}{key}"), value);
-        }
+/// `facts` as they are recorded: sizes for the reader.
+fn recorded(facts: StorageFacts) -> Storage {
+    let readable = |(key, value): (String, String)| match (key.strip_suffix("size_bytes"), value.parse::<u64>()) {
+        (Some(prefix), Ok(bytes)) => (format!("{prefix}size"), format::bytes(bytes as f64)),
+        _ => (key, value),
     };
-    let text = |path: PathBuf| std::fs::read_to_string(path).ok().map(|t| t.trim().to_owned());
-    // A partition is queued with its disk: the parent directory in sysfs.
-    let disk = if block.join("partition").exists() { block.parent().unwrap_or(block) } else { block };
-    if disk != block {
-        add("disk", Some(name(disk)));
+    Storage {
+        path: facts.path.display().to_string(),
+        mount_point: facts.mount_point.display().to_string(),
+        filesystem: facts.filesystem,
+        mount_options: facts.mount_options,
+        source: facts.source,
+        device: facts.device,
+        device_facts: facts.device_facts.into_iter().map(readable).collect(),
+        free_bytes: facts.free_bytes,
     }
-    // SCSI and NVMe state a model; virtio disks do not.
-    add("model", text(disk.join("device/model")));
-    add("size", text(block.join("size")).and_then(|s| s.parse::<u64>().ok()).map(|s| format::bytes(s as f64 * 512.0)));
-    add("scheduler", text(disk.join("queue/scheduler")).map(|s| selected(&s)));
-    for key in ["rotational", "write_cache", "logical_block_size", "physical_block_size", "nr_requests", "fua"] {
-        add(key, text(disk.join("queue").join(key)));
-    }
-    add("dm_name", text(block.join("dm/name")));
-    // LVM-…, CRYPT-LUKS2-…: the first word is the kind.
-    add("dm_kind", text(block.join("dm/uuid")).and_then(|u| u.split('-').next().map(str::to_owned)));
-    add("md_level", text(block.join("md/level")));
-    add("backing_file", text(block.join("loop/backing_file")));
-    let slaves = entries(&block.join("slaves"));
-    add("slaves", Some(slaves.iter().map(|s| name(s)).collect::<Vec<_>>().join(", ")));
-    if depth < DEEPEST {
-        for slave in slaves {
-            let Ok(real) = std::fs::canonicalize(&slave) else { continue };
-            facts(&real, &format!("{}.", name(&real)), facts_found, depth + 1);
-        }
-    }
-}
-
-/// The scheduler in brackets of `none [mq-deadline] kyber`; a list without brackets has one word.
-fn selected(schedulers: &str) -> String {
-    let inside = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(schedulers, |(selected, _)| selected).to_owned()
-}
-
-fn name(block: &Path) -> String {
-    // sysfs writes «/» in device names as «!».
-    block.file_name().unwrap_or_default().to_string_lossy().replace('!', "/")
-}
-
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::fs::read_dir(directory).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    found.sort();
-    found
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    entries(directory).iter().map(|p| name(p)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::os::DiskCounters;
-    use std::os::unix::fs::symlink;
-
-    /// LVM on a partition of an NVMe disk, and a btrfs on two disks.
-    fn fixture() -> (tempfile::TempDir, Sysfs) {
-        let dir = tempfile::tempdir().unwrap();
-        let root = std::fs::canonicalize(dir.path()).unwrap();
-        let put = |path: &str, text: &str| {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let link = |to: &str, at: &str| {
-            std::fs::create_dir_all(root.join(at).parent().unwrap()).unwrap();
-            symlink(root.join(to), root.join(at)).unwrap();
-        };
-        put("devices/pci/nvme0n1/device/model", "Fast Disk 9000   \n");
-        put("devices/pci/nvme0n1/queue/scheduler", "[none] mq-deadline\n");
-        put("devices/pci/nvme0n1/queue/write_cache", "write through\n");
-        put("devices/pci/nvme0n1/queue/rotational", "0\n");
-        put("devices/pci/nvme0n1/nvme0n1p3/partition", "3\n");
-        put("devices/pci/nvme0n1/nvme0n1p3/size", "2097152\n");
-        put("devices/virtual/dm-0/dm/name", "vg-pg_wal\n");
-        put("devices/virtual/dm-0/dm/uuid", "LVM-abc\n");
-        put("devices/virtual/dm-0/size", "2048\n");
-        put("devices/virtual/dm-0/queue/rotational", "0\n");
-        link("devices/pci/nvme0n1/nvme0n1p3", "devices/virtual/dm-0/slaves/nvme0n1p3");
-        put("devices/pci/sdb/size", "2048\n");
-        link("devices/pci/nvme0n1/nvme0n1p3", "dev/block/259:3");
-        link("devices/virtual/dm-0", "dev/block/253:0");
-        link("devices/pci/sdb", "dev/block/8:16");
-        for disk in ["sdb", "sdc"] {
-            put(&format!("fs/btrfs/5f3a/devices/{disk}/x"), "");
-        }
-        (dir, Sysfs { root })
-    }
-
-    fn described(sysfs: &Sysfs, device: (u64, u64), filesystem: &str) -> Storage {
-        let mut storage = Storage::default();
-        sysfs.describe(sysfs.block(device).unwrap(), filesystem, &mut storage);
-        storage
-    }
 
     #[test]
-    fn a_partition_has_the_queue_of_its_disk() {
-        let (_dir, sysfs) = fixture();
-        let s = described(&sysfs, (259, 3), "ext4");
-        assert_eq!(s.device.as_deref(), Some("nvme0n1p3"));
-        let expected = [
-            ("disk", "nvme0n1"),
-            ("model", "Fast Disk 9000"),
-            ("rotational", "0"),
-            ("scheduler", "none"),
-            ("size", "1.0 GiB"),
-            ("write_cache", "write through"),
-        ];
-        let found: Vec<(&str, &str)> = s.device_facts.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn stacked_devices_state_what_they_stand_on() {
-        let (_dir, sysfs) = fixture();
-        let s = described(&sysfs, (253, 0), "xfs");
-        let fact = |key: &str| s.device_facts.get(key).map(String::as_str);
-        assert_eq!(s.device.as_deref(), Some("dm-0"));
-        assert_eq!((fact("dm_name"), fact("dm_kind")), (Some("vg-pg_wal"), Some("LVM")));
-        assert_eq!((fact("slaves"), fact("nvme0n1p3.model")), (Some("nvme0n1p3"), Some("Fast Disk 9000")));
-        assert_eq!((fact("nvme0n1p3.write_cache"), fact("write_cache")), (Some("write through"), None));
-    }
-
-    #[test]
-    fn a_filesystem_on_several_disks_has_no_one_device() {
-        let (_dir, sysfs) = fixture();
-        let s = described(&sysfs, (8, 16), "btrfs");
-        assert_eq!((s.device, s.device_facts["filesystem_devices"].as_str()), (None, "sdb, sdc"));
-        assert!(sysfs.block((0, 45)).is_none());
-    }
-
-    #[test]
-    fn a_source_that_is_no_device_has_none() {
-        let (_dir, sysfs) = fixture();
-        let mount = |source: &str| Mount {
-            device: (0, 45),
-            point: PathBuf::from("/mnt"),
-            filesystem: "nfs4".to_owned(),
-            options: String::new(),
-            source: source.to_owned(),
-        };
-        for source in ["server:/export", "tmpfs", "/etc", "/dev/no-such-device", "/dev/null"] {
-            assert_eq!(block_device(&sysfs, &mount(source), (0, 45)), None, "{source}");
-        }
-        assert!(block_device(&sysfs, &mount("tmpfs"), (8, 16)).is_some());
-    }
-
-    #[test]
-    fn the_selected_scheduler_is_named() {
-        for (text, name) in [("none [mq-deadline] kyber bfq", "mq-deadline"), ("none", "none"), ("[none]", "none")] {
-            assert_eq!(selected(text), name);
-        }
+    fn sizes_are_for_the_reader() {
+        let mut facts = StorageFacts::of(Path::new("/")).unwrap();
+        facts.device_facts = [("size_bytes", "1073741824"), ("sda.size_bytes", "2048"), ("logical_block_size", "512")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
+        let expected = [("logical_block_size", "512"), ("sda.size", "2.0 KiB"), ("size", "1.0 GiB")];
+        let found = recorded(facts).device_facts;
+        assert_eq!(found.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -275,7 +63,6 @@ mod tests {
             }
         }
         assert_eq!(storage(Path::new("/proc")).unwrap().device, None);
-        assert!(storage(Path::new("/tmp")).unwrap().free_bytes.is_some());
         let error = storage(Path::new("/no/such/dir")).unwrap_err().to_string();
         assert!(error.contains("«/no/such/dir»"), "{error}");
     }

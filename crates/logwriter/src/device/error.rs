@@ -59,3 +59,36 @@ pub enum DeviceError {
         advice: String,
     },
 }
+
+impl From<loadline_device::DeviceError> for DeviceError {
+    fn from(error: loadline_device::DeviceError) -> Self {
+        use loadline_device::{DeviceError as E, Step};
+        match error {
+            E::Io { step, path, cause } => {
+                let action = match step {
+                    Step::Read => "read",
+                    Step::Create => "make",
+                    Step::Open => "open",
+                    Step::Preallocate => "preallocate",
+                    Step::Write => "write to",
+                    Step::Sync => "sync",
+                    Step::Map => "map",
+                    _ => "use io_uring on",
+                };
+                super::file::failed(action, &path, cause)
+            }
+            E::Unsupported { what, path, why } => DeviceError::Unsupported {
+                what: path.display().to_string(),
+                wish: format!("be used with {what}"),
+                why,
+                advice: "Choose another log device or another directory".to_owned(),
+            },
+            other => DeviceError::Unsupported {
+                what: "the log device".to_owned(),
+                wish: "do what it was asked".to_owned(),
+                why: other.to_string(),
+                advice: "Use smaller log files or a smaller buffer".to_owned(),
+            },
+        }
+    }
+}

@@ -52,10 +52,10 @@ pub struct FileDevice {
 
 /// A directory and the names in it.
 #[derive(Clone, Debug)]
-struct Place(PathBuf);
+pub(super) struct Place(pub(super) PathBuf);
 
 impl Place {
-    fn path(&self, file: u64) -> PathBuf {
+    pub(super) fn path(&self, file: u64) -> PathBuf {
         self.0.join(format!("redo-{file:010}.log"))
     }
 
@@ -65,13 +65,24 @@ impl Place {
         (format!("{number:010}") == digits).then_some(number)
     }
 
+    /// The numbers of the log files there are.
+    pub(super) fn files(&self) -> Result<Vec<u64>, DeviceError> {
+        let entries = fs::read_dir(&self.0).map_err(|cause| failed("list", &self.0, cause))?;
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|cause| failed("list", &self.0, cause))?;
+            numbers.extend(entry.file_name().to_str().and_then(Place::number));
+        }
+        Ok(numbers)
+    }
+
     fn sync(&self) -> Result<(), DeviceError> {
         File::open(&self.0).and_then(|dir| dir.sync_all()).map_err(|cause| failed("sync", &self.0, cause))
     }
 }
 
 /// An error of the system, with advice on what to do.
-fn failed(action: &'static str, path: &Path, source: io::Error) -> DeviceError {
+pub(super) fn failed(action: &'static str, path: &Path, source: io::Error) -> DeviceError {
     failed_named(action, path.display().to_string(), source)
 }
 
@@ -173,13 +184,7 @@ impl LogDevice for FileDevice {
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        let entries = fs::read_dir(&self.place.0).map_err(|cause| failed("list", &self.place.0, cause))?;
-        let mut numbers = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|cause| failed("list", &self.place.0, cause))?;
-            numbers.extend(entry.file_name().to_str().and_then(Place::number));
-        }
-        Ok(numbers)
+        self.place.files()
     }
 
     /// Syncs the file and drops what the page cache holds of it before the first read: after a
@@ -213,9 +218,9 @@ impl LogDevice for FileDevice {
 }
 
 /// Makes files in a directory.
-struct Maker {
-    place: Place,
-    file_bytes: u64,
+pub(super) struct Maker {
+    pub(super) place: Place,
+    pub(super) file_bytes: u64,
 }
 
 impl FileMaker for Maker {

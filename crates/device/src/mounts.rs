@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     /// `major:minor` of files on it; for btrfs and overlay a number that is no device's.
-    pub(super) device: (u64, u64),
+    pub(crate) device: (u64, u64),
     /// Where it is mounted.
-    pub(super) point: PathBuf,
+    pub(crate) point: PathBuf,
     /// Filesystem type.
-    pub(super) filesystem: String,
+    pub(crate) filesystem: String,
     /// Options of the mount and of the filesystem, each once.
-    pub(super) options: String,
+    pub(crate) options: String,
     /// What is mounted.
-    pub(super) source: String,
+    pub(crate) source: String,
 }
 
 /// All mounts in the text of mountinfo, in its order. Lines that are not as documented are passed
 /// over.
-pub(super) fn parse(text: &str) -> Vec<Mount> {
+pub(crate) fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
@@ -76,7 +76,7 @@ fn unescape(text: &str) -> PathBuf {
 /// Of the mounts above the path, the deepest one that has the path's own device number wins, the
 /// later one if two are mounted on the same point. btrfs and overlay give files another number
 /// than the mount: then the deepest mount wins.
-pub(super) fn holding<'a>(mounts: &'a [Mount], path: &Path, device: (u64, u64)) -> Option<&'a Mount> {
+pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path, device: (u64, u64)) -> Option<&'a Mount> {
     let above = || mounts.iter().filter(|m| path.starts_with(&m.point));
     let depth = |m: &&Mount| m.point.components().count();
     let same_device = above().filter(|m| m.device == device).max_by_key(depth);

@@ -1,0 +1,238 @@
+//! What is under a directory: filesystem, mount, device, and what they allow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::{self, FsType};
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use crate::error::{DeviceError, Step};
+use crate::mounts;
+use crate::sysfs::{Sysfs, block_device, device_of, overlay_device};
+
+/// What stands behind a filesystem, as far as durability goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// On a block device of this machine (or of a storage array that looks like one), or of the
+    /// virtual machine's host.
+    Local,
+    /// In main memory: no disk, nothing is durable.
+    Tmpfs,
+    /// A container's layer over another filesystem.
+    Overlay,
+    /// On another machine.
+    Network,
+    /// Served by a program (FUSE): what a sync does is that program's affair.
+    Fuse,
+}
+
+impl Kind {
+    /// What a sync means there, where it is not what one expects of a disk.
+    #[must_use]
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            Kind::Local => None,
+            Kind::Tmpfs => Some("no disk: tmpfs is main memory, and fsync does nothing there"),
+            Kind::Overlay => Some(
+                "overlay: files are written to the layer under it, and fsync is that filesystem's, unless it is \
+                 mounted with the option volatile (then fsync does nothing)",
+            ),
+            Kind::Network => Some(
+                "network filesystem: fsync returns when the server says that the data is stable, so its time holds \
+                 the network's round trip, and durability is what that server does (e.g. NFS exported async: nothing)",
+            ),
+            Kind::Fuse => Some("FUSE: a program serves this filesystem, and fsync does what that program does"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Local => "local",
+            Kind::Tmpfs => "tmpfs",
+            Kind::Overlay => "overlay",
+            Kind::Network => "network",
+            Kind::Fuse => "fuse",
+        })
+    }
+}
+
+/// What the kernel says of the storage under a directory. What it does not say is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageFacts {
+    /// The directory, absolute and without symbolic links.
+    pub path: PathBuf,
+    /// What stands behind it.
+    pub kind: Kind,
+    /// Filesystem type, e.g. `ext4`; empty where neither mountinfo nor statfs tells.
+    pub filesystem: String,
+    /// Mount point; empty where mountinfo does not tell.
+    pub mount_point: PathBuf,
+    /// Options of mount and filesystem, separated by commas.
+    pub mount_options: String,
+    /// What is mounted, e.g. `/dev/vda`.
+    pub source: String,
+    /// Mounted for direct access to persistent memory: `dax` or `dax=always`.
+    pub dax: bool,
+    /// Mounted read-only.
+    pub read_only: bool,
+    /// Free space for this user, bytes.
+    pub free_bytes: Option<u64>,
+    /// Smallest block that the device takes, bytes: `O_DIRECT` needs multiples of it.
+    pub logical_block_bytes: Option<u32>,
+    /// `st_dev` of the directory: the same for two directories on one filesystem.
+    pub st_dev: u64,
+    /// Name of the block device in `/proc/diskstats`; none for filesystems without exactly one.
+    pub device: Option<String>,
+    /// What sysfs says of it: `model`, `rotational`, `scheduler`, `write_cache`, `size_bytes`, …;
+    /// those of devices that it stands on after their name and a dot.
+    pub device_facts: BTreeMap<String, String>,
+}
+
+impl StorageFacts {
+    /// What is under `path`, which must exist.
+    ///
+    /// # Errors
+    /// `path` or `/proc/self/mountinfo` cannot be read.
+    pub fn of(path: &Path) -> Result<StorageFacts, DeviceError> {
+        let wrap = |cause| DeviceError::io(Step::Read, path, cause);
+        let real = std::fs::canonicalize(path).map_err(wrap)?;
+        let device = device_of(&real).map_err(wrap)?;
+        let info = Path::new("/proc/self/mountinfo");
+        let text = std::fs::read_to_string(info).map_err(|e| DeviceError::io(Step::Read, info, e))?;
+        let mounts = mounts::parse(&text);
+        let magic = statfs::statfs(&real).map_err(|e| DeviceError::io(Step::Read, path, e))?.filesystem_type();
+        let mut facts = StorageFacts {
+            kind: Kind::Local,
+            filesystem: name_of(magic).unwrap_or_default().to_owned(),
+            mount_point: PathBuf::new(),
+            mount_options: String::new(),
+            source: String::new(),
+            dax: false,
+            read_only: false,
+            free_bytes: None,
+            logical_block_bytes: None,
+            st_dev: std::fs::metadata(&real).map_err(wrap)?.dev(),
+            device: None,
+            device_facts: BTreeMap::new(),
+            path: real,
+        };
+        if let Ok(vfs) = statvfs(&facts.path) {
+            // Types differ between platforms.
+            #[allow(clippy::useless_conversion)]
+            let (blocks, size) = (u64::from(vfs.blocks_available()), u64::from(vfs.fragment_size()));
+            facts.free_bytes = Some(blocks.saturating_mul(size));
+            facts.read_only = vfs.flags().contains(FsFlags::ST_RDONLY);
+        }
+        if let Some(mount) = mounts::holding(&mounts, &facts.path, device) {
+            facts.mount_point.clone_from(&mount.point);
+            facts.filesystem.clone_from(&mount.filesystem);
+            facts.mount_options.clone_from(&mount.options);
+            facts.source.clone_from(&mount.source);
+            let sysfs = Sysfs::of_kernel();
+            let block = block_device(&sysfs, mount, device).or_else(|| overlay_device(&sysfs, &mounts, mount));
+            if let Some(block) = block {
+                (facts.device, facts.device_facts) = sysfs.describe(&block, &mount.filesystem);
+            }
+        }
+        facts.kind = kind_of(&facts.filesystem, magic);
+        facts.dax = facts.mount_options.split(',').any(|o| o == "dax" || o == "dax=always");
+        facts.logical_block_bytes = facts.device_facts.get("logical_block_size").and_then(|s| s.parse().ok());
+        Ok(facts)
+    }
+}
+
+/// Names of what mountinfo may hide (a container that has no mountinfo of its root).
+fn name_of(magic: FsType) -> Option<&'static str> {
+    let known = [
+        (statfs::TMPFS_MAGIC, "tmpfs"),
+        (statfs::OVERLAYFS_SUPER_MAGIC, "overlay"),
+        (statfs::NFS_SUPER_MAGIC, "nfs"),
+        (statfs::FUSE_SUPER_MAGIC, "fuse"),
+        (statfs::XFS_SUPER_MAGIC, "xfs"),
+        (statfs::BTRFS_SUPER_MAGIC, "btrfs"),
+        (statfs::EXT4_SUPER_MAGIC, "ext4"),
+    ];
+    known.iter().find(|(m, _)| *m == magic).map(|(_, name)| *name)
+}
+
+fn kind_of(filesystem: &str, magic: FsType) -> Kind {
+    const NETWORK: [&str; 15] = [
+        "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "afs", "lustre", "gfs2", "ocfs2", "beegfs", "gpfs",
+        "ncpfs", "coda",
+    ];
+    match filesystem {
+        "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => Kind::Tmpfs,
+        "overlay" => Kind::Overlay,
+        // A filesystem of a cluster on shared disks, or of a server: both end behind a network.
+        name if NETWORK.contains(&name) => Kind::Network,
+        "fuse.sshfs" | "fuse.glusterfs" | "fuse.s3fs" | "fuse.ceph" => Kind::Network,
+        // virtiofs is served by the host's daemon.
+        name if name == "fuse" || name.starts_with("fuse.") || name == "virtiofs" => Kind::Fuse,
+        // fuseblk (ntfs-3g) is on a disk, but through a program.
+        "fuseblk" => Kind::Fuse,
+        _ if magic == statfs::TMPFS_MAGIC => Kind::Tmpfs,
+        _ => Kind::Local,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_of_this_machine_is_told() {
+        for path in ["/", "/proc", "/dev", "/tmp", "."] {
+            let facts = StorageFacts::of(Path::new(path)).unwrap();
+            assert!(!facts.filesystem.is_empty() && !facts.mount_options.is_empty(), "{facts:?}");
+            assert!(facts.path.starts_with(&facts.mount_point), "{facts:?}");
+            assert_eq!(facts.device.is_some(), facts.device_facts.contains_key("size_bytes"), "{facts:?}");
+        }
+        let proc = StorageFacts::of(Path::new("/proc")).unwrap();
+        assert_eq!((proc.device, proc.logical_block_bytes), (None, None));
+        assert!(StorageFacts::of(Path::new("/tmp")).unwrap().free_bytes.is_some());
+        let error = StorageFacts::of(Path::new("/no/such/dir")).unwrap_err().to_string();
+        assert!(error.contains("«/no/such/dir»"), "{error}");
+    }
+
+    #[test]
+    fn main_memory_is_no_disk() {
+        let facts = StorageFacts::of(Path::new("/dev/shm")).unwrap();
+        assert_eq!((facts.kind, facts.dax, facts.device), (Kind::Tmpfs, false, None));
+        assert!(facts.kind.caveat().unwrap().starts_with("no disk"));
+        assert_ne!(facts.st_dev, StorageFacts::of(Path::new("/")).unwrap().st_dev);
+    }
+
+    #[test]
+    fn kinds_follow_from_the_filesystem() {
+        let kinds = [
+            ("ext4", Kind::Local),
+            ("zfs", Kind::Local),
+            ("tmpfs", Kind::Tmpfs),
+            ("overlay", Kind::Overlay),
+            ("nfs4", Kind::Network),
+            ("9p", Kind::Network),
+            ("fuse.sshfs", Kind::Network),
+            ("fuse.portal", Kind::Fuse),
+            ("virtiofs", Kind::Fuse),
+        ];
+        for (filesystem, kind) in kinds {
+            assert_eq!(kind_of(filesystem, statfs::EXT4_SUPER_MAGIC), kind, "{filesystem}");
+            assert_eq!(kind.caveat().is_some(), kind != Kind::Local);
+        }
+    }
+
+    #[test]
+    fn a_filesystem_mounted_read_only_is_known() {
+        let Ok(text) = std::fs::read_to_string("/proc/self/mountinfo") else { panic!("no mountinfo") };
+        let sysfs_or_ro = mounts::parse(&text).into_iter().find(|m| m.options.split(',').any(|o| o == "ro"));
+        // Where nothing is mounted read-only there is nothing to look at but the opposite.
+        if let Some(mount) = sysfs_or_ro.filter(|m| m.point.is_dir()) {
+            assert!(StorageFacts::of(&mount.point).unwrap().read_only, "{mount:?}");
+        }
+        assert!(!StorageFacts::of(&std::env::temp_dir()).unwrap().read_only);
+    }
+}

@@ -1,0 +1,142 @@
+//! Opening files past the page cache, and reserving their blocks.
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::fcntl::{FallocateFlags, FcntlArg, OFlag, fallocate, fcntl};
+
+use crate::error::{DeviceError, Step};
+
+/// How a file is opened. Reading and writing are always allowed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Past the page cache (`O_DIRECT`): buffers, offsets and lengths must be aligned.
+    pub direct: bool,
+    /// Each write returns when it is durable (`O_DSYNC`).
+    pub dsync: bool,
+    /// The file must not exist yet, and is made (`O_CREAT | O_EXCL`, mode 0600).
+    pub create_new: bool,
+}
+
+/// Opens `path`.
+///
+/// # Errors
+/// As open(2). Where the filesystem knows no `O_DIRECT` (tmpfs before Linux 6.6, some FUSE), that
+/// is [`DeviceError::Unsupported`], and the file is not left behind.
+pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
+    let mut flags = OFlag::O_CLOEXEC;
+    flags.set(OFlag::O_DIRECT, access.direct);
+    flags.set(OFlag::O_DSYNC, access.dsync);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(access.create_new).mode(0o600).custom_flags(flags.bits());
+    options.open(path).map_err(|cause| {
+        if access.direct && cause.raw_os_error() == Some(libc::EINVAL) {
+            if access.create_new {
+                // Linux makes the file before it finds that the filesystem cannot open it so.
+                let _ = std::fs::remove_file(path);
+            }
+            return DeviceError::Unsupported {
+                what: "O_DIRECT",
+                path: path.to_owned(),
+                why: "its filesystem offers the page cache only; open the file without O_DIRECT".to_owned(),
+            };
+        }
+        DeviceError::io(if access.create_new { Step::Create } else { Step::Open }, path, cause)
+    })
+}
+
+/// Switches `O_DIRECT` of an open file on or off.
+///
+/// # Errors
+/// `EINVAL` where the filesystem has none.
+pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
+    flags.set(OFlag::O_DIRECT, direct);
+    fcntl(file, FcntlArg::F_SETFL(flags))?;
+    Ok(())
+}
+
+/// Reserves the first `bytes` of `file`, so that writing them cannot run out of space; a shorter
+/// file grows to that size. What it holds is kept.
+///
+/// On most filesystems the blocks are marked unwritten, and the first write to each still changes
+/// metadata: a log file that is to be as fast as it can be is written once before use.
+///
+/// # Errors
+/// `ENOSPC`, `EFBIG`, `EDQUOT`; `EOPNOTSUPP` where the filesystem cannot reserve (the caller then
+/// writes zeros).
+pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
+    let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    loop {
+        match fallocate(file, FallocateFlags::empty(), 0, length) {
+            Err(nix::errno::Errno::EINTR) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// What `O_DIRECT` asks of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectAlignment {
+    /// Buffers begin on a multiple of this, bytes.
+    pub memory: u32,
+    /// Offsets and lengths are multiples of this, bytes.
+    pub offset: u32,
+}
+
+/// What `O_DIRECT` asks of `file`, as statx(2) states it; none where the kernel (before 6.1) or
+/// the filesystem does not state it, or where `O_DIRECT` is impossible.
+#[must_use]
+pub fn direct_alignment(file: &File) -> Option<DirectAlignment> {
+    // SAFETY: a statx of zeros is a valid value of that plain C struct.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, the path is an empty C string as AT_EMPTY_PATH wants it, and
+    // `found` lives for the call.
+    let result = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut found)
+    };
+    let stated = result == 0 && found.stx_mask & libc::STATX_DIOALIGN != 0 && found.stx_dio_offset_align > 0;
+    stated.then_some(DirectAlignment { memory: found.stx_dio_mem_align, offset: found.stx_dio_offset_align })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AlignedBuf, PAGE};
+    use std::os::unix::fs::FileExt as _;
+
+    #[test]
+    fn a_direct_file_takes_aligned_blocks_only() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("log");
+        let file = open_file(&path, Access { direct: true, dsync: true, create_new: true }).unwrap();
+        preallocate(&file, 8 * PAGE as u64).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 8 * PAGE as u64);
+        let buffer = AlignedBuf::new(2 * PAGE).unwrap();
+        file.write_all_at(&buffer, PAGE as u64).unwrap();
+        assert!(file.write_at(&buffer[1..PAGE + 1], 0).is_err(), "an unaligned block was taken");
+        if let Some(alignment) = direct_alignment(&file) {
+            assert!(alignment.offset.is_power_of_two() && alignment.memory > 0, "{alignment:?}");
+        }
+        set_direct(&file, false).unwrap();
+        file.write_all_at(&buffer[1..PAGE + 1], 0).unwrap();
+    }
+
+    #[test]
+    fn what_exists_is_not_opened_as_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let new = Access { create_new: true, ..Access::default() };
+        drop(open_file(&path, new).unwrap());
+        let error = open_file(&path, new).unwrap_err();
+        assert_eq!(error.cause().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        let error = open_file(&dir.path().join("none"), Access::default()).unwrap_err().to_string();
+        assert!(error.starts_with("cannot open «"), "{error}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Log files mapped from persistent memory: a commit is durable when its cache lines are written
+//! back, with no system call at all. On a tmpfs, a stand-in that survives nothing, and says so.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use loadline_device::{Access, Backing, Flush, PmemMap, open_file};
+
+use super::direct::no_file;
+use super::file::{Maker, Place, failed};
+use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+
+/// How a log in persistent memory works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PmemOptions {
+    /// Bytes of each log file.
+    pub file_bytes: u64,
+    /// Bytes of a block. Persistent memory has none; small ones waste less.
+    pub block_bytes: usize,
+}
+
+impl Default for PmemOptions {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20, block_bytes: 512 }
+    }
+}
+
+/// A log in a directory of persistent memory.
+#[derive(Debug)]
+pub struct PmemDevice {
+    place: Place,
+    file_bytes: u64,
+    block_bytes: usize,
+    backing: Backing,
+    flush: Flush,
+    map: Option<PmemMap>,
+    /// What was stored since the last sync, from and to.
+    dirty: Option<(u64, u64)>,
+}
+
+impl PmemDevice {
+    /// Opens `dir`, which must exist and be on persistent memory (DAX) or a tmpfs.
+    ///
+    /// # Errors
+    /// Neither of the two, a CPU that is no x86-64, sizes that do not fit.
+    pub fn open(dir: &Path, options: PmemOptions) -> Result<PmemDevice, DeviceError> {
+        let PmemOptions { file_bytes, block_bytes } = options;
+        let refuse = |why: &str, advice: &str| DeviceError::Unsupported {
+            what: dir.display().to_string(),
+            wish: format!("hold log files of {file_bytes} bytes in blocks of {block_bytes} bytes in mapped memory"),
+            why: why.to_owned(),
+            advice: advice.to_owned(),
+        };
+        if !block_bytes.is_power_of_two() || !(512..=1 << 16).contains(&block_bytes) {
+            return Err(refuse("a block is a power of two from 512 to 65536 bytes", "Use blocks of 512 bytes"));
+        }
+        let whole = file_bytes % block_bytes as u64 == 0 && file_bytes >= 4 * block_bytes as u64;
+        if !whole || usize::try_from(file_bytes).is_err() {
+            return Err(refuse("a file has whole blocks, at least 4, and fits into memory", "Use files of 64 MiB"));
+        }
+        let probe = dir.join("mapping.probe");
+        // Left over from a process that was killed here.
+        let _ = std::fs::remove_file(&probe);
+        let file = open_file(&probe, Access { create_new: true, ..Access::default() })?;
+        let mapped = PmemMap::map(&file, &probe, 4096);
+        let _ = std::fs::remove_file(&probe);
+        let mapped = mapped.map_err(|e| match e {
+            loadline_device::DeviceError::Unsupported { why, .. } => {
+                refuse(&why, "Name a directory on persistent memory, or choose another log device")
+            }
+            other => other.into(),
+        })?;
+        let (backing, flush) = (mapped.backing(), mapped.flush());
+        Ok(PmemDevice { place: Place(dir.to_owned()), file_bytes, block_bytes, backing, flush, map: None, dirty: None })
+    }
+}
+
+impl LogDevice for PmemDevice {
+    fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn file_maker(&self) -> Box<dyn FileMaker> {
+        Box::new(Maker { place: self.place.clone(), file_bytes: self.file_bytes })
+    }
+
+    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
+        (self.map, self.dirty) = (None, None);
+        self.file_maker().make(file, None)?;
+        let path = self.place.path(file);
+        let opened = open_file(&path, Access::default())?;
+        let size = usize::try_from(self.file_bytes()).unwrap_or_default();
+        self.map = Some(PmemMap::map(&opened, &path, size)?);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
+        let Some(map) = &mut self.map else { return Err(no_file(&self.place.0)) };
+        map.store(offset, blocks)?;
+        let end = offset + blocks.len() as u64;
+        let (from, to) = self.dirty.unwrap_or((offset, end));
+        self.dirty = Some((from.min(offset), to.max(end)));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), DeviceError> {
+        let Some(map) = &self.map else { return Err(no_file(&self.place.0)) };
+        if let Some((from, to)) = self.dirty {
+            map.persist(from, to - from)?;
+            self.dirty = None;
+        }
+        Ok(())
+    }
+
+    fn write_and_sync(
+        &mut self,
+        offset: u64,
+        blocks: &[u8],
+        now: &dyn Fn() -> u64,
+    ) -> Result<DeviceTimes, DeviceError> {
+        let begun = now();
+        self.write(offset, blocks)?;
+        let stored = now();
+        self.sync()?;
+        Ok(DeviceTimes { write_ns: stored.saturating_sub(begun), sync_ns: now().saturating_sub(stored) })
+    }
+
+    fn files(&self) -> Result<Vec<u64>, DeviceError> {
+        self.place.files()
+    }
+
+    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
+        let path = self.place.path(file);
+        let source = File::open(&path).map_err(|e| failed("open", &path, e))?;
+        loop {
+            match source.read_at(into, offset) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                result => return result.map_err(|e| failed("read", &path, e)),
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "mapped log in {}, {}, {} and sfence, blocks of {} B",
+            self.place.0.display(),
+            self.backing.label(),
+            self.flush.name(),
+            self.block_bytes
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::testing::{TinyLog, recover};
+    use loadline_device::{AlignedBuf, PAGE};
+
+    const OPTIONS: PmemOptions = PmemOptions { file_bytes: 16384, block_bytes: 512 };
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_log_in_mapped_memory_is_read_back_and_is_labelled() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
+        let told = device.describe();
+        assert!(told.contains("stand-in") && told.contains("no persistent memory"), "{told}");
+        let mut log = TinyLog::open(device).unwrap();
+        for _ in 0..75 {
+            log.commit().unwrap();
+        }
+        assert_eq!(recover(&log.device).unwrap().len(), 75);
+        let ones = {
+            let mut m = AlignedBuf::new(PAGE).unwrap();
+            m.fill(1);
+            m
+        };
+        log.device.write(8192, &ones).unwrap();
+        log.device.write(12288, &ones[..512]).unwrap();
+        assert_eq!(log.device.dirty, Some((8192, 12800)));
+        log.device.sync().unwrap();
+        assert_eq!(log.device.dirty, None);
+        assert!(log.device.write(16384, &ones[..512]).is_err(), "behind the end of the file");
+        drop(log);
+        let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
+        assert_eq!(recover(&device).unwrap().len(), 75);
+        let mut some = [0; 600];
+        assert_eq!(device.read(2, 12790, &mut some).unwrap(), 600);
+        assert_eq!((some[9], some[10]), (1, 0));
+    }
+
+    #[test]
+    fn a_disk_is_refused_with_words() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        match PmemDevice::open(dir.path(), OPTIONS) {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(error.contains("mapped memory") && error.contains("choose another log device"), "{error}");
+            }
+            // A developer's machine may well have some.
+            Ok(device) => assert_eq!(device.backing, Backing::Dax),
+        }
+        assert!(!dir.path().join("mapping.probe").exists());
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        for bad in [PmemOptions { block_bytes: 100, ..OPTIONS }, PmemOptions { file_bytes: 1000, ..OPTIONS }] {
+            assert!(PmemDevice::open(dir.path(), bad).unwrap_err().to_string().contains("Use"), "{bad:?}");
+        }
+        let mut device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
+        assert!(device.sync().unwrap_err().to_string().contains("no log file is open"));
+    }
+}

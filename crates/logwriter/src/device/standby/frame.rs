@@ -1,0 +1,184 @@
+//! What goes over the wire between a log and its standby.
+//!
+//! ```text
+//! 0      4        6     7      8       12       20       28    32
+//! magic  version  kind  flags  length  number   offset   crc   body of that length
+//! ```
+//!
+//! Little-endian. The checksum (CRC-32) covers the header before it and the body.
+
+use std::io::{self, Read, Write};
+
+const MAGIC: u32 = 0x4253_4c4c;
+const VERSION: u16 = 1;
+pub(super) const HEADER: usize = 32;
+/// The longest body. What claims to be longer is no frame.
+pub(super) const MOST: usize = 64 << 20;
+
+/// Flag of a sync: the answer may come as soon as the blocks have been received.
+pub(super) const ON_RECEIPT: u8 = 1;
+
+/// What a frame is. Requests first, then answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// Begins a connection: `number` is 0 for the log, 1 for the maker of its files.
+    Hello = 1,
+    /// Log file `number` is the one that is written to from now on.
+    Open,
+    /// Blocks for `offset`. Not answered.
+    Write,
+    /// All before it is to be durable.
+    Sync,
+    /// Both.
+    WriteSync,
+    /// Which log files there are.
+    Files,
+    /// Bytes of file `number` at `offset`; how many is the body, 4 bytes.
+    Read,
+    /// File `number` is to be made ready; the body is the file to make it of, if any.
+    Make,
+    /// The label.
+    LoadLabel,
+    /// Replaces the label by the body.
+    StoreLabel,
+    /// The answer to a request that went well.
+    Done = 100,
+    /// The answer to one that did not: the body says why.
+    Failed,
+}
+
+impl Kind {
+    fn of(code: u8) -> Option<Kind> {
+        use Kind::{Done, Failed, Files, Hello, LoadLabel, Make, Open, Read, StoreLabel, Sync, Write, WriteSync};
+        [Hello, Open, Write, Sync, WriteSync, Files, Read, Make, LoadLabel, StoreLabel, Done, Failed]
+            .into_iter()
+            .find(|kind| *kind as u8 == code)
+    }
+}
+
+/// A frame's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) length: usize,
+    pub(super) number: u64,
+    pub(super) offset: u64,
+    sum: u32,
+}
+
+impl Head {
+    pub(super) fn new(kind: Kind) -> Head {
+        Head { kind, flags: 0, length: 0, number: 0, offset: 0, sum: 0 }
+    }
+
+    pub(super) fn number(self, number: u64) -> Head {
+        Head { number, ..self }
+    }
+
+    pub(super) fn offset(self, offset: u64) -> Head {
+        Head { offset, ..self }
+    }
+
+    pub(super) fn flags(self, flags: u8) -> Head {
+        Head { flags, ..self }
+    }
+
+    fn encode(&self, body: &[u8]) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        out[6] = self.kind as u8;
+        out[7] = self.flags;
+        // No longer than `MOST`: `send` sees to it.
+        out[8..12].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out[12..20].copy_from_slice(&self.number.to_le_bytes());
+        out[20..28].copy_from_slice(&self.offset.to_le_bytes());
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&out[..28]);
+        sum.update(body);
+        out[28..].copy_from_slice(&sum.finalize().to_le_bytes());
+        out
+    }
+
+    /// Reads a header. Its checksum is still to be checked, with the body: [`Head::check`].
+    pub(super) fn receive(from: &mut impl Read) -> io::Result<Head> {
+        let mut bytes = [0; HEADER];
+        from.read_exact(&mut bytes)?;
+        let u32_at = |at: usize| bytes[at..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
+        let u64_at = |at: usize| bytes[at..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
+        let bad = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        if u32_at(0) != MAGIC {
+            return bad("what came is not of loadline's log standby".to_owned());
+        }
+        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        if version != VERSION {
+            return bad(format!("the other side speaks version {version} of the protocol, this one {VERSION}"));
+        }
+        let Some(kind) = Kind::of(bytes[6]) else { return bad(format!("there is no frame of kind {}", bytes[6])) };
+        let length = u32_at(8) as usize;
+        if length > MOST {
+            return bad(format!("a frame of {length} bytes; {MOST} are possible"));
+        }
+        Ok(Head { kind, flags: bytes[7], length, number: u64_at(12), offset: u64_at(20), sum: u32_at(28) })
+    }
+
+    /// Whether header and body are as they were sent.
+    pub(super) fn check(&self, body: &[u8]) -> io::Result<()> {
+        if self.encode(body)[28..] == self.sum.to_le_bytes() {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "a frame was damaged on its way: its checksum is wrong"))
+    }
+
+    /// Reads the body.
+    pub(super) fn body(&self, from: &mut impl Read) -> io::Result<Vec<u8>> {
+        let mut body = vec![0; self.length];
+        from.read_exact(&mut body)?;
+        self.check(&body)?;
+        Ok(body)
+    }
+
+    /// Sends the frame with `body` in one piece; `memory` is used for it.
+    pub(super) fn send(&self, body: &[u8], memory: &mut Vec<u8>, to: &mut impl Write) -> io::Result<usize> {
+        if body.len() > MOST {
+            let why = format!("{} bytes at once; {MOST} are possible", body.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        memory.clear();
+        memory.extend_from_slice(&self.encode(body));
+        memory.extend_from_slice(body);
+        to.write_all(memory)?;
+        Ok(memory.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_comes_through_and_no_bit_of_it_can_change() {
+        let head = Head::new(Kind::WriteSync).number(7).offset(4096).flags(ON_RECEIPT);
+        let mut wire = Vec::new();
+        head.send(b"blocks", &mut Vec::new(), &mut wire).unwrap();
+        let read = |wire: &[u8]| {
+            let mut from = wire;
+            let head = Head::receive(&mut from)?;
+            Ok::<_, io::Error>((head, head.body(&mut from)?))
+        };
+        let (found, body) = read(&wire).unwrap();
+        assert_eq!((found.kind, found.number, found.offset, found.flags), (Kind::WriteSync, 7, 4096, ON_RECEIPT));
+        assert_eq!(body, b"blocks");
+        for at in 0..wire.len() {
+            let mut bad = wire.clone();
+            bad[at] ^= 1;
+            assert!(read(&bad).is_err(), "byte {at}");
+            assert!(read(&wire[..at]).is_err(), "cut at {at}");
+        }
+        let mut long = wire.clone();
+        long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read(&long).unwrap_err().to_string().contains("are possible"));
+    }
+}

@@ -1,0 +1,364 @@
+//! The standby's side: takes blocks from the network to a log device of its own.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use super::frame::{Head, Kind, MOST, ON_RECEIPT};
+use crate::device::replicas::{Blocks, Board, FileLabel, LabelStore as _, Lane, Op, Pool, close};
+use crate::device::{DeviceError, FileMaker, LogDevice};
+
+/// How a standby receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiverOptions {
+    /// Where it listens, `host:port`; port 0 is a free one.
+    pub listen: String,
+    /// Whether it may listen where other machines reach it. There is no encryption and no password:
+    /// whoever reaches the port can write to the log.
+    pub allow_remote: bool,
+    /// How much it holds in memory before it stops receiving, in bytes.
+    pub backlog_bytes: usize,
+}
+
+impl Default for ReceiverOptions {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:0".to_owned(), allow_remote: false, backlog_bytes: 64 << 20 }
+    }
+}
+
+/// A standby that receives a log. It ends when it is dropped, after all it received is written.
+pub struct Receiver {
+    address: SocketAddr,
+    site: Arc<Site>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Site {
+    board: Arc<Board>,
+    lane: Mutex<[Option<Lane>; 1]>,
+    label: Mutex<FileLabel>,
+    maker: Mutex<Box<dyn FileMaker>>,
+    greeting: Vec<u8>,
+    backlog_bytes: usize,
+    stopping: AtomicBool,
+    ticket: AtomicU64,
+    /// The connections there are, to be cut at the end, and the number of the log's newest.
+    connections: Mutex<(Vec<TcpStream>, u64)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these guard is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Receiver {
+    /// Starts to receive onto `device`, whose directory is `dir`.
+    ///
+    /// # Errors
+    /// An address that is not this machine's or that other machines reach without
+    /// [`ReceiverOptions::allow_remote`], a port in use.
+    pub fn start(device: Box<dyn LogDevice>, dir: &Path, options: &ReceiverOptions) -> Result<Receiver, DeviceError> {
+        let failed = |action, source| DeviceError::Io {
+            action,
+            what: format!("standby at {}", options.listen),
+            source,
+            advice: "Name an address of this machine and a free port".to_owned(),
+        };
+        let places: Vec<_> = options.listen.to_socket_addrs().map_err(|e| failed("find", e))?.collect();
+        if let Some(place) = places.iter().find(|place| !options.allow_remote && !is_loopback(place.ip())) {
+            return Err(DeviceError::Unsupported {
+                what: format!("standby at {}", options.listen),
+                wish: format!("listen on {}", place.ip()),
+                why: "other machines reach it there, and there is no password".to_owned(),
+                advice: "Listen on 127.0.0.1, or allow remote connections on a network that is trusted".to_owned(),
+            });
+        }
+        let listener = TcpListener::bind(places.as_slice()).map_err(|e| failed("start", e))?;
+        let address = listener.local_addr().map_err(|e| failed("start", e))?;
+        let mut greeting = u32::try_from(device.block_bytes()).unwrap_or_default().to_le_bytes().to_vec();
+        greeting.extend_from_slice(&device.file_bytes().to_le_bytes());
+        greeting.extend_from_slice(device.describe().as_bytes());
+        let board = Arc::new(Board::new([device.describe()]));
+        let site = Arc::new(Site {
+            maker: Mutex::new(device.file_maker()),
+            lane: Mutex::new([Some(Lane::start(&board, 0, device)?)]),
+            board,
+            label: Mutex::new(FileLabel::in_dir(dir)),
+            greeting,
+            backlog_bytes: options.backlog_bytes,
+            stopping: AtomicBool::new(false),
+            ticket: AtomicU64::new(0),
+            connections: Mutex::default(),
+        });
+        let its_site = Arc::clone(&site);
+        let thread = thread::Builder::new()
+            .name("log-standby".to_owned())
+            .spawn(move || accept(&listener, &its_site))
+            .map_err(|e| failed("start", e))?;
+        Ok(Receiver { address, site, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Why its device is of no more use, if it is.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        self.site.board.lock().lanes.first().and_then(|lane| lane.failed.clone())
+    }
+
+    /// Bytes received and not yet written.
+    #[must_use]
+    pub fn behind_bytes(&self) -> u64 {
+        self.site.board.lock().lanes.first().map_or(0, |lane| lane.behind as u64)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.site.stopping.store(true, Ordering::SeqCst);
+        // Wakes the listener.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        close(&self.site.board, lock(&self.site.lane).as_mut_slice());
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+fn accept(listener: &TcpListener, site: &Arc<Site>) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    loop {
+        let stream = listener.accept();
+        if site.stopping.load(Ordering::SeqCst) {
+            break;
+        }
+        let Ok((stream, _)) = stream else {
+            // Too many open files, as a rule: that passes.
+            thread::sleep(std::time::Duration::from_millis(10));
+            continue;
+        };
+        threads.retain(|thread| !thread.is_finished());
+        if let Ok(ours) = stream.try_clone() {
+            lock(&site.connections).0.push(ours);
+            let its_site = Arc::clone(site);
+            let serve = move || {
+                let peer = stream.peer_addr();
+                serve(&its_site, stream);
+                lock(&its_site.connections).0.retain(|other| other.peer_addr().ok() != peer.as_ref().ok().copied());
+            };
+            if let Ok(thread) = thread::Builder::new().name("log-standby-link".to_owned()).spawn(serve) {
+                threads.push(thread);
+            }
+        }
+    }
+    for stream in &lock(&site.connections).0 {
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+/// Serves one connection until it ends or something is wrong with it.
+fn serve(site: &Site, mut stream: TcpStream) {
+    let mut memory = Vec::new();
+    let _ = stream.set_nodelay(true);
+    if let Err(e) = talk(site, &mut stream, &mut memory)
+        && e.kind() != io::ErrorKind::UnexpectedEof
+    {
+        // The other side may be gone: then nobody needs to be told.
+        let _ = Head::new(Kind::Failed).send(e.to_string().as_bytes(), &mut memory, &mut stream);
+    }
+    let _ = stream.shutdown(std::net::Shutdown::Both);
+}
+
+fn talk(site: &Site, stream: &mut TcpStream, memory: &mut Vec<u8>) -> io::Result<()> {
+    let hello = Head::receive(stream)?;
+    hello.body(stream)?;
+    if hello.kind != Kind::Hello || hello.number > 1 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a connection begins with a greeting"));
+    }
+    let mut pool = Pool::default();
+    let mut mine = None;
+    if hello.number == 0 {
+        // The newest connection of a log is the one that counts: the one before may be of a primary
+        // that is dead and whose end nobody saw. What that one sent is written first.
+        let mut connections = lock(&site.connections);
+        connections.1 += 1;
+        mine = Some(connections.1);
+        drop(connections);
+        site.sync_all()?;
+    }
+    Head::new(Kind::Done).send(&site.greeting, memory, stream)?;
+    loop {
+        let head = Head::receive(stream)?;
+        let answer = match head.kind {
+            Kind::Write | Kind::WriteSync => {
+                let blocks = pool.blocks(head.length, |to| {
+                    io::Read::read_exact(stream, to)?;
+                    head.check(to).map_err(Caught)
+                });
+                let blocks = blocks.map_err(|Caught(e)| e)?;
+                site.put(&head, mine, Some(blocks))?;
+                None
+            }
+            _ => Some(head.body(stream)?),
+        };
+        let answer = match answer {
+            None => Vec::new(),
+            Some(body) => site.answer(&head, mine, &body)?,
+        };
+        if head.kind != Kind::Write {
+            Head::new(Kind::Done).number(head.number).offset(head.offset).send(&answer, memory, stream)?;
+        }
+    }
+}
+
+/// An error on the way into a pool's memory.
+struct Caught(io::Error);
+
+impl From<io::Error> for Caught {
+    fn from(e: io::Error) -> Self {
+        Caught(e)
+    }
+}
+
+impl From<loadline_device::DeviceError> for Caught {
+    fn from(e: loadline_device::DeviceError) -> Self {
+        Caught(io::Error::other(e.to_string()))
+    }
+}
+
+fn told(e: &DeviceError) -> io::Error {
+    io::Error::other(e.to_string())
+}
+
+impl Site {
+    /// Does what a request asks for that brings no blocks.
+    fn answer(&self, head: &Head, mine: Option<u64>, body: &[u8]) -> io::Result<Vec<u8>> {
+        match head.kind {
+            Kind::Open | Kind::Sync => self.put(head, mine, None).map(|()| Vec::new()),
+            Kind::Files => {
+                self.sync_all()?;
+                let files = self.ask(|device| device.files())?;
+                Ok(files.into_iter().flat_map(u64::to_le_bytes).collect())
+            }
+            Kind::Read => {
+                self.sync_all()?;
+                let wanted = body.first_chunk().map_or(0, |four| u32::from_le_bytes(*four)) as usize;
+                let mut bytes = vec![0; wanted.min(MOST)];
+                let read = self.ask(|device| device.read(head.number, head.offset, &mut bytes))?;
+                bytes.truncate(read);
+                Ok(bytes)
+            }
+            Kind::Make => {
+                let recycle = body.first_chunk().map(|eight| u64::from_le_bytes(*eight));
+                lock(&self.maker).make(head.number, recycle).map_err(|e| told(&e))?;
+                Ok(Vec::new())
+            }
+            Kind::LoadLabel => {
+                Ok(lock(&self.label).load().map_err(|e| told(&e))?.map_or_else(Vec::new, String::into_bytes))
+            }
+            Kind::StoreLabel => {
+                self.still(mine)?;
+                // A label speaks of what was written before it.
+                self.sync_all()?;
+                lock(&self.label).store(&String::from_utf8_lossy(body)).map_err(|e| told(&e))?;
+                Ok(Vec::new())
+            }
+            kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{kind:?} is no request"))),
+        }
+    }
+
+    /// Asks the device itself.
+    fn ask<T>(&self, question: impl FnOnce(&dyn LogDevice) -> Result<T, DeviceError>) -> io::Result<T> {
+        let device = match lock(&self.lane).as_slice() {
+            [Some(lane)] => Arc::clone(&lane.device),
+            _ => return Err(io::Error::other("the standby is ending")),
+        };
+        let device = lock(&device);
+        question(device.as_ref()).map_err(|e| told(&e))
+    }
+
+    /// Whether the connection is still the newest of the log.
+    fn still(&self, mine: Option<u64>) -> io::Result<()> {
+        if mine.is_some_and(|mine| mine == lock(&self.connections).1) {
+            return Ok(());
+        }
+        Err(io::Error::other("another log has connected to this standby since"))
+    }
+
+    /// Hands blocks, a file or a sync over to the device, and waits for a sync as far as it says.
+    fn put(&self, head: &Head, mine: Option<u64>, blocks: Option<Blocks>) -> io::Result<()> {
+        let mut state = self.board.lock();
+        let bytes = blocks.as_ref().map_or(0, |blocks| blocks.length);
+        let mut stalled = false;
+        while let Some(lane) = state.lanes.first() {
+            if let Some(why) = &lane.failed {
+                return Err(io::Error::other(why.clone()));
+            }
+            if bytes == 0 || lane.behind == 0 || lane.behind + bytes <= self.backlog_bytes {
+                break;
+            }
+            stalled = true;
+            state = self.board.wait(state);
+        }
+        state.stalls += u64::from(stalled);
+        // Under the board's lock, so that nothing comes after the newer connection's first sync.
+        self.still(mine)?;
+        let offset = head.offset;
+        let mut ticket = None;
+        let mut next = || *ticket.insert(self.ticket.fetch_add(1, Ordering::SeqCst) + 1);
+        let op = match (head.kind, blocks) {
+            (Kind::Open, _) => Op::Open { file: head.number },
+            (Kind::WriteSync, Some(blocks)) => Op::WriteSync { offset, blocks, ticket: next() },
+            (Kind::Write, Some(blocks)) => Op::Write { offset, blocks },
+            _ => Op::Sync { ticket: next() },
+        };
+        self.board.hand_over(&mut state, &op);
+        drop(state);
+        match ticket {
+            Some(ticket) if head.flags & ON_RECEIPT == 0 => self.wait(ticket),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until all that was received is durable.
+    fn sync_all(&self) -> io::Result<()> {
+        // A device that nothing was written to has no file to sync.
+        let nothing = self.ticket.load(Ordering::SeqCst) == 0;
+        if nothing {
+            return Ok(());
+        }
+        let mut state = self.board.lock();
+        let ticket = self.ticket.fetch_add(1, Ordering::SeqCst) + 1;
+        self.board.hand_over(&mut state, &Op::Sync { ticket });
+        drop(state);
+        self.wait(ticket)
+    }
+
+    fn wait(&self, ticket: u64) -> io::Result<()> {
+        let mut state = self.board.lock();
+        while let Some(lane) = state.lanes.first() {
+            if let Some(why) = &lane.failed {
+                return Err(io::Error::other(why.clone()));
+            }
+            if lane.done >= ticket {
+                break;
+            }
+            state = self.board.wait(state);
+        }
+        Ok(())
+    }
+}
