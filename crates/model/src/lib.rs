@@ -9,6 +9,7 @@ pub mod format;
 pub mod histogram;
 pub mod manifest;
 pub mod plan;
+pub mod probe;
 pub mod record;
 pub mod series;
 pub mod snapshot;
