@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Targets(ListArgs),
     /// Connect to a target and say what would spoil its figures, without measuring
     Doctor(DoctorArgs),
+    /// Measure what the storage under directories allows: sync writes, reads, persistent memory
+    Probe(ProbeArgs),
     /// Remove everything that loadline has made on a target
     Clean(CleanArgs),
     /// Print shell completions
@@ -180,6 +182,42 @@ pub(crate) struct DoctorArgs {
     pub(crate) oracle_awr: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
+}
+
+/// `loadline probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// Directories; each is measured by itself, one after the other, and all stand side by side.
+    /// A file is made in each and vanishes at the end; no other file is touched
+    #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Size of the test file, e.g. 512MiB or 4GiB; larger than the device's cache shows the device
+    /// [default: 1GiB, less where space is short]
+    #[arg(long, value_name = "SIZE", value_parser = loadline_model::format::parse_bytes)]
+    pub(crate) size: Option<u64>,
+    /// Seconds per directory, writing the test file included
+    #[arg(long, value_name = "N", default_value_t = 30.0, allow_hyphen_values = true)]
+    pub(crate) seconds: f64,
+    /// Share of the data that compresses away, 0 to 1: what does the array make of it?
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) compressibility: f64,
+    /// Share of the 4 KiB pages written that repeat others, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) dedup: f64,
+    /// How reads and writes reach the kernel
+    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    pub(crate) engine: EngineArg,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// How reads and writes reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// io_uring; threads where the kernel forbids it
+    Auto,
+    /// A thread per operation in flight, with pread and pwrite
+    Threads,
 }
 
 /// `loadline clean`.

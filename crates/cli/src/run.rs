@@ -153,7 +153,7 @@ fn licence(plan: &Plan) {
 }
 
 /// The first signal ends the run in order, the second one at once.
-fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))

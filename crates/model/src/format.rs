@@ -82,6 +82,29 @@ pub fn bytes(n: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
+/// Reads `512MiB`, `4GiB`, `64k` or a bare number of bytes: units are binary, their case and a
+/// final `iB` or `B` do not matter.
+///
+/// # Errors
+/// A sentence that names `text` and the allowed forms.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("«{text}» is no size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
+    let lower = text.trim().to_ascii_lowercase();
+    let at = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let (digits, unit) = lower.split_at(at);
+    let factor: u64 = match unit.trim() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    let value: f64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = value * factor as f64;
+    if (0.0..9e15).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 /// Reads `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
 ///
 /// # Errors
@@ -156,6 +179,17 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_in_binary_units() {
+        let good = [("512MiB", 512 << 20), ("1.5g", 3 << 29), ("64 KB", 64 << 10), ("4096", 4096), ("2TiB", 2 << 40)];
+        for (text, bytes) in good {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "GiB", "-1", "1.2.3", "5 apples", "1e9", "99999999TiB", "inf", "nan"] {
+            assert!(parse_bytes(text).is_err_and(|e| e.contains(&format!("«{text}»"))), "{text}");
+        }
+    }
 
     #[test]
     fn numbers_are_grouped() {
