@@ -126,28 +126,6 @@ pub fn parse_duration_s(text: &str) -> Result<f64, String> {
     Ok(value * factor)
 }
 
-/// Reads a size: `4096`, `512B`, `64KiB`, `1.5MiB`, `8TiB`. Units are binary.
-///
-/// # Errors
-/// What is wrong, naming the text and the units.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 6] =
-        [("", 1.0), ("b", 1.0), ("kib", 1024.0), ("mib", 1048576.0), ("gib", 1073741824.0), ("tib", 1099511627776.0)];
-    let wrong = || format!("«{text}» is no size: write a number with B, KiB, MiB, GiB or TiB, such as 64MiB");
-    let trimmed = text.trim();
-    let at = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(at);
-    let unit = unit.trim().to_ascii_lowercase();
-    let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f).ok_or_else(wrong)?;
-    let value: f64 = number.parse().map_err(|_| wrong())?;
-    let bytes = value * factor;
-    // Above 2^53 a float no longer holds every byte, and nothing here is that large.
-    if bytes.fract() != 0.0 || !(0.0..=9007199254740992.0).contains(&bytes) {
-        return Err(wrong());
-    }
-    Ok(bytes as u64)
-}
-
 /// The entry of `known` that is nearest to `given`, if any is near enough to be what was meant.
 #[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -225,16 +203,5 @@ mod tests {
         assert_eq!(nearest("lgwr-lat", known), Some("LGWR-LAT1"));
         assert_eq!(nearest("LGWR-THRU", known), Some("LGWR-THR"));
         assert_eq!(nearest("zzzzzzzzzzzzzzzz", known), None);
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        for (text, bytes) in [("4096", 4096), ("512B", 512), ("64KiB", 65536), ("1.5 MiB", 1572864), ("8tib", 8 << 40)]
-        {
-            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "many", "1MB", "-1", "0.3B", "1e3", "99999TiB", "1.5.5KiB"] {
-            assert!(parse_bytes(text).is_err_and(|e| e.contains("KiB")), "{text}");
-        }
     }
 }
