@@ -104,6 +104,9 @@ pub(crate) struct RunArgs {
     /// Do not probe the storage, and do not measure the limit of each test (saves about 1.5 s a test)
     #[arg(long)]
     pub(crate) no_probe: bool,
+    /// Limits measured on the database's own machine: what `loadline probe LOG_DIR --format json --output FILE` wrote there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_probe")]
+    pub(crate) limits: Option<PathBuf>,
     /// Seed of all randomness [default: 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -207,6 +210,9 @@ pub(crate) struct ProbeArgs {
     /// How reads and writes reach the kernel
     #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
     pub(crate) engine: EngineArg,
+    /// Leave out the reference log writer (its figures are what `loadline run --limits` reads)
+    #[arg(long)]
+    pub(crate) no_log_writer: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
 }

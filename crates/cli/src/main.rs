@@ -9,6 +9,7 @@ mod exit;
 mod listing;
 mod output;
 mod probe;
+mod probe_log_writer;
 mod probe_table;
 mod progress;
 mod report;

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_collect::inventory::{machine, storage};
+use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
 use loadline_probe::{Event, ProbeError, ProbeOptions, Session};
@@ -31,10 +32,53 @@ impl From<ProbeError> for Failure {
     }
 }
 
+/// Share of a directory's time that the device takes; the rest is the reference log writer's.
+const FOR_DEVICE: f64 = 0.65;
+
+/// The reference log writer in `dir`, if it is wanted.
+fn log_writer(
+    dir: &Path,
+    args: &ProbeArgs,
+    stop: &Arc<AtomicBool>,
+    progress: &Progress,
+) -> Result<Vec<LogWriterPoint>, String> {
+    if args.no_log_writer {
+        return Ok(Vec::new());
+    }
+    let seconds = args.seconds * (1.0 - FOR_DEVICE);
+    loadline_run::limit::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
+        progress.bar.set_message(format!("{}  reference log writer, {workload} with {jobs} jobs", progress.dir));
+    })
+}
+
+/// The log-writer figures of a file that `loadline probe --format json` wrote.
+pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read {shown}: {e}")))?;
+    let report: ProbeReport = serde_json::from_str(&text).map_err(|e| {
+        Failure::usage(format!(
+            "{shown} is no probe: {e}; make it with  loadline probe DIR --format json --output {shown}"
+        ))
+    })?;
+    let points: Vec<LogWriterPoint> = report.dirs.iter().flat_map(|d| d.log_writer.clone()).collect();
+    match (report.version, report.dirs.len()) {
+        (VERSION, 1) if !points.is_empty() => Ok(points),
+        (VERSION, 1) => Err(Failure::usage(format!(
+            "{shown} has no figures of the reference log writer: probe without --no-log-writer"
+        ))),
+        (VERSION, n) => {
+            Err(Failure::usage(format!("{shown} holds {n} directories: which is the log's? Probe that one alone")))
+        }
+        (version, _) => {
+            Err(Failure::usage(format!("{shown} has version {version} of a probe; this loadline reads {VERSION}")))
+        }
+    }
+}
+
 pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let options = ProbeOptions {
         size: args.size,
-        seconds: args.seconds,
+        seconds: args.seconds * if args.no_log_writer { 1.0 } else { FOR_DEVICE },
         compressibility: args.compressibility,
         dedup: args.dedup,
         engine: match args.engine {
@@ -57,13 +101,22 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
         let inventory = storage(dir).map_err(|e| Failure { code: exit::TARGET, message: e.to_string() })?;
         let mut progress = Progress::new(dir);
         let probed = loadline_probe::probe(dir, inventory, &options, &stop, &mut |e| progress.on(e));
-        progress.bar.finish_and_clear();
         let mut probed = probed?;
+        match log_writer(dir, args, &stop, &progress) {
+            Ok(points) => probed.log_writer = points,
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(ProbeError::Interrupted.into()),
+            Err(reason) => {
+                let note = format!("the reference log writer was not measured: {reason}");
+                progress.line(&note);
+                probed.notes.push(note);
+            }
+        }
         if let Some(twin) = dirs.iter().find(|d| d.st_dev == probed.st_dev) {
             let note = format!("on the same filesystem as {}: differences between the two are chance", twin.dir);
             progress.line(&note);
             probed.notes.push(note);
         }
+        progress.bar.finish_and_clear();
         dirs.push(probed);
     }
     let report =

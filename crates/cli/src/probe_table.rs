@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_ns, number};
 use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
 
 use crate::listing::Listing;
+use crate::probe_log_writer;
 
 /// What one directory shows of a row, if it stands alone.
 const ALONE: [&str; 9] = ["per s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "CPU each", "samples"];
@@ -33,15 +35,27 @@ pub(crate) fn text(report: &ProbeReport) -> String {
             let _ = writeln!(out, "  {NONE} {reason}");
         }
         let Some(head) = table.rows.first() else { continue };
-        let widths: Vec<usize> = (0..head.len())
-            .map(|i| table.rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
-            .collect();
-        for row in &table.rows {
-            let cells: Vec<String> = row.iter().zip(&widths).map(|(c, w)| format!("{c:>w$}")).collect();
-            let _ = writeln!(out, "  {}", cells.join("  "));
-        }
+        let widths = widths_of(&table.rows, head.len());
+        aligned(&mut out, &table.rows, &widths);
+    }
+    let log_writer = probe_log_writer::rows(report, letter);
+    if let Some(head) = log_writer.first() {
+        let _ = writeln!(out, "\n{}", probe_log_writer::TITLE);
+        aligned(&mut out, &log_writer, &widths_of(&log_writer, head.len()));
     }
     out
+}
+
+fn widths_of(rows: &[Vec<String>], columns: usize) -> Vec<usize> {
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    (0..columns).map(width).collect()
+}
+
+fn aligned(out: &mut String, rows: &[Vec<String>], widths: &[usize]) {
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(c, w)| format!("{c:>w$}")).collect();
+        let _ = writeln!(out, "  {}", cells.join("  "));
+    }
 }
 
 /// The same as Markdown.
@@ -54,17 +68,25 @@ pub(crate) fn markdown(report: &ProbeReport) -> String {
         }
     }
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let body = |out: &mut String, rows: &[Vec<String>]| {
+        for (i, row) in rows.iter().enumerate() {
+            *out += &line(row);
+            if i == 0 {
+                *out += &line(&vec!["---:".to_owned(); row.len()]);
+            }
+        }
+    };
     for table in tables(report) {
         let _ = writeln!(out, "\n## {}\n", table.operation.title());
         for reason in &table.absent {
             let _ = writeln!(out, "{NONE} {reason}\n");
         }
-        for (i, row) in table.rows.iter().enumerate() {
-            out += &line(row);
-            if i == 0 {
-                out += &line(&vec!["---:".to_owned(); row.len()]);
-            }
-        }
+        body(&mut out, &table.rows);
+    }
+    let log_writer = probe_log_writer::rows(report, letter);
+    if !log_writer.is_empty() {
+        let _ = writeln!(out, "\n## {}\n", probe_log_writer::TITLE);
+        body(&mut out, &log_writer);
     }
     out
 }
@@ -122,8 +144,29 @@ pub(crate) fn csv(report: &ProbeReport) -> String {
             d.dedup.to_string(),
         ]
     };
-    let rows = report.dirs.iter().flat_map(|d| d.rows.iter().map(move |r| row(d, r)));
-    Listing { columns, rows: rows.collect() }.csv()
+    let commits = |d: &ProbedDir, p: &LogWriterPoint| {
+        let mut cells = vec![
+            d.dir.clone(),
+            d.kind.clone(),
+            d.storage.filesystem.clone(),
+            d.storage.device.clone().unwrap_or_default(),
+            "log-writer".to_owned(),
+            probe_log_writer::operation(p),
+            format!("{:.0}", p.redo_bytes_per_tx),
+            p.jobs.to_string(),
+            "false".to_owned(),
+            format!("{:.3}", p.tps),
+            format!("{:.3}", probe_log_writer::mib_per_s(p)),
+            format!("{:.0}", p.latency_ns_mean),
+        ];
+        cells.resize(columns.len(), String::new());
+        cells
+    };
+    let of = |d: &ProbedDir| -> Vec<Vec<String>> {
+        d.rows.iter().map(|r| row(d, r)).chain(d.log_writer.iter().map(|p| commits(d, p))).collect()
+    };
+    let rows = report.dirs.iter().flat_map(of).collect();
+    Listing { columns, rows }.csv()
 }
 
 /// `A  `, `B  `, … where there are several.

@@ -19,7 +19,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{output, report, secrets};
+use crate::{output, probe, report, secrets};
 
 /// Width of the table where standard output is no terminal.
 const WIDTH: usize = 160;
@@ -36,6 +36,8 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
             study(plan, request, results, None, command)
         }
     };
+    let limits = args.limits.as_deref().map(probe::limits).transpose()?;
+    let study = Study { limits, ..study };
     licence(&study.plan);
     interruptible(&study.interrupted)?;
     let mut progress = Progress::new();

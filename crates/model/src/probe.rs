@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::LogWriterPoint;
 use crate::manifest::{Machine, Storage};
 
 /// Version of this schema.
@@ -59,6 +60,9 @@ pub struct ProbedDir {
     pub rows: Vec<ProbeRow>,
     /// What could not be measured, with the reason.
     pub absent: Vec<Absent>,
+    /// What the reference log writer does there, by size of transaction and number of jobs.
+    #[serde(default)]
+    pub log_writer: Vec<LogWriterPoint>,
 }
 
 impl ProbedDir {

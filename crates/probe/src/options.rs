@@ -4,6 +4,7 @@ use loadline_model::format::bytes;
 use loadline_model::probe::Engine;
 
 use crate::error::ProbeError;
+use crate::plan::Point;
 
 /// The smallest test file, bytes.
 pub const SMALLEST_FILE: u64 = 16 << 20;
@@ -23,11 +24,13 @@ pub struct ProbeOptions {
     pub engine: Option<Engine>,
     /// Seed of data and of offsets.
     pub seed: u64,
+    /// The rows to be measured; none: all.
+    pub only: Option<Vec<Point>>,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
-        ProbeOptions { size: None, seconds: 30.0, compressibility: 0.0, dedup: 0.0, engine: None, seed: 42 }
+        ProbeOptions { size: None, seconds: 30.0, compressibility: 0.0, dedup: 0.0, engine: None, seed: 42, only: None }
     }
 }
 

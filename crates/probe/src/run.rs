@@ -100,7 +100,10 @@ pub fn probe(
             ),
         );
     }
-    let points = session.points();
+    let mut points = session.points();
+    if let Some(only) = &options.only {
+        points.retain(|p| only.contains(p));
+    }
     let (rounds, slice_s) = slices(points.len(), options.seconds - elapsed_s());
     let mut tallies: Vec<Tally> = points.iter().map(|p| Tally::new(session.is_direct(p))).collect();
     let total = points.len() * rounds as usize;
@@ -136,6 +139,7 @@ pub fn probe(
         notes,
         rows,
         absent,
+        log_writer: Vec::new(),
     })
 }
 

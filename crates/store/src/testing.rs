@@ -85,6 +85,7 @@ pub(crate) fn manifest() -> Manifest {
         doctor: Vec::new(),
         machine: Machine::default(),
         overhead: Overhead::default(),
+        probes: Default::default(),
         calibration: BTreeMap::new(),
         state: RunState::Started,
     }

@@ -104,6 +104,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             in_database_ns_per_tx: None,
             workload: Some("LGWR-LAT1".to_owned()),
         },
+        probes: Default::default(),
         calibration: map(&[(
             "LGWR-LAT1",
             Calibration {
