@@ -2,9 +2,11 @@
 //! platforms. Pure functions of records: no I/O, no clock, no target.
 
 pub mod compare;
+pub mod sawtooth;
 pub mod stats;
 pub mod sweep;
 
 pub use compare::{Comparison, Factor, Metric, Platform, compare};
+pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
 pub use sweep::{LoadLine, Point, Saturation, Sweep, sweeps};
