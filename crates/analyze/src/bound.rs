@@ -187,7 +187,7 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     }
     // An in-database driver's client only waits for its calls to return.
     let per_job = e.figure("client_cpu_us_per_tx").map(|us| us * tps / 1e6 / f64::from(record.jobs));
-    if let Some(share) = per_job.filter(|s| *s >= CLIENT_SHARE) {
+    if let Some(share) = per_job.filter(|s| s.is_finite() && *s >= CLIENT_SHARE) {
         let said = format!("loadline computed for {} of each job's time", pct(share * 100.0));
         return Some(e.say(&["client_cpu_us_per_tx", THROUGHPUT], said).bound(Bounds::Client));
     }
@@ -239,7 +239,8 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let mib = e.figure("device_write_mib_per_s")?;
     let size_kib = mib * 1024.0 / e.figure("device_writes_per_s").filter(|w| *w > 0.0)?;
     let share = e.figure("limit_share_pct").filter(|s| *s >= DEVICE_FULL)?;
-    (size_kib >= LARGE_WRITE_KIB).then(|| {
+    // The quotient of two figures is none by itself: what cannot be written as a number is no evidence.
+    (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.say(
             &["device_util_pct", "device_write_mib_per_s", "device_writes_per_s", "limit_share_pct"],
             format!(

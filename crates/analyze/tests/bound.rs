@@ -91,6 +91,14 @@ fn a_busy_client_comes_before_all() {
 }
 
 #[test]
+fn figures_beyond_computing_with_are_no_evidence() {
+    let product = test(1, &[("client_cpu_us_per_tx", 1e300), ("commit_throughput_tps", 1e300)]);
+    assert_eq!(verdict(&product).0, Bounds::NotTold);
+    let quotient = [("device_write_mib_per_s", 1e306), ("device_writes_per_s", 1e-9), ("limit_share_pct", 92.0)];
+    assert_eq!(verdict(&with(log_bound(), &quotient)).0, Bounds::LogSync);
+}
+
+#[test]
 fn full_cpus_come_before_the_log() {
     let (by, why) = verdict(&with(log_bound(), &[("cpu_busy_pct", 97.0)]));
     assert_eq!(by, Bounds::Cpu);
