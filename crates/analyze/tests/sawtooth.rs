@@ -108,6 +108,27 @@ fn periods_that_are_no_multiple_of_the_step_are_found() {
 }
 
 #[test]
+fn a_flush_that_is_waited_for_does_not_stretch_the_period() {
+    // A flush begins at each MiB and takes as long as 2.5 steps are written: until then a commit waits
+    // for it as well. There is none under way at size 0.
+    let late = |redo: f64| {
+        let at = 2.5 * STEP;
+        let left = if redo < MIB {
+            redo
+        } else if redo % MIB < at {
+            MIB + redo % MIB
+        } else {
+            redo % MIB
+        };
+        200_000.0 + 400_000.0 * left / MIB
+    };
+    let all: Vec<f64> = (0..25).filter_map(|seed| Some(period(&shape(&scan(seed, 20, 0.15, 0.05, late)))?.0)).collect();
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!(all.len() == 25 && (mean / MIB - 1.0).abs() < 0.004, "{mean}");
+    assert!(all.iter().all(|p| (p / MIB - 1.0).abs() < 0.02), "{all:?}");
+}
+
+#[test]
 fn a_fall_that_takes_a_few_steps_is_one() {
     // A flush that has just begun is waited for: the fall is spread over 4 of 16 steps.
     let slow = |redo: f64| {
@@ -116,6 +137,17 @@ fn a_fall_that_takes_a_few_steps_is_one() {
     };
     let (near, _) = found(20, MIB, |seed| scan(seed, 15, 0.15, 0.05, slow));
     assert!(near >= 19, "{near}");
+}
+
+#[test]
+fn stalls_that_hit_more_than_half_of_the_commits_do_not_hide_it() {
+    for stalls in [0.6, 0.75] {
+        let (near, _) = found(20, MIB, |seed| scan(seed, 20, 0.15, stalls, flushed_at(MIB, 0.0)));
+        assert!(near >= 18, "{stalls}: {near}");
+    }
+    // And where there is no period, the lower quartiles show none either.
+    let alarms = false_alarms(200, |seed| scan(seed + 9000, 12, 0.15, 0.6, |x| 200_000.0 + x / 2.0));
+    assert!(alarms <= 8, "{alarms} of 200");
 }
 
 #[test]
@@ -166,8 +198,8 @@ fn lines_and_noise_have_no_period() {
         let alarms = false_alarms(200, |seed| {
             scan(seed + 1000, n, spread, stalls, |redo| if rises { line(redo) } else { flat(redo) })
         });
-        // 1 % by design; 10 of 200 are the 5 % allowed.
-        assert!(alarms <= 6, "{name}: {alarms} of 200");
+        // 2 % by design; 10 of 200 are the 5 % allowed.
+        assert!(alarms <= 8, "{name}: {alarms} of 200");
     }
 }
 
@@ -190,13 +222,28 @@ fn a_line_is_told_with_its_slope() {
     let mut held = 0;
     for seed in 0..60 {
         let s = shape(&scan(seed + 300, 20, 0.1, 0.05, |redo| 300_000.0 + 2_000_000.0 * redo / MIB));
-        let Shape::Straight { ns_per_mib, interval, r2, intercept_ns } = s else { continue };
+        let Shape::Straight { ns_per_mib, interval, r2, intercept_ns, .. } = s else { continue };
         assert!(r2 > 0.97 && (intercept_ns - 315_000.0).abs() < 150_000.0, "{r2} {intercept_ns}");
         assert!((ns_per_mib / 2_100_000.0 - 1.0).abs() < 0.05);
         // Stalls lift the medians a little, which is no matter of the interval.
         held += usize::from(interval.low <= 2_115_000.0 && 2_100_000.0 <= interval.high);
     }
     assert!(held >= 50, "{held}");
+}
+
+#[test]
+fn what_noise_hides_is_told_and_holds() {
+    // Teeth twice as deep as what is said to be hidden are seen, and teeth of a fifth of it are not.
+    let flat = |seed| scan(seed, 9, 0.3, 0.05, |_| 1_000_000.0);
+    for seed in 0..15 {
+        let Shape::Straight { hidden_ns, .. } = shape(&flat(seed)) else { panic!("seed {seed}") };
+        let with = |depth: f64| scan(seed + 77, 9, 0.3, 0.05, |x| 1_000_000.0 + depth * (x / MIB).fract());
+        assert!(period(&shape(&with(2.0 * hidden_ns))).is_some(), "{seed}: {hidden_ns}");
+        assert!(period(&shape(&with(0.2 * hidden_ns))).is_none(), "{seed}: {hidden_ns}");
+    }
+    // Noise that hides everything is not called a line.
+    let wild = shape(&scan(5, 3, 2.0, 0.2, |_| 500_000.0));
+    assert!(matches!(&wild, Shape::Undecided { reason } if reason.contains("scatter")), "{wild:?}");
 }
 
 #[test]
@@ -242,7 +289,7 @@ fn too_little_is_told() {
     let few: Vec<SizePoint> = all.iter().take(15).cloned().collect();
     let same: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { redo_bytes: 1e6, ..p }).collect();
     let thin: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { commit_ns: vec![1, 2], ..p }).collect();
-    for (points, wanted) in [(vec![], "0 sizes"), (few, "15 sizes"), (same, "same"), (thin, "0 sizes")] {
+    for (points, wanted) in [(vec![], "0 sizes"), (few, "15 sizes"), (same, "do not differ"), (thin, "0 sizes")] {
         let Shape::Undecided { reason } = shape(&points) else { panic!("{wanted}") };
         assert!(reason.contains(wanted), "{reason}");
     }
@@ -268,10 +315,36 @@ proptest! {
             Shape::Sawtooth { period_bytes: p, period_interval: i, amplitude_ns, amplitude_interval: a, p_value, .. } => {
                 prop_assert!(i.low <= p && p <= i.high && p > 0.0 && p.is_finite());
                 prop_assert!(a.low <= amplitude_ns && amplitude_ns <= a.high && amplitude_ns > 0.0);
-                prop_assert!(p_value > 0.0 && p_value <= 0.01);
+                prop_assert!(p_value > 0.0 && p_value <= 0.02);
             }
-            Shape::Straight { ns_per_mib, r2, .. } => prop_assert!(ns_per_mib.is_finite() && (0.0..=1.0).contains(&r2)),
+            Shape::Straight { ns_per_mib, r2, .. } => {
+                prop_assert!(ns_per_mib.is_finite() && (0.0..=1.0).contains(&r2));
+            }
             Shape::Undecided { reason } => prop_assert!(!reason.is_empty()),
         }
     }
+}
+
+/// Commit times measured on a virtual disk that other work kept busy (most commits met a stall): a file
+/// written in 64 KiB pieces, flushed by a second thread after each `rule` of them, and fdatasync as the
+/// commit, which waits for a flush that has begun. Sizes in random order, 20, 8 and 6 commits each.
+fn measured(rule: &str) -> Vec<SizePoint> {
+    let rows = include_str!("data/commit-time-by-redo.csv").lines().map(|l| l.split(',').collect::<Vec<_>>());
+    rows.filter(|r| r[0] == rule)
+        .map(|r| SizePoint {
+            redo_bytes: r[1].parse().unwrap(),
+            commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
+            write_ns: vec![],
+        })
+        .collect()
+}
+
+#[test]
+fn the_period_is_found_in_what_a_busy_disk_did() {
+    for (rule, truth) in [("1 MiB", MIB), ("512 KiB", MIB / 2.0)] {
+        let (p, low, high) = period(&shape(&measured(rule))).unwrap();
+        assert!((p / truth - 1.0).abs() < 0.02 && low <= truth && truth <= high, "{rule}: {p}, {low} to {high}");
+    }
+    let none = shape(&measured("none"));
+    assert!(matches!(none, Shape::Straight { ns_per_mib, .. } if ns_per_mib > 200_000.0), "{none:?}");
 }

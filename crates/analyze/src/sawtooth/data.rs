@@ -49,6 +49,8 @@ pub(super) struct Data {
 pub(super) struct Prepared {
     /// One a size, ns; those far off are pulled in.
     pub(super) medians: Vec<f64>,
+    /// Which quantile the «medians» are; below 0.5 where stalls hit too many of the commits.
+    quantile: f64,
     /// Scatter around the line by size; its unit does not matter.
     pub(super) sigma: Vec<f64>,
     /// Bounds that medians are held to, by size.
@@ -101,25 +103,23 @@ impl Data {
         self.first_bytes + self.step_bytes * (at(index) + at(index.saturating_sub(1))) / 2.0
     }
 
-    /// Medians of samples drawn anew from each size's own.
-    pub(super) fn resampled(&self, rng: &mut Rng) -> Vec<f64> {
+    /// Quantiles of samples drawn anew from each size's own, held to the bounds of `prepared`.
+    pub(super) fn resampled(&self, prepared: &Prepared, rng: &mut Rng) -> Vec<f64> {
         let mut drawn = Vec::new();
-        self.samples
-            .iter()
-            .map(|s| {
-                drawn.clear();
-                drawn.extend(s.iter().filter_map(|_| s.get(rng.below(s.len()))));
-                median(&mut drawn).unwrap_or(0.0)
-            })
-            .collect()
+        let quantiles = self.samples.iter().map(|s| {
+            drawn.clear();
+            drawn.extend(s.iter().filter_map(|_| s.get(rng.below(s.len()))));
+            quantile(&mut drawn, prepared.quantile)
+        });
+        prepared.held(quantiles.collect())
     }
 
-    /// Medians, weights and bounds; `None` if the sizes do not differ.
-    pub(super) fn prepared(&self) -> Option<Prepared> {
+    /// Quantiles, weights and bounds; `None` if the sizes do not differ.
+    pub(super) fn prepared(&self, q: f64) -> Option<Prepared> {
         if !(self.step_bytes > 0.0 && self.steps.iter().all(|s| s.is_finite())) {
             return None;
         }
-        let medians: Vec<f64> = self.samples.iter().map(|s| median(&mut s.clone()).unwrap_or(0.0)).collect();
+        let medians: Vec<f64> = self.samples.iter().map(|s| quantile(&mut s.clone(), q)).collect();
         let (a, b) = robust_line(&self.steps, &medians)?;
         let off: Vec<f64> = self.steps.iter().zip(&medians).map(|(x, y)| y - a - b * x).collect();
         let sigma = scatter(&self.steps, &off);
@@ -129,15 +129,15 @@ impl Data {
         let far = if far > 0.0 { far } else { f64::INFINITY };
         let bounds: Vec<(f64, f64)> =
             self.steps.iter().zip(&sigma).map(|(x, s)| (a + b * x - far * s, a + b * x + far * s)).collect();
-        let mut out = Prepared { medians: Vec::new(), sigma, bounds };
-        out.medians = out.like(medians);
+        let mut out = Prepared { medians: Vec::new(), quantile: q, sigma, bounds };
+        out.medians = out.held(medians);
         Some(out)
     }
 }
 
 impl Prepared {
-    /// `medians`, held to the same bounds.
-    pub(super) fn like(&self, medians: Vec<f64>) -> Vec<f64> {
+    /// `medians`, held to the bounds.
+    fn held(&self, medians: Vec<f64>) -> Vec<f64> {
         medians.into_iter().zip(&self.bounds).map(|(m, (low, high))| m.max(*low).min(*high)).collect()
     }
 
@@ -149,6 +149,16 @@ impl Prepared {
     pub(super) fn weighted_square(&self) -> f64 {
         self.medians.iter().zip(&self.sigma).map(|(m, s)| (m / s).powi(2)).sum()
     }
+}
+
+/// Quantile `q` of `values`, which are put in order: between two of them in proportion; 0 if there are
+/// none.
+fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let at = q * values.len().saturating_sub(1) as f64;
+    let value = |i: f64| values.get(i as usize).copied().unwrap_or(0.0);
+    let (below, above) = (value(at.floor()), value(at.ceil()));
+    below + (above - below) * at.fract()
 }
 
 /// Middle of `values`, which are put in another order; `None` if there are none.
