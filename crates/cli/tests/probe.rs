@@ -165,7 +165,7 @@ fn forbid_io_uring(command: &mut Command) {
     };
     use std::os::unix::process::CommandExt as _;
     let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
-    let forbid = || {
+    let forbid = move || {
         let mut filter = [
             // The number of the call is the first word of what the filter sees.
             step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 0),
