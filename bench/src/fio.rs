@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Size of the test file
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     size: u64,
+    /// Only operations whose name holds this, e.g. fdatasync
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 /// What both measure.
@@ -87,7 +90,8 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     );
     let mut all: Vec<Vec<(Figure, Figure)>> = vec![Vec::new(); POINTS.len()];
     for round in 0..args.rounds {
-        for (point, found) in POINTS.iter().zip(&mut all) {
+        let wanted = POINTS.iter().zip(&mut all).filter(|(p, _)| p.operation.id().contains(&args.only));
+        for (point, found) in wanted {
             let mut ours = || -> Outcome<Figure> {
                 let row = session.measure(point, args.seconds)?.ok_or("nothing completed")?;
                 Ok(Figure { per_s: row.per_s, cpu_us: row.cpu_ns_per_op / 1e3 })
@@ -109,10 +113,11 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     Ok(())
 }
 
-/// Medians of both, and of the rounds' ratios, with their quartiles.
+/// Medians of both, and of the rounds' ratios, with their quartiles; and the ratio of the best
+/// rounds of both, which others on a shared machine disturbed least.
 fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
     let mut out = format!(
-        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13}  {:>9} {:>9} {:>6} {:>13}\n",
+        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13} {:>6}  {:>9} {:>9} {:>6} {:>13}\n",
         "operation",
         "KiB",
         "depth",
@@ -120,18 +125,20 @@ fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
         "ours 1/s",
         "ratio",
         "quartiles",
+        "best",
         "fio µs",
         "ours µs",
         "ratio",
         "quartiles"
     );
     let (mut rates, mut cpus) = (Vec::new(), Vec::new());
-    for (point, found) in POINTS.iter().zip(all) {
+    let best = |v: &[f64]| v.iter().copied().fold(f64::NAN, f64::max);
+    for (point, found) in POINTS.iter().zip(all).filter(|(_, found)| !found.is_empty()) {
         let of = |f: &dyn Fn(&(Figure, Figure)) -> f64| found.iter().map(f).collect::<Vec<f64>>();
         let mid = |v: &[f64]| median(v).unwrap_or(f64::NAN);
         let (rate, cpu) = (of(&|(f, o)| o.per_s / f.per_s), of(&|(f, o)| o.cpu_us / f.cpu_us));
         out += &format!(
-            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
+            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13} {:>6.3}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
             point.operation.id(),
             point.size >> 10,
             point.depth,
@@ -139,6 +146,7 @@ fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
             mid(&of(&|(_, o)| o.per_s)),
             mid(&rate),
             quartiles(&rate),
+            best(&of(&|(_, o)| o.per_s)) / best(&of(&|(f, _)| f.per_s)),
             mid(&of(&|(f, _)| f.cpu_us)),
             mid(&of(&|(_, o)| o.cpu_us)),
             mid(&cpu),
