@@ -24,6 +24,10 @@ pub struct LogConfig {
     /// what it learns of them says that they will be back in less time than a write takes. More
     /// jobs then share a write.
     pub gather: bool,
+    /// What the size rules may write without a sync, while nobody waits and the writer is behind:
+    /// the next group is full before this one is written. 0 has each group synced. A commit that
+    /// waits, a flush and the interval sync in any case.
+    pub put_off_bytes: u64,
     /// What becomes of log files that are full.
     pub keep: Keep,
 }
@@ -47,6 +51,7 @@ impl Default for LogConfig {
             at_bytes: Some(1 << 20),
             every: Some(Duration::from_secs(3)),
             gather: true,
+            put_off_bytes: 64 << 20,
             keep: Keep::Newest(4),
         }
     }

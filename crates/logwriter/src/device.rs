@@ -20,6 +20,7 @@
 //! further such call on the device: what is on it is found out by recovery, after a reopening.
 
 mod error;
+pub mod fault;
 pub mod file;
 
 pub use error::DeviceError;

@@ -16,6 +16,10 @@ pub enum LogError {
     /// The log was closed.
     #[error("the log is closed: open it again to go on")]
     Closed,
+    /// The device's code panicked. As with [`LogError::Stopped`], nothing is reported durable any
+    /// more.
+    #[error("the log has stopped and reports nothing durable until it is opened again: its device panicked")]
+    Panicked,
     /// A record does not fit.
     #[error(
         "a record of {bytes} bytes does not fit into a log that takes {most}: append it in pieces (a transaction may \

@@ -70,7 +70,7 @@ impl LogWriter {
         let files = Files::new(device.file_maker(), &have, first, config.keep);
         let engine = Engine {
             ring,
-            state: Mutex::new(State::new(cursor, config.size_rules(), config.at_commit, config.gather)),
+            state: Mutex::new(State::new(cursor, config)),
             output: Mutex::new(Output::new(device, layout, log, epoch)),
             files,
             clock,
