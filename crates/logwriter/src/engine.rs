@@ -103,7 +103,8 @@ impl Engine {
                 self.write_group(guard, Trigger::BufferFull, false)?;
             } else {
                 drop(guard);
-                while seat.slot.read() == Word::Wait {
+                // Not for any other word: one meant for an earlier wait may come late.
+                while !matches!(seat.slot.read(), Word::Room | Word::Stopped) {
                     thread::park();
                 }
             }

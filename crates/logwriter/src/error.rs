@@ -52,6 +52,9 @@ pub enum RecoverError {
     /// The device could not be read.
     #[error("the log cannot be read: {0}")]
     Device(Arc<DeviceError>),
+    /// Sizes that no log can have.
+    #[error("the log cannot be read: {0}")]
+    Sizes(String),
     /// A file between two others is not there, or is not a log file any more.
     #[error(
         "log file {file} on {device} is missing or damaged while later ones are there: what it held is lost. Put it \

@@ -60,6 +60,7 @@ impl Files {
 
     /// The maker's thread: one file is always ready ahead of the one that is written to.
     pub(crate) fn run(&self) {
+        let _unwinding = EndOnUnwind(self);
         let mut state = crate::locked(&self.state);
         while !state.over {
             let due = state.ready <= state.current.saturating_add(1) && state.failed.is_none();
@@ -101,5 +102,17 @@ impl Files {
         let oldest_kept = (state.current + 1).saturating_sub(keep);
         let there = state.have.contains(&state.ready);
         state.have.first().copied().filter(|oldest| *oldest < oldest_kept && !there)
+    }
+}
+
+/// Ends the making ahead if the maker panics, so that nobody waits for it for ever: the device
+/// then makes its files itself.
+struct EndOnUnwind<'f>(&'f Files);
+
+impl Drop for EndOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
+        }
     }
 }

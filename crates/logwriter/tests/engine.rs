@@ -254,6 +254,28 @@ fn what_a_killed_run_left_half_made_is_made_again() {
 }
 
 #[test]
+fn a_device_of_sizes_that_cannot_be_is_neither_read_nor_opened() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (file_bytes, block_bytes) in
+        [(64 << 10, 0), (64 << 10, 1000), (64 << 10, 1 << 17), (5000, 512), (1024, 512), (u64::MAX, 512)]
+    {
+        let device =
+            || FileDevice::open(dir.path(), &FileConfig { file_bytes, block_bytes, ..FileConfig::default() }).unwrap();
+        assert!(matches!(recover(&device()), Err(RecoverError::Sizes(_))));
+        assert!(matches!(LogWriter::open(&plain(), Box::new(device())), Err(LogError::Config(_))));
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn jobs_may_be_any_threads() {
+    fn send<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    send::<log::Session>();
+    shared::<LogWriter>();
+}
+
+#[test]
 fn a_closed_log_takes_nothing_more() {
     let writer = open(&plain(), &memory(64));
     let mut session = writer.session().unwrap();
