@@ -121,13 +121,17 @@ fn main() -> Result<()> {
         let n = stats.commits_waited.max(1) as f64 * 1e3;
         let c = stats.commit;
         println!(
-            "      us: wait {:.1} copy {:.1} write {:.1} sync {:.1} wake {:.1}; short {} {stats:?}",
+            "      us: wait {:.1} copy {:.1} write {:.1} sync {:.1} wake {:.1}; gathers short {} of {}, triggers {:?}, switch ms {}, full ms {}",
             c.wait_ns as f64 / n,
             c.copy_ns as f64 / n,
             c.write_ns as f64 / n,
             c.sync_ns as f64 / n,
             c.wake_ns as f64 / n,
             stats.gathers_short,
+            stats.gathers,
+            stats.triggers,
+            stats.switch_ns / 1_000_000,
+            stats.buffer_full_ns / 1_000_000,
         );
     }
     Ok(())

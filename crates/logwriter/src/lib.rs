@@ -46,12 +46,16 @@ mod ends;
 mod engine;
 mod error;
 mod files;
+#[cfg(test)]
+mod files_tests;
 mod gather;
 mod layout;
 mod output;
 mod record;
 mod recover;
 mod ring;
+#[cfg(test)]
+mod ring_tests;
 mod session;
 mod slot;
 mod state;
