@@ -235,7 +235,7 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
 }
 
 /// CPU time of children that have ended, s.
-fn children_cpu_s() -> Outcome<f64> {
+pub(crate) fn children_cpu_s() -> Outcome<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))

@@ -2,11 +2,12 @@
 //! runs on a shared machine say nothing.
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench,
-//! `-- sysbench` with sysbench.
+//! `-- sysbench` with sysbench, and `-- fio` the device probe with fio.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod arena;
+mod fio;
 mod pgbench;
 mod sysbench;
 
@@ -27,12 +28,15 @@ enum Command {
     Pgbench(arena::Args),
     /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
     Sysbench(arena::Args),
+    /// The device probe against fio on the same file
+    Fio(fio::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Pgbench(args) => pgbench::run(&args),
         Command::Sysbench(args) => sysbench::run(&args),
+        Command::Fio(args) => fio::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

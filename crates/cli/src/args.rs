@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Targets(ListArgs),
     /// Connect to a target and say what would spoil its figures, without measuring
     Doctor(DoctorArgs),
+    /// Measure what the storage under directories allows: sync writes, reads, persistent memory
+    Probe(ProbeArgs),
     /// Remove everything that loadline has made on a target
     Clean(CleanArgs),
     /// Print shell completions
@@ -102,6 +104,9 @@ pub(crate) struct RunArgs {
     /// Do not probe the storage, and do not measure the limit of each test (saves about 1.5 s a test)
     #[arg(long)]
     pub(crate) no_probe: bool,
+    /// Limits measured on the database's own machine: what `loadline probe LOG_DIR --format json --output FILE` wrote there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_probe")]
+    pub(crate) limits: Option<PathBuf>,
     /// Seed of all randomness [default: 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -111,11 +116,15 @@ pub(crate) struct RunArgs {
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
-        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "dry_run"])]
+        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]
     pub(crate) force: bool,
+    /// Oracle: take AWR snapshots around each test and keep its AWR report in the run folder. Needs a licence of the
+    /// Diagnostics Pack; without this flag nothing of AWR or ASH is touched
+    #[arg(long)]
+    pub(crate) oracle_awr: bool,
     /// Print the expanded plan with the time it will take, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -171,8 +180,50 @@ pub(crate) struct DoctorArgs {
     /// Folder next to which private servers and databases are made
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
+    /// Oracle: say as well whether AWR can be used (needs a licence of the Diagnostics Pack)
+    #[arg(long)]
+    pub(crate) oracle_awr: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
+}
+
+/// `loadline probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// Directories; each is measured by itself, one after the other, and all stand side by side.
+    /// A file is made in each and vanishes at the end; no other file is touched
+    #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Size of the test file, e.g. 512MiB or 4GiB; larger than the device's cache shows the device
+    /// [default: 1GiB, less where space is short]
+    #[arg(long, value_name = "SIZE", value_parser = loadline_model::format::parse_bytes)]
+    pub(crate) size: Option<u64>,
+    /// Seconds per directory, writing the test file included
+    #[arg(long, value_name = "N", default_value_t = 30.0, allow_hyphen_values = true)]
+    pub(crate) seconds: f64,
+    /// Share of the data that compresses away, 0 to 1: what does the array make of it?
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) compressibility: f64,
+    /// Share of the 4 KiB pages written that repeat others, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) dedup: f64,
+    /// How reads and writes reach the kernel
+    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    pub(crate) engine: EngineArg,
+    /// Leave out the reference log writer (its figures are what `loadline run --limits` reads)
+    #[arg(long)]
+    pub(crate) no_log_writer: bool,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// How reads and writes reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// io_uring; threads where the kernel forbids it
+    Auto,
+    /// A thread per operation in flight, with pread and pwrite
+    Threads,
 }
 
 /// `loadline clean`.

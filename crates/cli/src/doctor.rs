@@ -4,6 +4,7 @@ use std::path::Path;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, Finding, Severity};
+use loadline_run::plan::AWR_FLAG;
 use loadline_target::{kind_of, open};
 use loadline_workload::CATALOGUE;
 
@@ -16,7 +17,15 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let url = args.target.url();
     let kind = kind_of(&url)?;
     (kind.check_url)(&url)?;
-    let target = open(&args.target.request(&args.results))?;
+    let mut request = args.target.request(&args.results);
+    if args.oracle_awr {
+        let Some(report) = kind.native_report.filter(|r| r.flag == AWR_FLAG) else {
+            return Err(Failure::usage(format!("{AWR_FLAG} is for Oracle: {} has no AWR", kind.product)));
+        };
+        output::say(report.notice);
+        request.native_report = true;
+    }
+    let target = open(&request)?;
     let info = target.info()?;
     let mut findings = target.doctor()?;
     // The place of log and data is told with its filesystem and device, once.
@@ -30,14 +39,17 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let subject =
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
+    // Figures that are missing for the same reason are said at once.
+    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     for (column, reason) in target.absent_columns() {
-        findings.push(Finding::new(
-            "figure",
-            Severity::Warning,
-            format!("figure {}", column_title(column)),
-            "–",
-            reason,
-        ));
+        match missing.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, titles)) => titles.push(column_title(column)),
+            None => missing.push((reason, vec![column_title(column)])),
+        }
+    }
+    for (reason, titles) in missing {
+        let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
+        findings.push(Finding::new("figure", Severity::Warning, subject, "–", reason));
     }
     let capabilities = (kind.capabilities)();
     for workload in CATALOGUE {

@@ -56,7 +56,7 @@ impl Listing {
         out
     }
 
-    fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         let quote = |c: &str| {
             if c.contains([',', '"', '\n', '\r']) { format!("\"{}\"", c.replace('"', "\"\"")) } else { c.to_owned() }
         };

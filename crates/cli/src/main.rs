@@ -8,6 +8,9 @@ mod doctor;
 mod exit;
 mod listing;
 mod output;
+mod probe;
+mod probe_log_writer;
+mod probe_table;
 mod progress;
 mod report;
 mod run;
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Columns(args) => listing::columns(&args),
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Probe(args) => probe::probe(&args),
         Command::Clean(args) => clean::clean(&args),
         Command::Completions { shell } => completions(shell),
     };

@@ -12,14 +12,14 @@ use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::study::Ended;
 use loadline_run::{Study, StudyOutcome, make_plan, planfile};
 use loadline_store::StoredRun;
-use loadline_target::OpenRequest;
+use loadline_target::{OpenRequest, kind_of};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{output, report, secrets};
+use crate::{output, probe, report, secrets};
 
 /// Width of the table where standard output is no terminal.
 const WIDTH: usize = 160;
@@ -36,6 +36,9 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
             study(plan, request, results, None, command)
         }
     };
+    let limits = args.limits.as_deref().map(probe::limits).transpose()?;
+    let study = Study { limits, ..study };
+    licence(&study.plan);
     interruptible(&study.interrupted)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
@@ -70,6 +73,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
+        oracle_awr: args.oracle_awr.then_some(true),
     };
     // Workloads and groups add up in one place; given by flags, they replace those of the file.
     let mut file = file;
@@ -97,6 +101,7 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let mut request = OpenRequest::new(&url, absolute(&results));
     request.nodes = spec.node.unwrap_or_default();
     request.settings.clone_from(&plan.settings);
+    request.native_report = plan.native_report;
     request.ask_password = secrets::ask();
     Ok((plan, request, results))
 }
@@ -135,13 +140,22 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     let mut request = OpenRequest::new(&url, results.clone());
     request.nodes.clone_from(&plan.nodes);
     request.settings.clone_from(&plan.settings);
+    request.native_report = plan.native_report;
     request.ask_password = secrets::ask();
     let plan = Plan { force: plan.force || args.force, ..plan };
     Ok(study(plan, request, results, Some(folder), command))
 }
 
+/// Says what the database's own reports need, where they were asked for.
+fn licence(plan: &Plan) {
+    let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
+    if let Some(report) = report.filter(|_| plan.native_report) {
+        output::say(report.notice);
+    }
+}
+
 /// The first signal ends the run in order, the second one at once.
-fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))
@@ -221,6 +235,10 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    if plan.native_report {
+        let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
+        out += &report.map_or(String::new(), |r| format!("report      {} of each test ({})\n", r.name, r.notice));
+    }
     if let Some(ns) = plan.latency_objective_ns {
         out += &format!("objective   latency of {} ms at most\n", ns as f64 / 1e6);
     }

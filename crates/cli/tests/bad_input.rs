@@ -46,6 +46,8 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--rate", "-1"], 2, &["-1"]),
         (&["run", "--target", "postgres-temp:", "--rate", "10"], 2, &["--driver client"]),
         (&["run", "--payload-compressibility", "1.5"], 2, &["1.5", "between 0"]),
+        (&["run", "--oracle-awr"], 2, &["--oracle-awr", "Oracle", "sqlite:"]),
+        (&["doctor", "--oracle-awr", "--target", "null:"], 2, &["--oracle-awr", "Oracle"]),
         (&["run", "no-such-plan.toml"], 2, &["no-such-plan.toml"]),
         (&["run", "--resume", "no-such-run"], 1, &["no-such-run"]),
         (&["report", "no-such-run"], 1, &["no-such-run"]),

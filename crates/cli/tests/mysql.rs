@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use common::mariadb::Maria;
@@ -57,6 +58,10 @@ fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
         let reason = t["invalid_reason"].as_str().unwrap_or_default();
         assert!(!reason.contains("did not wait") && !reason.contains("the database"), "{driver}: {reason}");
         assert!(t["commits_per_redo_sync"].as_f64().unwrap() <= 8.2, "{driver}: {t:#}");
+        // Timed by the server, not sampled; no longer than the whole transaction.
+        let sync = t["log_file_sync_ms"].as_f64().unwrap();
+        assert!(sync > 0.0 && sync < t["commit_latency_ms"].as_f64().unwrap(), "{driver}: {t:#}");
+        assert!(!t["notes"].to_string().contains("estimated"), "{driver}: {t:#}");
     }
 }
 
@@ -64,8 +69,9 @@ fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
 fn a_users_server_is_measured_checked_and_left_clean() {
     // Settings of a server that loadline's sessions must not take over.
     let server = Maria::start(&[
-        "--character-set-server=utf8mb3",
-        "--collation-server=utf8mb3_general_ci",
+        "--skip-character-set-client-handshake",
+        "--character-set-server=latin1",
+        "--collation-server=latin1_german2_ci",
         "--sql-mode=ANSI,NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,PIPES_AS_CONCAT,IGNORE_SPACE",
         "--default-time-zone=+05:30",
         "--autocommit=0",
@@ -79,6 +85,8 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
     assert!((f("commits_database") - f("commits")).abs() <= f("commits") * 0.05 + 20.0, "{t:#}");
     assert!((1.0..=2.0).contains(&f("redo_kib_per_tx")) && f("cpu_busy_pct") > 0.0);
+    // The wait for the log is sampled.
+    assert!(f("log_file_sync_ms") > 0.0 && t["notes"].to_string().contains("log file sync is estimated"), "{t:#}");
     assert!(t["absent"]["commit_time_ns_p50"].as_str().unwrap().contains("once, after its commit"), "{t:#}");
     let there = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'";
     assert_eq!(server.sql(there).unwrap(), "0");
@@ -103,9 +111,16 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     assert_eq!(poor.code, 0, "{}", poor.said());
     assert!(poor.said().contains("GRANT PROCESS"), "{}", poor.said());
     let t = &tests_of(&poor.folder())[0];
-    for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync"] {
+    for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync", "log_file_sync_ms", "cpu_busy_pct"] {
         assert!(t[id].as_f64().is_some(), "{id}: {t:#}");
     }
+    let snapshots = |folder: &std::path::Path| {
+        let files = std::fs::read_dir(folder.join("snapshots")).unwrap().flatten();
+        files.map(|f| std::fs::read_to_string(f.path()).unwrap()).collect::<String>()
+    };
+    assert!(
+        snapshots(&ran.folder()).contains("INNODB_METRICS.") && !snapshots(&poor.folder()).contains("INNODB_METRICS.")
+    );
     assert_eq!(
         server.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'loadline'").unwrap(),
         "0"
@@ -117,8 +132,11 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     let many = run(&["run", "--target", &server.url("root"), "--jobs", "50", "--results", path]);
     assert!(many.code == 2 && many.err.contains("max_connections = 20"), "{}", many.said());
     server.sql("SET GLOBAL read_only = ON; GRANT ALL ON loadline.* TO poor@localhost").unwrap();
-    let standby = measure(&server.url("poor"), path, &[]);
-    assert!(standby.code == 3 && standby.err.contains("read_only"), "{}", standby.said());
+    // Nothing can be measured there: not even forced.
+    for more in [&[][..], &["--force"]] {
+        let standby = measure(&server.url("poor"), path, more);
+        assert!(standby.code == 3 && standby.err.contains("name the primary"), "{}", standby.said());
+    }
 }
 
 #[test]
@@ -167,7 +185,7 @@ fn a_server_that_goes_away_in_mid_test() {
     std::thread::sleep(std::time::Duration::from_millis(900));
     server.kill();
     let ran = common::Ran::of(child.wait_with_output().unwrap());
-    assert!(ran.code != 0 && ran.err.contains("lost"), "{}", ran.said());
+    assert!(ran.code == 3 && ran.err.contains("lost"), "{}", ran.said());
     // What was measured before is kept.
     let tests = tests_of(&folder);
     assert_eq!(tests[0]["valid"], true);
@@ -211,4 +229,54 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
     let cleaned = run(&["clean", "--target", "mariadb-temp:", "--results", path]);
     assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
     assert!(!server.exists());
+}
+
+/// Killed while `mariadb-install-db` runs: what that started has to go as well. A script stands for it
+/// whose child would go on for long.
+#[test]
+fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
+    let (dir, bin) = (results(), tempfile::Builder::new().prefix("loadline-bin-").tempdir_in("/var/tmp").unwrap());
+    let path = dir.path().to_str().unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bin.path(), open.clone()).unwrap();
+    for (name, script) in [
+        ("mariadbd", "exec /usr/sbin/mariadbd \"$@\""),
+        ("mariadb-install-db", "sh -c 'sleep 300; :' mariadbd --bootstrap \"$@\"; exit 0"),
+    ] {
+        std::fs::write(bin.path().join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(bin.path().join(name), open.clone()).unwrap();
+    }
+    let target = format!("mariadb-temp:?bin={}", bin.path().display());
+    let running = |what: &str| {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = entries.map(|e| std::fs::read(e.path().join("cmdline")).unwrap_or_default());
+        let ours = format!("{path}/loadline-mariadb-");
+        lines.map(|l| String::from_utf8_lossy(&l).into_owned()).any(|l| l.contains(&ours) && l.contains(what))
+    };
+    let mut command = loadline();
+    command.args(["run", "--target", &target, "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the bootstrap", 30, || running("--bootstrap"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("all to die with their owner", 10, || !running(""));
+    let cleaned = run(&["clean", "--target", "mariadb-temp:", "--results", path]);
+    assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn two_nodes_share_the_jobs() {
+    let (one, two) = (Maria::start(&[]), Maria::start(&[]));
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let node = two.url("root");
+    let ran = measure(&one.url("root"), path, &["--node", &node]);
+    assert_eq!(ran.code, 0, "{}", ran.said());
+    let t = &tests_of(&ran.folder())[0];
+    assert!(t["nodes"] == 2 && t["valid"] == true, "{t:#}");
+    let both = [&one, &two].map(|s| s.sql("SHOW GLOBAL STATUS LIKE 'Com_update'").unwrap());
+    assert!(both.iter().all(|n| n.split('\t').nth(1).unwrap().parse::<u64>().unwrap() > 10), "{both:?}");
+    let doctor = run(&["doctor", "--target", &one.url("root"), "--node", &node]);
+    assert!([&one, &two].iter().all(|s| doctor.said().contains(&s.file("s"))), "{}", doctor.said());
 }

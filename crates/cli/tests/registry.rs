@@ -13,6 +13,7 @@ fn every_workload_runs_on_every_target() {
     // Targets that need nothing but this machine; the catalogue comes from the program itself.
     let targets = [
         ("null:", "client"),
+        ("wal:", "client"),
         ("sqlite:", "client"),
         ("postgres-temp:", "client"),
         ("postgres-temp:", "database"),
@@ -34,6 +35,7 @@ fn every_workload_runs_on_every_target() {
             "1s",
             "--warmup",
             "500ms",
+            "--no-probe",
             "--results",
             path,
         ]);
@@ -45,6 +47,11 @@ fn every_workload_runs_on_every_target() {
         let scheme = target.trim_end_matches(':');
         for w in workloads.iter().filter(|w| w["targets"].as_str().unwrap().split(' ').any(|t| t == scheme)) {
             let code = w["code"].as_str().unwrap();
+            // Scans are run when they are asked for: see below.
+            if code == SCAN {
+                assert!(tests.iter().all(|t| t["workload"] != code), "{code} was not asked for");
+                continue;
+            }
             // What a driver cannot do on a target is skipped with its reason; another driver can.
             let skipped = skipped.iter().find(|s| s["code"] == code);
             if let Some(skipped) = skipped.filter(|_| driver == "database") {
@@ -65,4 +72,38 @@ fn every_workload_runs_on_every_target() {
         assert_eq!(ran.code, 0, "{}", ran.said());
     }
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+const SCAN: &str = "LGWR-SIZE";
+
+#[test]
+fn commit_time_by_redo_is_scanned_on_every_target_with_a_log() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let plan = dir.path().join("scan.toml");
+    std::fs::write(&plan, "workload = [\"LGWR-SIZE\"]\n[parameters.LGWR-SIZE]\nmost-kib = 640\nsamples = 3\n").unwrap();
+    for target in ["wal:", "sqlite:", "postgres-temp:", "mariadb-temp:"] {
+        let ran = ok(&["run", plan.to_str().unwrap(), "--target", target, "--no-probe", "--results", path]);
+        let tests = tests_of(&ran.folder());
+        assert_eq!(tests.len(), 1, "{target}");
+        let t = &tests[0];
+        assert_eq!(t["valid"], true, "{target}: {}", t["invalid_reason"]);
+        let sizes = t["sizes"].as_array().unwrap();
+        assert_eq!(sizes.len(), 11, "{target}: 0 to 640 KiB in steps of 64");
+        let redo: Vec<f64> = sizes.iter().map(|p| p["redo_bytes"].as_f64().unwrap()).collect();
+        for (step, pair) in redo.windows(2).enumerate() {
+            let apart = pair[1] - pair[0];
+            assert!((32.0 * 1024.0..96.0 * 1024.0).contains(&apart), "{target}: step {step} is {apart} bytes");
+        }
+        for p in sizes {
+            let n = p["commit_ns"].as_array().unwrap().len();
+            assert!(n >= 1 && n == p["write_ns"].as_array().unwrap().len(), "{target}: {p}");
+            assert!(p["commit_ns"].as_array().unwrap().iter().all(|ns| ns.as_u64().unwrap() > 0));
+        }
+        // Every column has a figure or a reason.
+        assert!(t["absent"]["commit_throughput_tps"].as_str().unwrap().contains("scan"), "{target}");
+    }
+    let refused = common::run(&["run", "--workload", SCAN, "--driver", "database", "--target", "postgres-temp:"]);
+    assert!(refused.code == 2 && refused.err.contains("at the client"), "{}", refused.said());
+    assert_eq!(leftovers(dir.path()), vec!["scan.toml".to_owned()]);
 }

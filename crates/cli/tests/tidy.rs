@@ -102,6 +102,7 @@ fn crates_use_only_what_lies_before_them() {
         ("workload", &["model"]),
         ("target", &["model", "workload"]),
         ("device", &[]),
+        ("probe", &["model", "device"]),
         ("collect", &["model", "device", "target"]),
         ("store", &["model"]),
         ("run", &["model", "workload", "target", "collect", "store"]),

@@ -196,6 +196,12 @@ impl Drop for Ring {
             }
             while self.completed().is_some() {}
         }
+        // The kernel takes a ring apart some time after it is closed: until then it would hold the
+        // file, and with it the space of one that has no name any more. An error says the same.
+        let _ = self.ring.submitter().unregister_files();
+        if self.registered {
+            let _ = self.ring.submitter().unregister_buffers();
+        }
         // SAFETY: nothing is in flight, and the buffers are not used after this.
         unsafe { ManuallyDrop::drop(&mut self.buffers) }
     }

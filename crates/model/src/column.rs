@@ -185,6 +185,10 @@ pub static COLUMNS: &[Column] = &[
                 "postgres",
                 "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
             ),
+            (
+                "mysql",
+                "information_schema.PROCESSLIST sampled: mean number of job sessions in «Commit», «Updating status» (MariaDB holds the answer back until the log is on disk; with its thread pool «Starting cleanup»), «Waiting for prior transaction to commit» (MySQL: «waiting for handler commit») / tps; on MySQL, and on MariaDB with a binary log, where performance_schema times these stages: events_stages_summary_global_by_event_name, time in them / tps"
+            ),
             ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
             ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits"),
             ("wal", "time in commits that waited, copying left out / commits")
@@ -195,8 +199,8 @@ pub static COLUMNS: &[Column] = &[
         "Flash cache write",
         "%",
         Format::Fixed(2),
-        "Share of redo writes that went to a flash log.",
-        NOT
+        "Share of the database's physical write requests (data files and logs) that Exadata's flash cache took.",
+        &[("oracle", "V$SYSSTAT «physical write requests optimized» / «physical write total IO requests»")]
     ),
     column!("elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN),
     column!(

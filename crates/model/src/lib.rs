@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod limits;
 pub mod manifest;
 pub mod plan;
+pub mod probe;
 pub mod record;
 pub mod series;
 pub mod snapshot;

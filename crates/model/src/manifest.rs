@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 use crate::plan::Plan;
+use crate::probe::ProbedDir;
 
 /// Version of the manifest's layout.
 pub const MANIFEST_SCHEMA: u32 = 1;
@@ -36,6 +37,9 @@ pub struct Manifest {
     /// Calibrated parameters by workload code: payload size, rows per transaction, redo seen.
     #[serde(default)]
     pub calibration: BTreeMap<String, Calibration>,
+    /// What the storage under log and data allows, measured before the first test, by role (`log`, `data`).
+    #[serde(default)]
+    pub probes: BTreeMap<String, ProbedDir>,
     /// How it ended so far.
     pub state: RunState,
 }

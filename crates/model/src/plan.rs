@@ -49,6 +49,8 @@ pub struct PlanSpec {
     pub force: Option<bool>,
     /// Whether the storage is probed and each test is held against its limit.
     pub probe: Option<bool>,
+    /// Take AWR snapshots around each test and keep the reports (Oracle; needs a licence).
+    pub oracle_awr: Option<bool>,
 }
 
 /// `auto`, or job counts.
@@ -97,6 +99,7 @@ impl PlanSpec {
             parameters: other.parameters.or(self.parameters),
             force: other.force.or(self.force),
             probe: other.probe.or(self.probe),
+            oracle_awr: other.oracle_awr.or(self.oracle_awr),
         }
     }
 }
@@ -150,6 +153,9 @@ pub struct Plan {
     /// Whether the storage is probed and each test is held against its limit.
     #[serde(default)]
     pub probe: bool,
+    /// Whether the database's own report is kept of each test.
+    #[serde(default)]
+    pub native_report: bool,
 }
 
 /// One workload of a plan.

@@ -99,4 +99,8 @@ pub mod counter {
     pub const LOG_FILL_BYTES: &str = "loadline.log_fill_bytes";
     /// Time that sessions waited for room in the log buffer, ns.
     pub const LOG_FULL_NS: &str = "loadline.log_full_ns";
+    /// Write requests of the database, of data files, logs and all else.
+    pub const WRITES: &str = "loadline.writes";
+    /// Those of [`WRITES`] that a flash cache in the storage took.
+    pub const FLASH_WRITES: &str = "loadline.flash_writes";
 }

@@ -49,7 +49,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let mut merged = JobResult::new(measured.schedule.window_ns(), request.rate_tps.is_some());
     measured.jobs.iter().for_each(|j| merged.merge(j));
     let mut record = blank(request, measured, id, &merged);
-    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash log");
+    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash cache that takes writes");
     for (column, reason) in request.target.absent_columns() {
         record.leave_out(column, reason);
     }
@@ -66,6 +66,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         let covered_s = if published { measured.schedule.window_ns() as f64 / 1e9 } else { apart_s };
         database_figures(&mut record, (open, close), covered_s);
         log_parts(&mut record, open, close);
+        record.notes.extend(request.target.remarks(at_open, at_close));
         redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
         let all = [&e.at_open, &e.passed_open, &e.at_close, &e.passed_close];
@@ -103,7 +104,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     ];
     let snapshots =
         snapshots.into_iter().filter_map(|(n, s)| s.as_ref().ok().map(|s| (n.to_owned(), s.clone()))).collect();
-    TestOutput { series: series(measured, &merged), record, histograms, snapshots }
+    TestOutput { series: series(measured, &merged), record, histograms, snapshots, native: None }
 }
 
 /// Sets what the hardware allows for the work of a test, or says why it is not known.
@@ -238,6 +239,15 @@ fn database_figures(record: &mut TestRecord, (open, close): (&Snapshot, &Snapsho
     let commits = open.delta(close, counter::COMMITS);
     set(record, "commits_database", commits);
     let syncs = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0);
+    const FLASH: &str = "flash_cache_write_pct";
+    match (open.delta(close, counter::FLASH_WRITES), open.delta(close, counter::WRITES)) {
+        (Some(flash), Some(all)) if all > 0.0 && flash <= all => record.set(FLASH, flash / all * 100.0),
+        (Some(flash), Some(all)) => {
+            let why = format!("of {all:.0} physical writes in the window {flash:.0} went to the flash cache");
+            record.leave_out(FLASH, why);
+        }
+        _ => {}
+    }
     // Where the database does not count its commits, the jobs do.
     let own = record.figure("commit_throughput_tps").map(|tps| tps * seconds);
     set(record, "commits_per_redo_sync", commits.or(own).zip(syncs).map(|(c, s)| c / s));

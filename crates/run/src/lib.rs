@@ -18,6 +18,7 @@ pub mod plan;
 pub mod planfile;
 pub mod schedule;
 pub mod sizes;
+mod storage_probe;
 pub mod study;
 pub mod sweep;
 pub mod test;

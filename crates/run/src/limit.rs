@@ -4,6 +4,7 @@
 //! It is measured right before and right after each test: devices differ from one minute to the next by
 //! more than any figure may be off.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Driver, LimitSource, TestLimit};
+use loadline_model::{Driver, LimitSource, LogWriterPoint, TestLimit};
 use loadline_target::{OpenRequest, Target, Work, open};
+use loadline_workload::{CATALOGUE, Commit};
 
 use crate::calibrate::{measure, with};
 use crate::test::{Measured, Request, TestError, run_test};
@@ -39,18 +41,30 @@ struct Sample {
     latency_ns_mean: f64,
 }
 
-/// Where on the filesystem of `log_dir` the reference may write: the folder of the run's private files if
+/// Which of a database's directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// That of its log.
+    Log,
+    /// That of its data.
+    Data,
+}
+
+/// Where on the filesystem of the database's log or data the reference may write: the folder of the run's private files if
 /// that lies there, else the nearest folder above the database's own that lets us. Never inside them.
 ///
 /// # Errors
 /// Why there is none, and what to do.
-pub fn place(info: &TargetInfo, scratch: &Path) -> Result<PathBuf, String> {
-    let Some(log_dir) = info.log_dir.as_deref().filter(|_| info.local).map(Path::new) else {
-        return Err(
-            "the filesystem of the database's log cannot be reached from here: run `loadline probe` there and \
-                    bring its figures with --limits FILE"
-                .into(),
-        );
+pub fn place(info: &TargetInfo, role: Role, scratch: &Path) -> Result<PathBuf, String> {
+    let (dir, what) = match role {
+        Role::Log => (&info.log_dir, "log"),
+        Role::Data => (&info.data_dir, "data"),
+    };
+    let Some(log_dir) = dir.as_deref().filter(|_| info.local).map(Path::new) else {
+        return Err(format!(
+            "the filesystem of the database's {what} cannot be reached from here: run `loadline probe` there and bring its \
+             figures with --limits FILE"
+        ));
     };
     let device = |path: &Path| fs::metadata(path).map(|m| m.dev()).ok();
     let Some(wanted) = device(log_dir) else {
@@ -62,8 +76,8 @@ pub fn place(info: &TargetInfo, scratch: &Path) -> Result<PathBuf, String> {
     if device(scratch) == Some(wanted) {
         return Ok(scratch.to_owned());
     }
-    let data_dir = info.data_dir.as_deref().map(Path::new);
-    let own = |path: &Path| path.starts_with(log_dir) || data_dir.is_some_and(|d| path.starts_with(d));
+    let dirs = [&info.log_dir, &info.data_dir];
+    let own = |path: &Path| dirs.iter().filter_map(|d| d.as_deref()).any(|d| path.starts_with(d));
     let above = log_dir.ancestors().skip(1).take_while(|p| device(p) == Some(wanted)).filter(|p| !own(p));
     let mut writable = above.filter(|p| tempfile::tempdir_in(p).is_ok());
     match writable.next() {
@@ -122,13 +136,17 @@ impl Reference {
     }
 
     fn sample(&self, work: &Arc<Work>, jobs: u32) -> Result<Sample, TestError> {
+        self.sample_for(work, jobs, WARMUP_S, WINDOW_S)
+    }
+
+    fn sample_for(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64, duration_s: f64) -> Result<Sample, TestError> {
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
             driver: Driver::Client,
             jobs,
-            warmup_s: WARMUP_S,
-            duration_s: WINDOW_S,
+            warmup_s,
+            duration_s,
             rate_tps: None,
             cpu: self.cpu,
             disk: None,
@@ -189,12 +207,45 @@ impl Reference {
             source: LimitSource::Run,
         })
     }
+}
 
-    /// One measurement of `work` with `jobs` jobs: transactions per second, and their mean time in ns.
-    ///
-    /// # Errors
-    /// When the reference fails, or the user wants to stop.
-    pub fn once(&self, work: &Arc<Work>, jobs: u32) -> Result<(f64, f64), TestError> {
-        self.sample(work, jobs).map(|s| (s.tps, s.latency_ns_mean))
+/// Job counts at which `loadline probe` measures the reference log writer.
+pub const GRID_JOBS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// The reference log writer in `dir` at the nominal redo of every workload that is defined by its redo and is
+/// swept over jobs, at each of [`GRID_JOBS`], in about `seconds`. `tick` is told what is measured.
+///
+/// # Errors
+/// When there can be no log there, or the user wants to stop.
+pub fn grid(
+    dir: &Path,
+    seconds: f64,
+    seed: u64,
+    interrupted: &Arc<AtomicBool>,
+    mut tick: impl FnMut(&str, u32),
+) -> Result<Vec<LogWriterPoint>, String> {
+    let reference = Reference::open(dir, interrupted)?;
+    let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((*w, w.redo?))).collect();
+    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64;
+    let warmup_s = (each_s / 3.0).min(WARMUP_S);
+    let window_s = (each_s - warmup_s).max(0.05);
+    let mut points = Vec::new();
+    for (workload, redo) in swept {
+        let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
+        let work = Arc::new(reference.same_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
+        for jobs in GRID_JOBS {
+            tick(workload.code, jobs);
+            let sample = reference.sample_for(&work, jobs, warmup_s, window_s).map_err(|e| e.to_string())?;
+            points.push(LogWriterPoint {
+                of: reference.of.clone(),
+                workload: workload.code.to_owned(),
+                wait: work.program.commit == Commit::Wait,
+                redo_bytes_per_tx: redo.nominal,
+                jobs,
+                tps: sample.tps,
+                latency_ns_mean: sample.latency_ns_mean,
+            });
+        }
     }
+    Ok(points)
 }

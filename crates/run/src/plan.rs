@@ -23,6 +23,8 @@ pub const MIN_WARMUP_S: f64 = 0.2;
 pub const DEFAULT_SEED: u64 = 42;
 /// Where an automatic sweep ends at the latest.
 pub const AUTO_MAX_JOBS: u32 = 1024;
+/// Flag of the key `oracle-awr`.
+pub const AWR_FLAG: &str = "--oracle-awr";
 /// Most jobs that one process runs.
 pub const MAX_JOBS: u32 = 4096;
 
@@ -76,6 +78,10 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
             redact(&url)
         ));
     }
+    let native_report = spec.oracle_awr.unwrap_or(false);
+    if native_report && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
+        return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(&url), kind.product));
+    }
     let force = spec.force.unwrap_or(false);
     let (workloads, skipped) = choose(spec, kind, force)?;
     if workloads.is_empty() {
@@ -111,6 +117,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         settings,
         force,
         probe: spec.probe.unwrap_or(true),
+        native_report,
     })
 }
 
@@ -270,7 +277,8 @@ mod tests {
     fn nothing_asked_for_is_the_whole_catalogue_on_sqlite() {
         let plan = make_plan(&spec()).unwrap();
         assert_eq!(plan.target, "sqlite:");
-        assert_eq!(plan.workloads.len() + plan.skipped.len(), CATALOGUE.len());
+        let sweeps = CATALOGUE.iter().filter(|w| w.scan.is_none()).count();
+        assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans are run when they are asked for");
         assert!(plan.workloads.iter().all(|w| w.driver == Driver::Client && w.driver_reason.contains("procedures")));
     }
 
@@ -302,6 +310,16 @@ mod tests {
         let pg = Some("postgres://u@h/d".to_owned());
         refused(PlanSpec { target: pg.clone(), rate: Some(10.0), ..spec() }, &["--driver client"]);
         assert!(make_plan(&PlanSpec { target: pg, rate: Some(10.0), driver: Some(Driver::Client), ..spec() }).is_ok());
+    }
+
+    #[test]
+    fn awr_is_for_oracle_only() {
+        let on = |url: &str| PlanSpec { target: Some(url.into()), oracle_awr: Some(true), ..spec() };
+        for url in ["sqlite:", "postgres://u@h/d", "null:"] {
+            refused(on(url), &["--oracle-awr", "Oracle", url]);
+        }
+        assert!(make_plan(&on("oracle://u@h/s")).unwrap().native_report);
+        assert!(!make_plan(&PlanSpec { oracle_awr: None, ..on("oracle://u@h/s") }).unwrap().native_report);
     }
 
     #[test]

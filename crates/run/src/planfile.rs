@@ -48,6 +48,7 @@ pub const KEYS: &[&str] = &[
     "parameters",
     "force",
     "probe",
+    "oracle-awr",
 ];
 
 /// Reads the plan file `path`.
@@ -131,6 +132,8 @@ mod tests {
             setting: Some(Default::default()),
             parameters: Some(Default::default()),
             force: Some(true),
+            probe: Some(true),
+            oracle_awr: Some(true),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

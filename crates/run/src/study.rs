@@ -1,5 +1,7 @@
 //! A run from its plan to its last record.
 
+#[cfg(test)]
+mod native_report_tests;
 mod prepare;
 mod tests_of_plan;
 
@@ -17,8 +19,9 @@ use loadline_target::{OpenRequest, RunLock, Target, TargetError, kind_of};
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
-use crate::limit::{self, Reference};
+use crate::limit::{self, Reference, Role};
 use crate::plan::PlanError;
+use crate::storage_probe;
 use crate::test::TestError;
 
 /// A run that is about to begin or to go on.
@@ -214,6 +217,15 @@ impl Study {
         };
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
+        let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
+            listener.on(Event::Step("probing the storage".to_owned()));
+            let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
+            let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
+            notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
+            probes
+        } else {
+            Default::default()
+        };
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", info.product, info.version);
         }
@@ -258,6 +270,7 @@ impl Study {
                     machine: loadline_collect::inventory::machine(),
                     overhead: Overhead::default(),
                     calibration: Default::default(),
+                    probes,
                     state: RunState::Started,
                 };
                 Context {
@@ -302,7 +315,7 @@ impl Study {
         if !self.plan.probe {
             return Limits::None("left out with --no-probe".to_owned());
         }
-        let dir = limit::place(info, &self.request.scratch);
+        let dir = limit::place(info, Role::Log, &self.request.scratch);
         match dir.and_then(|dir| Reference::open(&dir, &self.interrupted)) {
             Ok(reference) => Limits::Reference(Box::new(reference)),
             Err(reason) => Limits::None(reason),

@@ -30,6 +30,19 @@ pub struct TestOutput {
     pub histograms: Vec<(String, Latencies)>,
     /// The database's counters by edge of the window: `open`, `close`.
     pub snapshots: Vec<(String, Snapshot)>,
+    /// The database's own report of the test, if one was asked for.
+    pub native: Option<NativeFile>,
+}
+
+/// A report that the database itself made, kept as `folder/<test>.extension`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeFile {
+    /// Its folder in the run folder: one plain name.
+    pub folder: String,
+    /// Its extension, without the dot.
+    pub extension: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// A run folder that this process, and no other, writes to. The lock dies with the process.
@@ -190,7 +203,7 @@ impl RunFolder {
         }
     }
 
-    fn side_files(&self, output: &TestOutput) -> Result<[(PathBuf, Vec<u8>); 3], String> {
+    fn side_files(&self, output: &TestOutput) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
         let record = &output.record;
         let series = series_csv::write(&output.series)?.into_bytes();
         let length = record.figure("elapsed_s").and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
@@ -199,18 +212,29 @@ impl RunFolder {
         let started = time::parse_rfc3339(&record.started_at);
         let histograms = hlog::write(&title, started, length, &output.histograms)?;
         let snapshots = snapshots::write(&output.snapshots)?;
-        Ok([
+        let mut files = vec![
             (layout::series(&self.path, record.test), series),
             (layout::histograms(&self.path, record.test), histograms),
             (layout::snapshots(&self.path, record.test), snapshots),
-        ])
+        ];
+        if let Some(native) = &output.native {
+            let path = layout::native(&self.path, &native.folder, record.test, &native.extension)?;
+            files.push((path, native.text.clone().into_bytes()));
+        }
+        Ok(files)
     }
 
     fn write_side_files(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<(), StoreError> {
         for (path, contents) in files {
+            let directory = path.parent().unwrap_or(&self.path);
+            if !directory.exists() {
+                std::fs::create_dir(directory).map_err(|e| io_error("create", directory, e, PERMISSIONS))?;
+                atomic::sync_directory(&self.path)?;
+            }
             atomic::write_synced(path, contents)?;
+            atomic::sync_directory(directory)?;
         }
-        layout::DIRECTORIES.iter().try_for_each(|d| atomic::sync_directory(&self.path.join(d)))
+        Ok(())
     }
 
     /// Appends `line`, or leaves the file at its previous length.

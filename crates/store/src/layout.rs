@@ -27,6 +27,15 @@ pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
     run.join(SNAPSHOTS).join(format!("{test}.json"))
 }
 
+/// Where a database's own report of a test is kept; `folder` and `extension` come from a target.
+pub(crate) fn native(run: &Path, folder: &str, test: u32, extension: &str) -> Result<PathBuf, String> {
+    let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if !plain(folder) || !plain(extension) || DIRECTORIES.contains(&folder) {
+        return Err(format!("«{folder}/{test}.{extension}» is no place for a report"));
+    }
+    Ok(run.join(folder).join(format!("{test}.{extension}")))
+}
+
 /// The run folder meant by `path`: the folder itself or its `manifest.json`.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     let meta = match std::fs::metadata(path) {

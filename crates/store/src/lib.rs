@@ -28,7 +28,7 @@ mod time;
 
 pub use atomic::write_report;
 pub use error::StoreError;
-pub use folder::{Resumed, RunFolder, TestOutput};
+pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use stored::StoredRun;
 pub use time::{parse_rfc3339, rfc3339, run_name};
 

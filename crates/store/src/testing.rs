@@ -50,6 +50,7 @@ pub(crate) fn output(test: u32) -> TestOutput {
         series,
         histograms: vec![("transaction".to_owned(), latencies), ("commit".to_owned(), Latencies::new())],
         snapshots: vec![("open".to_owned(), Snapshot::default()), ("close".to_owned(), Snapshot::default())],
+        native: None,
     }
 }
 
@@ -70,6 +71,8 @@ pub(crate) fn manifest() -> Manifest {
         latency_objective_ns: None,
         settings: BTreeMap::new(),
         force: false,
+        native_report: false,
+        probe: false,
     };
     Manifest {
         schema: MANIFEST_SCHEMA,
@@ -82,6 +85,7 @@ pub(crate) fn manifest() -> Manifest {
         doctor: Vec::new(),
         machine: Machine::default(),
         overhead: Overhead::default(),
+        probes: Default::default(),
         calibration: BTreeMap::new(),
         state: RunState::Started,
     }

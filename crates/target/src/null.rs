@@ -36,6 +36,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once")],
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| true,
+    native_report: None,
 };
 
 /// Commits and executed statements of one job. A job writes only its own, so that jobs share

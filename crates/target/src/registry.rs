@@ -40,6 +40,23 @@ pub struct TargetKind {
     pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,
     /// Whether the target is made for the run and removed after it.
     pub is_temporary: fn(&str) -> bool,
+    /// The report that the database itself makes of a test, if it makes one.
+    pub native_report: Option<&'static NativeReport>,
+}
+
+/// A database's own report of what went on in a test, made only for users who ask for it.
+#[derive(Debug)]
+pub struct NativeReport {
+    /// What it is: `AWR report`.
+    pub name: &'static str,
+    /// Flag by which it is asked for.
+    pub flag: &'static str,
+    /// Folder of these reports in a run's folder.
+    pub folder: &'static str,
+    /// How the names of their files end, without the dot.
+    pub extension: &'static str,
+    /// What whoever asks for it is told: one line.
+    pub notice: &'static str,
 }
 
 /// All kinds.
@@ -73,6 +90,8 @@ pub struct OpenRequest {
     pub ask_password: AskPassword,
     /// Run id, for session names; may be empty.
     pub run: String,
+    /// Whether the user asked for the database's own reports (which may need a licence).
+    pub native_report: bool,
 }
 
 impl OpenRequest {
@@ -86,6 +105,7 @@ impl OpenRequest {
             scratch,
             ask_password: Arc::new(|_| None),
             run: String::new(),
+            native_report: false,
         }
     }
 }

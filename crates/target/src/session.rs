@@ -1,5 +1,7 @@
 //! The trait that a database implements, and those of its sessions.
 
+use std::sync::Arc;
+
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Capabilities, Finding, Latencies, Snapshot};
@@ -149,6 +151,30 @@ pub trait Target: Send + Sync {
         &[]
     }
 
+    /// What a reader of the record should know of what the counters did between two snapshots, in
+    /// whole sentences: for what the database counts and no column shows.
+    fn remarks(&self, _open: &Snapshot, _close: &Snapshot) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Marks this moment in the database's own history of performance data, where it has one and the
+    /// user asked for reports of it (`OpenRequest::native_report`); `None` where not.
+    ///
+    /// # Errors
+    /// When it may not be used.
+    fn native_mark(&self) -> Result<Option<i64>, TargetError> {
+        Ok(None)
+    }
+
+    /// The database's own report of what went on from the mark `from` until now, in the format that
+    /// [`crate::NativeReport`] says.
+    ///
+    /// # Errors
+    /// When there is no such report.
+    fn native_report(&self, _from: i64) -> Result<String, TargetError> {
+        Err(TargetError::Unsupported("this target makes no reports of its own".into()))
+    }
+
     /// Removes everything that loadline ever made on the target and says what that was.
     ///
     /// # Errors
@@ -264,12 +290,13 @@ pub trait Observer: Send {
 }
 
 /// Ends a call of a session from another thread.
-pub struct Canceller(Box<dyn Fn() + Send + Sync>);
+#[derive(Clone)]
+pub struct Canceller(Arc<dyn Fn() + Send + Sync>);
 
 impl Canceller {
     /// A handle that calls `cancel`.
     pub fn new(cancel: impl Fn() + Send + Sync + 'static) -> Canceller {
-        Canceller(Box::new(cancel))
+        Canceller(Arc::new(cancel))
     }
 
     /// Ends the call; the session is lost.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Params, Program, Stream, StreamError, Workload, pool};
+use loadline_workload::{Params, Piece, Program, Stream, StreamError, Template, Workload, pool};
 
 use crate::error::TargetError;
 
@@ -41,6 +41,21 @@ impl Work {
         self.workload.tables.first().map_or(0, |t| t.first_key(job, &self.params))
     }
 
+    /// The workload's evidence query, if it has one, with the full names that `table` gives.
+    ///
+    /// # Errors
+    /// When it cannot be read or has a variable, a mistake in the workload.
+    pub(crate) fn evidence(&self, table: impl FnMut(&str) -> String) -> Result<Option<String>, TargetError> {
+        let Some(evidence) = self.workload.evidence else { return Ok(None) };
+        let code = self.workload.code;
+        let template = Template::parse(evidence.query)
+            .map_err(|e| TargetError::Usage(format!("the evidence query of {code}: {e}")))?;
+        if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
+            return Err(TargetError::Usage(format!("the evidence query of {code} has a variable")));
+        }
+        Ok(Some(template.render(table, |_| String::new())))
+    }
+
     /// The program compiled for `job`.
     ///
     /// # Errors
@@ -49,6 +64,16 @@ impl Work {
         Stream::new(&self.program, self.first_key(job), self.pool(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is not sound: {e}", self.workload.code)))
     }
+}
+
+/// What the evidence query returned; the sum over an empty table is NULL.
+///
+/// # Errors
+/// When it is no whole number.
+pub(crate) fn evidence_value(text: Option<String>) -> Result<i64, TargetError> {
+    let text = text.unwrap_or_else(|| "0".into());
+    text.parse()
+        .map_err(|_| TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number")))
 }
 
 /// What the client's loop makes of a failed transaction.

@@ -49,6 +49,8 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             latency_objective_ns: None,
             settings: BTreeMap::new(),
             force: false,
+            native_report: false,
+            probe: false,
         },
         target: TargetInfo {
             kind: "postgres".to_owned(),
@@ -102,6 +104,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             in_database_ns_per_tx: None,
             workload: Some("LGWR-LAT1".to_owned()),
         },
+        probes: Default::default(),
         calibration: map(&[(
             "LGWR-LAT1",
             Calibration {

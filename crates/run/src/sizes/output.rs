@@ -69,6 +69,7 @@ pub fn output(target: &dyn Target, work: &Work, scanned: &Scanned, id: &Identity
             ("open".to_owned(), scanned.scan.0.clone()),
             ("close".to_owned(), scanned.scan.1.clone()),
         ],
+        native: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{LogWriterPoint, TestLimit, TestRecord};
-use loadline_target::{TargetError, Work};
+use loadline_store::{NativeFile, TestOutput};
+use loadline_target::{TargetError, Work, kind_of};
 use loadline_workload::{Commit, SizeScan};
 
 use super::{Context, Limits, StudyError};
@@ -186,6 +187,7 @@ impl Context {
         self.target.load(work, 1).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let mark = self.native_mark();
         let mut last = None;
         let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
             let percent = done * 100 / all.max(1);
@@ -201,6 +203,7 @@ impl Context {
         let identity = self.identity(workload, position, evidence_before, self.target.evidence(work));
         let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
         output.record.notes.extend(unsettled);
+        self.attach_report(mark, &mut output, listener);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         self.records.push(output.record);
@@ -226,6 +229,8 @@ impl Context {
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
+        // Outside the test: taking it is work of its own.
+        let mark = self.native_mark();
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
@@ -259,9 +264,39 @@ impl Context {
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);
+        self.attach_report(mark, &mut output, listener);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         self.records.push(output.record);
         Ok(())
+    }
+    /// The mark from which the database's own report will be made, if one was asked for.
+    fn native_mark(&self) -> Result<Option<i64>, String> {
+        if self.manifest.plan.native_report { self.target.native_mark().map_err(|e| e.to_string()) } else { Ok(None) }
+    }
+
+    /// Adds the database's own report since `mark`. A test whose report could not be had holds all the
+    /// same; it says so.
+    fn attach_report(&self, mark: Result<Option<i64>, String>, output: &mut TestOutput, listener: &mut dyn Listener) {
+        let report = match mark {
+            Ok(None) => return,
+            Ok(Some(mark)) => self.native_report(mark),
+            Err(why) => Err(why),
+        };
+        match report {
+            Ok(report) => output.native = Some(report),
+            Err(why) => {
+                let text = format!("the database's own report of test {} is missing: {why}", output.record.test);
+                listener.on(Event::Warning(text.clone()));
+                output.record.notes.push(text);
+            }
+        }
+    }
+
+    fn native_report(&self, mark: i64) -> Result<NativeFile, String> {
+        let kind = kind_of(&self.manifest.plan.target).map_err(|e| e.to_string())?;
+        let report = kind.native_report.ok_or_else(|| format!("{} makes none", kind.product))?;
+        let text = self.target.native_report(mark).map_err(|e| e.to_string())?;
+        Ok(NativeFile { folder: report.folder.to_owned(), extension: report.extension.to_owned(), text })
     }
 }

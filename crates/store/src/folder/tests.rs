@@ -40,6 +40,29 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
+fn a_report_of_the_databases_own_is_kept_beside_the_test() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut folder = run(dir.path(), &[1]);
+    assert!(!folder.path().join("awr").exists(), "only where there is one");
+    let native =
+        |folder: &str| NativeFile { folder: folder.into(), extension: "html".into(), text: "<p>ä</p>".into() };
+    let with = |test, name: &str| TestOutput { native: Some(native(name)), ..output(test) };
+    folder.append(&with(2, "awr")).unwrap();
+    folder.append(&with(3, "awr")).unwrap();
+    assert_eq!(std::fs::read_to_string(folder.path().join("awr/3.html")).unwrap(), "<p>ä</p>");
+    for bad in ["", "..", "a/b", "series", "A"] {
+        let error = folder.append(&with(4, bad)).unwrap_err().to_string();
+        assert!(error.contains("is no place"), "{bad}: {error}");
+    }
+    // A test that could not be stored leaves none.
+    std::fs::remove_dir_all(folder.path().join("awr")).unwrap();
+    std::fs::write(folder.path().join("awr"), "in the way").unwrap();
+    assert!(folder.append(&with(4, "awr")).is_err());
+    assert!(!folder.path().join("series/4.csv").exists());
+    assert_eq!(StoredRun::open(folder.path()).unwrap().records.len(), 3);
+}
+
+#[test]
 fn a_taken_name_gets_a_number() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..3).map(|_| RunFolder::create(dir.path(), "r").unwrap().id()).collect();

@@ -14,6 +14,7 @@ use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting, ServerError,
 };
 use super::version::Version;
+use super::watch::Watch;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
@@ -27,7 +28,11 @@ use crate::tls::{self, Check};
 /// have read its answer, at our cost (see [`crate::stream::Local`]).
 const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-     character_set_results = binary";
+     character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
+
+/// Access denied; the second for a user of an operating system's socket.
+const DENIED: u16 = 1045;
+const DENIED_WITHOUT: u16 = 1698;
 
 /// Asks the user for a password, as [`OpenRequest::ask_password`].
 type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
@@ -37,8 +42,10 @@ pub(super) struct Door {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
-    asked: Mutex<Option<Secret>>,
+    asked: Arc<Mutex<Option<Secret>>>,
     ask: Ask,
+    /// Where its sessions are noted, if they are those of jobs.
+    jobs: Option<Watch>,
 }
 
 impl Door {
@@ -54,26 +61,49 @@ impl Door {
             (SslMode::Required, _) if config.ssl_ca.is_some() => Some(tls::client_config(Check::Chain(roots()?))?),
             _ => Some(tls::client_config(Check::None)?),
         };
-        Ok(Door { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password) })
+        Ok(Door { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
     }
 
-    /// Opens a session.
+    /// The same door for jobs, whose sessions are noted in `watch`.
+    pub(super) fn for_jobs(&self, watch: &Watch) -> Door {
+        Door {
+            config: self.config.clone(),
+            tls: self.tls.clone(),
+            asked: Arc::clone(&self.asked),
+            ask: Arc::clone(&self.ask),
+            jobs: Some(watch.clone()),
+        }
+    }
+
+    /// Opens a session. A password that nobody gave is asked for when the server wants one.
     ///
     /// # Errors
     /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
-        let mut c = Connection::new(self.stream()?, self.config.place());
-        self.come_in(&mut c).map_err(|e| match e {
-            // There is no session yet that could be lost.
-            TargetError::Lost(text) => TargetError::Unreachable(text),
-            e => e,
-        })?;
-        c.set_timeout(None)?;
+        let again = |(e, code)| match code {
+            DENIED | DENIED_WITHOUT if self.ask() => self.knock().map_err(|(e, _)| e),
+            _ => Err(e),
+        };
+        let mut c = self.knock().or_else(again)?;
+        if let Some(watch) = &self.jobs {
+            watch.add(c.session);
+        }
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query("SET SESSION max_statement_time = 0")?;
         }
         Ok(c)
+    }
+
+    /// Comes in with the password there is; a failure is told with the server's number of it.
+    fn knock(&self) -> Result<Connection, (TargetError, u16)> {
+        let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
+        match self.come_in(&mut c).and_then(|()| c.set_timeout(None)) {
+            Ok(()) => Ok(c),
+            // There is no session yet that could be lost.
+            Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
+            Err(e) => Err((e, c.last_code)),
+        }
     }
 
     fn stream(&self) -> Result<Stream, TargetError> {
@@ -132,7 +162,7 @@ impl Door {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
-            return Err(self.refusal(&ServerError::parse(&first)));
+            return Err(self.refusal(c, &ServerError::parse(&first)));
         }
         let greeting = Greeting::parse(&first).ok_or_else(|| {
             TargetError::Unreachable(format!("what answers at {place} does not speak MariaDB's or MySQL's protocol"))
@@ -198,7 +228,7 @@ impl Door {
         let known = matches!(greeting.plugin.as_str(), "mysql_native_password" | "caching_sha2_password");
         let mut plugin = if known { greeting.plugin.clone() } else { "mysql_native_password".to_owned() };
         let mut nonce = greeting.nonce.clone();
-        let answer = self.answer(&plugin, &nonce, safe, false)?;
+        let answer = self.answer(&plugin, &nonce, safe)?;
         let login = protocol::login(capabilities, &self.config.user, &answer, self.config.database.as_deref(), &plugin);
         protocol::packet(&mut c.out, c.number, &login);
         c.send()?;
@@ -206,19 +236,17 @@ impl Door {
             let body = c.packet()?;
             let answer = match (body.first(), body.get(1)) {
                 (Some(0), _) => return Ok(()),
-                (Some(0xff), _) => return Err(self.refusal(&ServerError::parse(&body))),
+                (Some(0xff), _) => return Err(self.refusal(c, &ServerError::parse(&body))),
                 (Some(0xfe), _) => {
                     let mut r = protocol::Reader(&body[1..]);
                     plugin = String::from_utf8_lossy(r.until_zero().unwrap_or_default()).into_owned();
                     nonce = r.0.to_vec();
                     nonce.truncate(20);
-                    self.answer(&plugin, &nonce, safe, true)?
+                    self.answer(&plugin, &nonce, safe)?
                 }
                 // caching_sha2_password: known already, or the password itself is wanted.
                 (Some(1), Some(3)) => continue,
-                (Some(1), Some(4)) if safe => {
-                    [self.password(true)?.map_or(String::new(), |p| p.expose().to_owned()).as_bytes(), &[0]].concat()
-                }
+                (Some(1), Some(4)) if safe => self.clear(),
                 (Some(1), Some(4)) => return Err(self.not_safe(&plugin)),
                 _ => {
                     return Err(TargetError::Refused(format!(
@@ -233,21 +261,18 @@ impl Door {
         }
     }
 
-    /// The answer of an authentication method. `wanted`: the server has asked for it by name, so
-    /// that a user who can be asked for a password is.
-    fn answer(&self, plugin: &str, nonce: &[u8], safe: bool, wanted: bool) -> Result<Vec<u8>, TargetError> {
+    /// The answer of an authentication method.
+    fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
         Ok(match plugin {
             // The server asks the operating system who we are.
             "unix_socket" | "auth_socket" => Vec::new(),
             "mysql_native_password" => {
-                self.password(wanted)?.map_or_else(Vec::new, |p| auth::native(p.expose().as_bytes(), nonce))
+                self.password().map_or_else(Vec::new, |p| auth::native(p.expose().as_bytes(), nonce))
             }
             "caching_sha2_password" => {
-                self.password(wanted)?.map_or_else(Vec::new, |p| auth::caching_sha2(p.expose().as_bytes(), nonce))
+                self.password().map_or_else(Vec::new, |p| auth::caching_sha2(p.expose().as_bytes(), nonce))
             }
-            "mysql_clear_password" if safe => {
-                [self.password(true)?.map_or(String::new(), |p| p.expose().to_owned()).as_bytes(), &[0]].concat()
-            }
+            "mysql_clear_password" if safe => self.clear(),
             "mysql_clear_password" => return Err(self.not_safe(plugin)),
             other => {
                 return Err(TargetError::Refused(format!(
@@ -268,28 +293,43 @@ impl Door {
         ))
     }
 
-    /// The password, if there is one: URL, environment, option file, the user.
-    fn password(&self, ask: bool) -> Result<Option<Secret>, TargetError> {
-        if let Some(password) = &self.config.password {
-            return Ok(Some(password.clone()));
+    /// The password as it is, for a server that wants it so.
+    fn clear(&self) -> Vec<u8> {
+        let password = self.password();
+        [password.as_ref().map_or("", Secret::expose).as_bytes(), &[0]].concat()
+    }
+
+    /// The password, if there is one: URL, environment, option file, what the user typed.
+    fn password(&self) -> Option<Secret> {
+        let asked = || self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.config.password.clone().or_else(asked)
+    }
+
+    /// Asks for the password, once; returns whether there is a new one.
+    fn ask(&self) -> bool {
+        if self.config.password.is_some() {
+            return false;
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        // A socket is often open to its operating system user without a password.
-        if asked.is_none() && (ask || matches!(self.config.address, Address::Tcp(..))) {
-            *asked = (self.ask)(&format!("user {} at {}", self.config.user, self.config.place()));
+        if asked.is_some() {
+            return false;
         }
-        Ok(asked.clone())
+        *asked = (self.ask)(&format!("user {} at {}", self.config.user, self.config.place()));
+        asked.is_some()
     }
 
     /// Why the server does not let us in, in words that say what to do.
-    fn refusal(&self, error: &ServerError) -> TargetError {
+    fn refusal(&self, c: &mut Connection, error: &ServerError) -> TargetError {
+        c.last_code = error.code;
         let (user, place) = (&self.config.user, self.config.place());
         let note = self.config.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
         let advice = match error.code {
-            1045 | 1698 if self.config.password.is_none() => format!(
+            DENIED | DENIED_WITHOUT if self.password().is_none() => format!(
                 "no password was given for user «{user}»: set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
             ),
-            1045 | 1698 => format!("the password for user «{user}» is wrong, or the user may not come from here{note}"),
+            DENIED | DENIED_WITHOUT => {
+                format!("the password for user «{user}» is wrong, or the user may not come from here{note}")
+            }
             1044 => format!("grant it: GRANT ALL ON the database TO '{user}'"),
             1049 => "create the database, or name another at the end of the URL".to_owned(),
             1040 => "max_connections is reached: raise it, or use fewer jobs".to_owned(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
+use super::performance::CommitTimes;
 use super::version::{SUPPORTED, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -64,7 +65,7 @@ pub(super) struct Facts {
     pub(super) version: Version,
     /// Whether the user has the privilege PROCESS.
     pub(super) process: bool,
-    /// Whether the user may pass by `read_only`.
+    /// Whether the user may pass by `read_only`: with SUPER, until MariaDB 10.11 took it out of that.
     pub(super) ignores_read_only: bool,
     /// Sessions that run something, ours not counted.
     pub(super) others_running: f64,
@@ -72,6 +73,10 @@ pub(super) struct Facts {
     pub(super) memory: Option<f64>,
     /// Type of the filesystem under the log, if it is this machine's.
     pub(super) log_in_memory: bool,
+    /// Whether performance_schema times commits.
+    pub(super) times: Option<CommitTimes>,
+    /// What makes the server refuse writes as a member of a cluster.
+    pub(super) not_ready: Option<String>,
 }
 
 impl Facts {
@@ -94,12 +99,33 @@ impl Facts {
         Ok(Facts {
             version: c.version.clone(),
             process: has("PROCESS"),
-            ignores_read_only: has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("SUPER"),
+            ignores_read_only: has("READ ONLY ADMIN")
+                || has("READ_ONLY ADMIN")
+                || (has("SUPER") && !(c.version.mariadb && c.version.is_at_least(10, 11))),
             others_running: (running - 1.0).max(0.0),
             memory,
             log_in_memory: local && is_in_memory(&log_dir(settings)),
+            times: None,
+            not_ready: not_ready(c, settings)?,
         })
     }
+}
+
+/// Why a member of a Galera cluster takes no writes now, if it does not.
+fn not_ready(c: &mut Connection, settings: &Settings) -> Result<Option<String>, TargetError> {
+    if !settings.is_on("wsrep_on") {
+        return Ok(None);
+    }
+    let status = c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status')")?;
+    Ok(wsrep_trouble(&status))
+}
+
+fn wsrep_trouble(status: &[(String, String)]) -> Option<String> {
+    let bad = |(name, value): &&(String, String)| match name.as_str() {
+        "wsrep_ready" => !value.eq_ignore_ascii_case("on"),
+        _ => !value.eq_ignore_ascii_case("primary"),
+    };
+    status.iter().find(bad).map(|(name, value)| format!("{name} = {value}"))
 }
 
 /// The folder of the log.
@@ -117,7 +143,7 @@ fn is_in_memory(path: &Path) -> bool {
 
 /// Findings from what was read.
 pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
-    use Severity::{Ok, Refused, Warning};
+    use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
     let mut say = |id: &str, bad: Option<(Severity, String)>, value: String| {
         let (severity, advice) = bad.unwrap_or((Ok, String::new()));
@@ -146,17 +172,20 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
 
     let log_bin = s.is_on("log_bin");
     let bad = log_bin.then(|| {
-        let sync = shown("sync_binlog");
-        let more = if sync == "1" { "is synced with each group of commits" } else { "is not synced with each commit" };
         (
             Warning,
-            format!(
-                "the binary log is written beside InnoDB's log and {more} (sync_binlog = {sync}): commit times are those \
-                 of both; compare with servers that are set alike"
-            ),
+            "the binary log is written beside InnoDB's log: commit times are those of both; compare with servers that are set \
+             alike"
+                .to_owned(),
         )
     });
     say("log_bin", bad, shown("log_bin"));
+    if log_bin {
+        let advice = "the binary log is not synced with each group of commits, as InnoDB's log is: a server whose replicas or \
+                      backups rely on it has 1";
+        let bad = (shown("sync_binlog") != "1").then(|| (Warning, advice.to_owned()));
+        say("sync_binlog", bad, shown("sync_binlog"));
+    }
 
     let doublewrite = shown("innodb_doublewrite");
     let off = doublewrite.eq_ignore_ascii_case("off") || doublewrite == "0";
@@ -188,11 +217,31 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
     say("innodb_log_file_size", small.then(|| (Warning, advice.to_owned())), bytes(log));
 
     for name in ["read_only", "super_read_only", "innodb_read_only"] {
-        let on = s.is_on(name) && (name != "read_only" || !f.ignores_read_only);
+        // MariaDB 12 knows more ways of being read-only than ON.
+        let off = |v: &str| v.eq_ignore_ascii_case("off") || v == "0";
+        let on = s.get(name).is_some_and(|v| !off(v)) && (name != "read_only" || !f.ignores_read_only);
         if s.get(name).is_some() {
-            let advice = format!("nothing can be changed here: use the primary, or SET GLOBAL {name} = OFF");
-            say(name, on.then_some((Refused, advice)), shown(name));
+            let way = match name {
+                "innodb_read_only" => "start the server without it".to_owned(),
+                _ => format!("SET GLOBAL {name} = OFF"),
+            };
+            let advice = format!("nothing can be changed here: name the primary in the URL, or {way}");
+            say(name, on.then_some((Impossible, advice)), shown(name));
         }
+    }
+    if let Some(trouble) = &f.not_ready {
+        let advice = "this member of the cluster takes no statements now: wait until it is in sync, or name another";
+        say("wsrep_ready", Some((Impossible, advice.to_owned())), trouble.clone());
+    }
+    let recovery = s.number("innodb_force_recovery").unwrap_or(0.0);
+    if recovery > 0.0 {
+        // InnoDB refuses changes from 4 on.
+        let severity = if recovery >= 4.0 { Impossible } else { Refused };
+        let advice = "the server runs in a mode for rescuing data: start it without";
+        say("innodb_force_recovery", Some((severity, advice.to_owned())), shown("innodb_force_recovery"));
+    }
+    if s.is_on("debug_no_sync") {
+        say("debug_no_sync", Some((Refused, "the server does not sync its files: set it off".to_owned())), "ON".into());
     }
     let cache = s.get("query_cache_type").is_some_and(|v| !v.eq_ignore_ascii_case("off") && v != "0")
         && s.number("query_cache_size").unwrap_or(0.0) > 0.0;
@@ -211,10 +260,23 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
         let place = log_dir(s).display().to_string();
         say("log-folder", Some((Refused, "the log is in main memory: nothing of it is durable".to_owned())), place);
     }
-    let advice = "sessions of others cannot be told from none: GRANT PROCESS ON *.* TO the user. All of loadline's \
-                  counters come from SHOW GLOBAL STATUS and are there without it";
+    let advice = "the snapshots go without INNODB_METRICS: GRANT PROCESS ON *.* TO the user. All figures of the tables come \
+                  from SHOW GLOBAL STATUS and performance_schema and are there without it";
     let value = if f.process { "granted" } else { "not granted" };
     say("process-privilege", (!f.process).then(|| (Warning, advice.to_owned())), value.to_owned());
+    let (bad, value) = match &f.times {
+        Some(CommitTimes::Absent(why)) => (
+            Some((Warning, format!("log file sync is estimated from samples of what the jobs' sessions do: {why}"))),
+            "does not time commits",
+        ),
+        Some(CommitTimes::Partial) => (
+            None,
+            "not needed: without a binary log MariaDB's sessions wait for the log where it times nothing, and log file sync \
+             is estimated from samples of what they do",
+        ),
+        Some(CommitTimes::Timed(_)) | None => (None, "times commits"),
+    };
+    say("performance_schema", bad, value.to_owned());
     let busy = f.others_running > 1.0;
     let advice = "others work on this server: their commits and redo are counted as well";
     say("other-sessions", busy.then(|| (Warning, advice.to_owned())), format!("{:.0} running", f.others_running));
@@ -285,17 +347,43 @@ mod tests {
 
     #[test]
     fn what_spoils_the_figures_is_refused() {
-        for (name, bad, well) in [
-            ("innodb_flush_method", "nosync", "O_DIRECT"),
-            ("read_only", "ON", "OFF"),
-            ("super_read_only", "ON", "OFF"),
-        ] {
+        let method = |value| severity(&[("innodb_flush_method", value)], &facts(), "innodb_flush_method");
+        assert_eq!((method("nosync"), method("O_DIRECT")), (Some(Severity::Refused), Some(Severity::Ok)));
+        for (name, bad) in [("debug_no_sync", "ON"), ("innodb_force_recovery", "1")] {
             assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Refused), "{name}");
-            assert_eq!(severity(&[(name, well)], &facts(), name), Some(Severity::Ok), "{name}");
+            assert_eq!(severity(&[], &facts(), name), None, "{name}");
         }
         let memory = Facts { log_in_memory: true, ..facts() };
         assert_eq!(severity(&[], &memory, "log-folder"), Some(Severity::Refused));
         assert_eq!(severity(&[], &facts(), "log-folder"), None);
+    }
+
+    #[test]
+    fn where_nothing_can_be_changed_nothing_can_be_forced() {
+        for (name, bad, well) in [
+            ("read_only", "ON", "OFF"),
+            ("read_only", "NO_LOCK", "0"),
+            ("super_read_only", "ON", "OFF"),
+            ("innodb_read_only", "1", "OFF"),
+        ] {
+            assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Impossible), "{name}");
+            assert_eq!(severity(&[(name, well)], &facts(), name), Some(Severity::Ok), "{name}");
+        }
+        let admin = Facts { ignores_read_only: true, ..facts() };
+        assert_eq!(severity(&[("read_only", "ON")], &admin, "read_only"), Some(Severity::Ok));
+        assert_eq!(
+            severity(&[("innodb_force_recovery", "4")], &facts(), "innodb_force_recovery"),
+            Some(Severity::Impossible)
+        );
+        let status = |ready: &str, cluster: &str| {
+            let pairs = [("wsrep_ready", ready), ("wsrep_cluster_status", cluster)];
+            wsrep_trouble(&pairs.map(|(n, v)| (n.to_owned(), v.to_owned())))
+        };
+        assert_eq!(status("ON", "Primary"), None);
+        assert_eq!(status("OFF", "Primary").as_deref(), Some("wsrep_ready = OFF"));
+        let split = Facts { not_ready: status("ON", "non-Primary"), ..facts() };
+        assert_eq!(severity(&[], &split, "wsrep_ready"), Some(Severity::Impossible));
+        assert_eq!(severity(&[], &facts(), "wsrep_ready"), None);
     }
 
     #[test]
@@ -313,6 +401,12 @@ mod tests {
             assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Warning), "{name}");
             assert_eq!(severity(&[], &facts(), name), Some(Severity::Ok), "{name}");
         }
+        let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &facts(), "sync_binlog");
+        assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
+        let untimed = Facts { times: Some(CommitTimes::Absent("off".into())), ..facts() };
+        assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
+        let partial = Facts { times: Some(CommitTimes::Partial), ..facts() };
+        assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
         let poor = Facts { process: false, ..facts() };
         assert_eq!(severity(&[], &poor, "process-privilege"), Some(Severity::Warning));
         let mysql = Facts { version: Version::parse("8.0.36"), ..facts() };

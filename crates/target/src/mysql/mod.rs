@@ -8,9 +8,11 @@ mod client;
 mod config;
 mod connect;
 mod doctor;
+mod instance;
 mod ledger;
 mod observer;
 mod option_file;
+mod performance;
 mod procedure;
 mod protocol;
 mod render;
@@ -19,6 +21,7 @@ mod server;
 mod slice;
 mod temp;
 mod version;
+mod watch;
 mod wire;
 
 use server::Mysql;
@@ -46,6 +49,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    native_report: None,
 };
 
 /// A private server, made for the run.
@@ -58,6 +62,7 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),
+        ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
     capabilities: render::capabilities,
     check_url: temp::check_url,
@@ -69,4 +74,5 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: temp::clean_leftovers,
     is_temporary: |_| true,
+    native_report: None,
 };

@@ -1,11 +1,13 @@
-//! Reads the server's own counters.
+//! Reads the servers' own counters.
 
 use loadline_model::Snapshot;
-use loadline_model::snapshot::counter;
+use loadline_model::snapshot::{WaitSample, counter};
 
 use super::ledger::Ledger;
+use super::performance::CommitTimes;
 use super::server::Flush;
 use super::version::Version;
+use super::watch::Watch;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
@@ -16,19 +18,24 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', '
      'Handler_prepare', 'Binlog_commits', 'Binlog_group_commits', 'Innodb_lsn_current', 'Innodb_os_log_written', \
      'Innodb_os_log_fsyncs', 'Innodb_redo_log_current_lsn', 'Innodb_log_writes', 'Innodb_log_write_requests', \
      'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_data_writes', 'Innodb_data_written', 'Handler_update', \
-     'Innodb_checkpoint_age', 'Innodb_buffer_pool_pages_flushed', 'Innodb_history_list_length')";
-
-/// Why there is no figure of the waits.
-pub(super) const NO_WAITS: &str = "the server's status counters do not say how long commits wait \
-     for the log, and loadline does not read performance_schema yet";
+     'Innodb_checkpoint_age', 'Innodb_buffer_pool_pages_flushed', 'Innodb_history_list_length', \
+     'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint', 'Innodb_data_reads', 'Innodb_data_read', \
+     'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', \
+     'Innodb_buffer_pool_wait_free', 'Innodb_pages_written', 'Innodb_dblwr_writes', 'Innodb_dblwr_pages_written', \
+     'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost')";
+/// Sessions that performance_schema had no room for: what they waited is not in its sums.
+const UNWATCHED: &str = "Performance_schema_thread_instances_lost";
+/// Under what the metrics are kept.
+const METRIC: &str = "INNODB_METRICS.";
 
 /// Why the syncs of the log are not counted while commits do not wait.
 pub(super) const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (Innodb_os_log_fsyncs went with \
      MariaDB 10.8); its log writes stand for them only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
 
-/// The counter of the log's syncs, if there is one. MariaDB 10.8 took `Innodb_os_log_fsyncs` away.
-/// While commits wait each log write is synced: counted with strace on 10.11, 8 sessions, 4867
-/// writes and 4882 calls of fdatasync on the log.
+/// The counter of the log's syncs, if there is one. MariaDB 10.8 took `Innodb_os_log_fsyncs` away, and
+/// performance_schema's `wait/io/file/innodb/innodb_log_file` as well. While commits wait each log write
+/// is synced: counted with strace on 10.11, 8 sessions, 4867 writes and 4882 calls of fdatasync on the
+/// log.
 pub(super) fn sync_counter(version: &Version, flush: u8) -> Option<&'static str> {
     match (version.mariadb && version.is_at_least(10, 8), flush) {
         (false, _) => Some("Innodb_os_log_fsyncs"),
@@ -37,24 +44,52 @@ pub(super) fn sync_counter(version: &Version, flush: u8) -> Option<&'static str>
     }
 }
 
-/// Reads the counters in a session of its own.
+/// One server and how it is read, in a session of its own.
 pub(super) struct Eye {
-    pub(super) connection: Connection,
-    pub(super) ledger: Ledger,
-    pub(super) flush: Flush,
+    connection: Connection,
+    ledger: Ledger,
+    flush: Flush,
+    times: CommitTimes,
+    watch: Watch,
+    /// The query of InnoDB's metrics, where it is allowed.
+    metrics: Option<String>,
 }
 
-impl Observer for Eye {
-    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let before = clock::now_ns();
+impl Eye {
+    /// Reads in `connection`.
+    pub(super) fn open(
+        mut connection: Connection,
+        ledger: Ledger,
+        flush: Flush,
+        times: CommitTimes,
+        watch: Watch,
+    ) -> Result<Eye, TargetError> {
+        let metrics = metrics(&mut connection)?;
+        Ok(Eye { connection, ledger, flush, times, watch, metrics })
+    }
+
+    fn read(&mut self) -> Result<Snapshot, TargetError> {
+        let c = &mut self.connection;
         let mut snapshot = Snapshot::default();
-        for (name, value) in self.connection.pairs(STATUS)? {
+        for (name, value) in c.pairs(STATUS)? {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
         }
-        // The counters are of some moment in between.
-        snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        for (name, ns) in self.times.read(c)? {
+            // Else samples have to do.
+            if snapshot.counters.get(UNWATCHED).is_none_or(|lost| *lost == 0.0) {
+                *snapshot.counters.entry(counter::LOG_WAIT_NS.to_owned()).or_default() += ns;
+            }
+            snapshot.counters.insert(name, ns);
+        }
+        if let Some(sql) = &self.metrics {
+            for (name, value) in c.pairs(sql)? {
+                if let Ok(number) = value.parse::<f64>() {
+                    snapshot.counters.insert(format!("{METRIC}{name}"), number);
+                }
+            }
+        }
         let (commits, own, times) = self.ledger.commits();
         let mut neutral = vec![(counter::COMMITS, commits, own as f64, times as f64)];
         // MariaDB's log position, MySQL's since 8.0.30, else what was written of the log.
@@ -71,5 +106,79 @@ impl Observer for Eye {
             }
         }
         Ok(snapshot)
+    }
+}
+
+/// The query of those of InnoDB's metrics that are switched on and which the status does not show;
+/// `None` for a user without PROCESS, who may not read them.
+fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
+    // MariaDB and MySQL name the column otherwise.
+    let column = c.value(
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = \
+         'INNODB_METRICS' AND COLUMN_NAME IN ('ENABLED', 'STATUS') LIMIT 1",
+    )?;
+    let on = match column.as_deref() {
+        Some("ENABLED") => "ENABLED = 1",
+        Some(_) => "STATUS = 'enabled'",
+        None => return Ok(None),
+    };
+    let sql = format!(
+        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {on} AND COMMENT NOT LIKE '%(innodb\\_%' AND \
+         SUBSYSTEM IN ('buffer', 'log', 'os', 'recovery', 'server', 'transaction')"
+    );
+    match c.query(&sql) {
+        Ok(_) => Ok(Some(sql)),
+        Err(TargetError::Statement(_)) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Reads all servers of a target and adds them up.
+pub(super) struct Eyes(pub(super) Vec<Eye>);
+
+impl Observer for Eyes {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        let before = clock::now_ns();
+        let all = self.0.iter_mut().map(Eye::read).collect::<Result<Vec<_>, _>>()?;
+        let mut snapshot = sum(all);
+        // The counters are of some moment in between.
+        snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        Ok(snapshot)
+    }
+
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        let mut sample = WaitSample::default();
+        for eye in &mut self.0 {
+            eye.watch.look(&mut eye.connection, &mut sample)?;
+        }
+        Ok(Some(sample))
+    }
+}
+
+/// Sums of the counters that every server has: one that some lack would be the sum of something else.
+fn sum(all: Vec<Snapshot>) -> Snapshot {
+    let servers = all.len();
+    let mut total = Snapshot::default();
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    for (name, value) in all.into_iter().flat_map(|s| s.counters) {
+        *seen.entry(name.clone()).or_default() += 1;
+        *total.counters.entry(name).or_default() += value;
+    }
+    total.counters.retain(|name, _| seen.get(name) == Some(&servers));
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_all_servers_count_is_added_up() {
+        let of = |pairs: &[(&str, f64)]| Snapshot {
+            counters: pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+            ..Snapshot::default()
+        };
+        let total = sum(vec![of(&[("a", 1.0), ("b", 2.0)]), of(&[("a", 10.0)])]);
+        assert_eq!(total.counters, [("a".to_owned(), 11.0)].into());
     }
 }

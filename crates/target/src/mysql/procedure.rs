@@ -4,9 +4,10 @@
 //! into a temporary table in memory whenever it has grown to a few KiB: a text is copied as a whole
 //! each time something is added to it.
 
-use loadline_workload::{Commit, Generator, PAYLOAD_STRIDE, POOL_BYTES, Program, Step, VarType};
+use loadline_workload::{Commit, PAYLOAD_STRIDE, VarType};
 
 use super::render::{DATABASE, MARK, prefix, quoted, table_name};
+use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
 /// The server's clock in µs since 1970: unlike NOW(), SYSDATE() is read when it is called. The
@@ -50,10 +51,8 @@ pub(super) fn call(work: &Work) -> String {
 
 /// The statement that makes the procedure.
 pub(super) fn create(work: &Work) -> String {
-    let mut writer = Writer { program: &work.program, text: String::new(), depth: 0, declared: Vec::new() };
-    writer.steps(work, &work.program.body, 2);
-    let loops: String = writer.declared.iter().map(|d| format!("  DECLARE {d} BIGINT;\n")).collect();
-    let (declare, body) = (writer.declarations(), writer.text);
+    let Body { declarations: declare, text: body, loops } = procedure::body(work, &SqlPsm, 2);
+    let loops: String = (1..=loops).map(|depth| format!("  DECLARE {} BIGINT;\n", counter(depth))).collect();
     let wait = match work.program.commit {
         Commit::Wait => "",
         Commit::Nowait => " -- innodb_flush_log_at_trx_commit is not 1",
@@ -116,94 +115,63 @@ BEGIN
     )
 }
 
-/// Writes the program's steps.
-struct Writer<'a> {
-    program: &'a Program,
-    text: String,
-    depth: usize,
-    /// Counters of loops.
-    declared: Vec<String>,
-}
+/// SQL/PSM as MariaDB and MySQL have it.
+struct SqlPsm;
 
-impl Writer<'_> {
-    /// Whether any statement uses the variable.
-    fn is_used(&self, var: &str) -> bool {
-        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+impl Dialect for SqlPsm {
+    fn table(&self, work: &Work, table: &str) -> String {
+        table_name(work, table)
     }
 
-    fn declarations(&self) -> String {
-        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
-        used.map(|(var, generator)| {
-            let kind = match generator.var_type() {
-                VarType::Int => "BIGINT",
-                VarType::Bytes => "LONGBLOB",
-            };
-            format!("  DECLARE {} {kind};\n", variable(var))
-        })
-        .collect()
+    fn variable(&self, name: &str) -> String {
+        quoted(&format!("v_{name}"))
     }
 
-    fn line(&mut self, level: usize, text: &str) {
-        self.text.push_str(&"  ".repeat(level));
-        self.text.push_str(text);
-        self.text.push('\n');
-    }
-
-    fn steps(&mut self, work: &Work, steps: &[Step], level: usize) {
-        for step in steps {
-            match step {
-                Step::Bind { var, generator } => self.bind(var, *generator, level),
-                Step::Repeat { times, body } => {
-                    self.depth += 1;
-                    let counter = format!("l_repeat_{}", self.depth);
-                    if !self.declared.contains(&counter) {
-                        self.declared.push(counter.clone());
-                    }
-                    self.line(level, &format!("SET {counter} = 0;"));
-                    self.line(level, &format!("WHILE {counter} < {times} DO"));
-                    self.line(level + 1, &format!("SET {counter} = {counter} + 1;"));
-                    self.steps(work, body, level + 1);
-                    self.line(level, "END WHILE;");
-                    self.depth -= 1;
-                }
-                Step::Execute { statement } => self.execute(work, *statement, level),
-            }
-        }
-    }
-
-    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
-        if generator == Generator::Sequence {
-            self.line(level, "SET l_seq = l_seq + 1;");
-        }
-        if !self.is_used(var) {
-            return;
-        }
-        let value = match generator {
-            Generator::Sequence => "l_seq".to_owned(),
-            Generator::OwnRow { rows } => format!("p_first_key + GREATEST(l_seq, 0) MOD {}", rows.max(1)),
-            Generator::Payload { bytes } => {
-                // As `loadline_workload::payload_offset`.
-                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-                format!("SUBSTRING(p_pool, 1 + GREATEST(l_seq, 0) * {PAYLOAD_STRIDE} MOD {room}, {bytes})")
-            }
+    fn declaration(&self, variable: &str, kind: VarType) -> String {
+        let kind = match kind {
+            VarType::Int => "BIGINT",
+            VarType::Bytes => "LONGBLOB",
         };
-        self.line(level, &format!("SET {} = {value};", variable(var)));
+        format!("DECLARE {variable} {kind};")
     }
 
-    fn execute(&mut self, work: &Work, number: usize, level: usize) {
-        // A program is checked before it is rendered: a statement that is missing is not reached.
-        let Some(statement) = self.program.statements.get(number) else { return };
-        let sql = statement.template.render(|table| table_name(work, table), variable);
-        let rows = statement.rows;
-        self.line(level, &format!("{sql};"));
-        self.line(level, &format!("IF ROW_COUNT() <> {rows} THEN"));
+    fn assignment(&self, variable: &str, value: &str) -> String {
+        format!("SET {variable} = {value};")
+    }
+
+    fn sequence(&self, _bound: bool) -> &'static str {
+        "GREATEST(l_seq, 0)"
+    }
+
+    fn own_row(&self, sequence: &str, rows: u64) -> String {
+        format!("p_first_key + {sequence} MOD {rows}")
+    }
+
+    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {room}, {bytes})")
+    }
+
+    fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
+        let counter = counter(depth);
+        let before = vec![
+            Line(0, format!("SET {counter} = 0;")),
+            Line(0, format!("WHILE {counter} < {times} DO")),
+            Line(1, format!("SET {counter} = {counter} + 1;")),
+        ];
+        (before, "END WHILE;")
+    }
+
+    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
         let text = format!("statement {number} did not touch {rows} rows");
-        self.line(level + 1, &format!("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{text}';"));
-        self.line(level, "END IF;");
+        vec![
+            Line(0, format!("IF ROW_COUNT() <> {rows} THEN")),
+            Line(1, format!("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{text}';")),
+            Line(0, "END IF;".into()),
+        ]
     }
 }
 
-/// A program's variable in SQL/PSM: a name that no column has.
-fn variable(name: &str) -> String {
-    quoted(&format!("v_{name}"))
+/// The counter of a loop.
+fn counter(depth: usize) -> String {
+    format!("l_repeat_{depth}")
 }

@@ -2,7 +2,7 @@
 
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
-use loadline_workload::{Fill, LogicalType, Piece, Table, Template};
+use loadline_workload::{Fill, LogicalType, Table, Template};
 
 use super::procedure;
 use crate::error::TargetError;
@@ -79,13 +79,7 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
 /// # Errors
 /// When it cannot be read, a mistake in the workload.
 pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    let Some(evidence) = work.workload.evidence else { return Ok(None) };
-    let template = Template::parse(evidence.query)
-        .map_err(|e| TargetError::Usage(format!("the evidence query of {}: {e}", work.workload.code)))?;
-    if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
-        return Err(TargetError::Usage(format!("the evidence query of {} has a variable", work.workload.code)));
-    }
-    Ok(Some(template.render(|table| table_name(work, table), |_| String::new())))
+    work.evidence(|table| table_name(work, table))
 }
 
 /// Everything that is made of a workload, for people to read.

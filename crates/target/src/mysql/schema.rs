@@ -114,9 +114,9 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&procedure::create(work)).map(drop)
 }
 
-/// Loads the rows of those jobs that are not all there, each job in a transaction of its own, so
+/// Loads the rows of those of `jobs` that are not all there, each job in a transaction of its own, so
 /// that a load which was cut off is gone on with.
-pub(super) fn load(c: &mut Connection, work: &Work, jobs: u32) -> Result<(), TargetError> {
+pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
     for table in work.workload.tables {
         let rows = table.rows(&work.params);
         let name = table_name(work, table.name);
@@ -124,7 +124,7 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: u32) -> Result<(), Tar
         let counted = c.pairs(&format!("SELECT {key} DIV {rows}, COUNT(*) FROM {name} GROUP BY 1"))?;
         let there: BTreeMap<u64, u64> =
             counted.iter().filter_map(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?))).collect();
-        let missing = (0..jobs).filter(|job| there.get(&u64::from(*job)) != Some(&rows));
+        let missing = jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows));
         for job in missing {
             c.query("BEGIN")?;
             let loaded = load_job(c, work, table, job, there.contains_key(&u64::from(job)));

@@ -1,4 +1,4 @@
-//! The target: what is asked of a server.
+//! The target: what is asked of its servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,16 +8,14 @@ use loadline_model::{Capabilities, Capability, Driver, Finding};
 use loadline_workload::Commit;
 
 use super::client::Client;
-use super::config::Address;
 use super::connect::Door;
 use super::doctor::{self, Facts, Settings};
-use super::ledger::Ledger;
-use super::observer::{Eye, NO_WAITS, UNCOUNTED_SYNCS, sync_counter};
+use super::instance::{self, Found, Instance};
+use super::observer::{Eyes, UNCOUNTED_SYNCS, sync_counter};
 use super::slice::Database;
 use super::temp::TempServer;
-use super::version::Version;
 use super::wire::Connection;
-use super::{procedure, render, schema};
+use super::{procedure, render, schema, watch};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -25,7 +23,7 @@ use crate::work::Work;
 
 /// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
 #[derive(Debug, Clone)]
-pub(super) struct Flush(Arc<AtomicU8>);
+pub(super) struct Flush(pub(super) Arc<AtomicU8>);
 
 impl Flush {
     pub(super) fn now(&self) -> u8 {
@@ -39,64 +37,66 @@ const NOWAIT: u8 = 0;
 
 /// A MariaDB or MySQL target.
 pub(super) struct Mysql {
-    door: Arc<Door>,
-    version: Version,
-    ledger: Ledger,
-    flush: Flush,
-    /// The setting as it was found.
-    given_flush: u8,
-    local: bool,
+    found: Found,
     url: String,
     /// The private server, if this is one. Dropped last: it stops with us.
     server: Option<TempServer>,
 }
 
 impl Mysql {
-    /// Opens the server at `url`.
+    /// Opens the server at `url` and the nodes of `request`.
     pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
-        if let Some(node) = request.nodes.first() {
-            return Err(TargetError::Usage(format!(
-                "several nodes are not supported for MariaDB and MySQL: leave out --node {}",
-                crate::redact(node)
-            )));
-        }
-        let door = Arc::new(Door::new(url, request)?);
-        let ledger = Ledger::default();
-        let mut c = door.connect()?;
-        let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
-        let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
-        ledger.binlog(c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0));
-        ledger.book(&mut c)?;
-        let local = is_local(&door, pid_file.as_deref());
+        let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
+        let doors = nodes.map(|node| Door::new(node, request)).collect::<Result<Vec<_>, _>>()?;
+        let found = instance::find(doors)?;
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        let flush = Flush(Arc::new(AtomicU8::new(given_flush)));
-        Ok(Mysql { version: c.version.clone(), door, ledger, flush, given_flush, local, url, server })
+        Ok(Mysql { found, url, server })
     }
 
-    /// Runs `f` in an administrative session.
-    fn admin<T>(&self, f: impl FnOnce(&mut Connection) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let mut c = self.door.connect()?;
-        let done = f(&mut c);
-        // What a failed step committed before is counted by the server as well.
-        match (&done, self.ledger.book(&mut c)) {
-            (Ok(_), Err(e)) => Err(e),
-            _ => done,
-        }
+    fn instances(&self) -> &[Instance] {
+        &self.found.instances
+    }
+
+    fn first(&self) -> Result<&Instance, TargetError> {
+        self.instances().first().ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+
+    /// Runs `f` in an administrative session of each server in turn.
+    fn each<T>(
+        &self,
+        mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
+    ) -> Result<Vec<T>, TargetError> {
+        self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
+    }
+
+    /// Where `job` goes in: jobs are spread over the nodes in turn.
+    fn door_of(&self, job: u32) -> Result<&Arc<Door>, TargetError> {
+        let node = job as usize % self.found.job_doors.len().max(1);
+        self.found.job_doors.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+
+    fn jobs_send_commit(&self, yes: bool) {
+        self.instances().iter().for_each(|i| i.ledger.jobs_send_commit(yes));
+    }
+
+    /// Where several servers are, says of which one `text` is.
+    fn at(&self, instance: &Instance, text: String) -> String {
+        if self.instances().len() > 1 { format!("{}: {text}", instance.door.config.place()) } else { text }
     }
 
     /// Brings a private server's setting of the commit to what the workload wants. On a user's
     /// server it is left as it is.
     fn set_flush(&self, commit: Commit) -> Result<(), TargetError> {
-        if self.server.is_none() {
-            return Ok(());
-        }
-        let wanted = match commit {
-            Commit::Nowait if matches!(self.given_flush, 1 | 3) => NOWAIT,
-            _ => self.given_flush,
-        };
-        if wanted != self.flush.now() {
-            self.admin(|c| c.query(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")).map(drop))?;
-            self.flush.0.store(wanted, Ordering::Relaxed);
+        for instance in self.instances().iter().filter(|_| self.server.is_some()) {
+            let wanted = match commit {
+                Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
+                _ => instance.given_flush,
+            };
+            if wanted != instance.flush.now() {
+                let sql = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}");
+                instance.admin(|c| c.query(&sql).map(drop))?;
+                instance.flush.0.store(wanted, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
@@ -104,25 +104,34 @@ impl Mysql {
 
 impl Target for Mysql {
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let settings = self.admin(Settings::read)?;
+        let first = self.first()?;
+        let settings = first.admin(Settings::read)?;
         let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.server.is_some() {
             notes.push(format!(
                 "workloads with a commit that does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others \
                  with {}: the setting exists for the whole server only, and this server is private",
-                self.given_flush
+                first.given_flush
             ));
         }
-        if !self.version.mariadb {
+        if self.nodes() > 1 {
+            notes.push(format!(
+                "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
+                 first",
+                self.nodes(),
+                self.instances().len()
+            ));
+        }
+        if !first.version.mariadb {
             notes.push("loadline was never run against MySQL before its release: check the figures".into());
         }
         Ok(TargetInfo {
             kind: if self.server.is_some() { "mariadb-temp" } else { "mysql" }.into(),
-            product: self.version.product().into(),
-            version: self.version.text.clone(),
+            product: first.version.product().into(),
+            version: first.version.text.clone(),
             url: self.url.clone(),
-            nodes: 1,
-            local: self.local,
+            nodes: self.nodes(),
+            local: self.instances().iter().all(|i| i.local),
             log_dir: Some(doctor::log_dir(&settings).display().to_string()),
             data_dir: settings.get("datadir").map(str::to_owned),
             settings: settings.stated(),
@@ -131,86 +140,119 @@ impl Target for Mysql {
         })
     }
 
+    fn nodes(&self) -> u32 {
+        self.found.job_doors.len() as u32
+    }
+
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let mut found = Capabilities::default();
-        let waits = matches!(self.given_flush, 1 | 3);
-        let value = self.given_flush;
-        let missing = match (waits, self.server.is_some()) {
-            (true, true) => None,
-            (true, false) => Some((
-                Capability::CommitNowait,
-                format!(
-                    "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
-                     user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
+        let mut missing = Vec::new();
+        for instance in self.instances() {
+            let waits = matches!(instance.given_flush, 1 | 3);
+            let value = instance.given_flush;
+            let (capability, why) = match (waits, self.server.is_some()) {
+                (true, true) => continue,
+                (true, false) => (
+                    Capability::CommitNowait,
+                    format!(
+                        "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
+                         user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
+                    ),
                 ),
-            )),
-            (false, _) => Some((
-                Capability::CommitWait,
-                format!(
-                    "innodb_flush_log_at_trx_commit = {value}: SET GLOBAL innodb_flush_log_at_trx_commit = 1 first"
+                (false, _) => (
+                    Capability::CommitWait,
+                    format!(
+                        "innodb_flush_log_at_trx_commit = {value}: SET GLOBAL innodb_flush_log_at_trx_commit = 1 first"
+                    ),
                 ),
-            )),
-        };
-        if let Some((capability, why)) = missing {
-            found.missing = Driver::ALL.map(|d| (d, capability, why.clone())).to_vec();
+            };
+            let why = self.at(instance, why);
+            missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
         }
-        Ok(found)
+        Ok(Capabilities { missing, ..Capabilities::default() })
     }
 
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        self.admin(|c| {
+        let several = self.instances().len() > 1;
+        let all = self.each(|instance, c| {
             let settings = Settings::read(c)?;
-            let facts = Facts::ask(c, &settings, self.local)?;
-            Ok(doctor::examine(&settings, &facts))
-        })
+            let mut facts = Facts::ask(c, &settings, instance.local)?;
+            facts.times = Some(instance.times.clone());
+            let mut findings = doctor::examine(&settings, &facts);
+            if several {
+                for finding in &mut findings {
+                    finding.subject = format!("{} ({})", finding.subject, instance.door.config.place());
+                }
+            }
+            Ok(findings)
+        })?;
+        Ok(all.concat())
     }
 
     fn lock(&self) -> Result<RunLock, TargetError> {
-        let mut c = self.door.connect()?;
-        schema::lock(&mut c)?;
-        self.ledger.book(&mut c)?;
-        Ok(RunLock::new(c))
+        let mut held = Vec::new();
+        for instance in self.instances() {
+            let mut c = instance.door.connect()?;
+            schema::lock(&mut c)?;
+            instance.ledger.book(&mut c)?;
+            held.push(c);
+        }
+        Ok(RunLock::new(held))
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        self.admin(|c| {
+        let nodes = self.nodes();
+        let limits = self.each(|instance, c| {
             let settings = Settings::read(c)?;
-            doctor::job_limit(c, &settings)
-        })
+            let mut limit = doctor::job_limit(c, &settings)?;
+            // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
+            if nodes > instance.nodes {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
+                limit.because = format!("{} at {}", limit.because, instance.door.config.place());
+            }
+            Ok(limit)
+        })?;
+        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         self.set_flush(work.program.commit)?;
-        self.ledger.jobs_send_commit(!work.program.is_single_statement());
-        self.admin(|c| schema::create(c, work))
+        self.jobs_send_commit(!work.program.is_single_statement());
+        self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
-        self.admin(|c| schema::load(c, work, jobs))
+        for (i, instance) in self.instances().iter().enumerate() {
+            let nodes = self.found.instance_of.len().max(1);
+            let here: Vec<u32> =
+                (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
+            instance.admin(|c| schema::load(c, work, &here))?;
+        }
+        Ok(())
     }
 
     fn install(&self, work: &Work) -> Result<(), TargetError> {
         // A procedure always sends COMMIT.
-        self.ledger.jobs_send_commit(true);
-        self.admin(|c| schema::install(c, work))
+        self.jobs_send_commit(true);
+        self.each(|_, c| schema::install(c, work)).map(drop)
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         Ok(Some("no checkpoint before each test: the server has no command for one".into()))
     }
 
-    fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(&self.door, work)?))
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(Client::open(self.door_of(job)?, work)?))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(&self.door, work, job)?))
+        Ok(Box::new(Database::open(self.door_of(job)?, work, job)?))
     }
 
     fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 5_000;
         let name = procedure::overhead_name();
-        let mut times = self.admin(|c| {
+        let mut times = self.first()?.admin(|c| {
             c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
             c.query(&procedure::create_overhead())?;
             c.query(&procedure::create_moments())?;
@@ -228,35 +270,44 @@ impl Target for Mysql {
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let connection = self.door.connect()?;
-        Ok(Box::new(Eye { connection, ledger: self.ledger.clone(), flush: self.flush.clone() }))
+        let eyes = self.instances().iter().map(Instance::eye).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(Eyes(eyes)))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         let Some(sql) = render::evidence(work)? else { return Ok(None) };
-        // The sum over an empty table is NULL.
-        let text = self.admin(|c| c.value(&sql))?.unwrap_or_else(|| "0".into());
-        text.parse().map(Some).map_err(|_| {
-            TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
-        })
+        let mut total = 0_i64;
+        for text in self.each(|_, c| c.value(&sql))? {
+            // The sum over an empty table is NULL.
+            let text = text.unwrap_or_else(|| "0".into());
+            let number = text.parse::<i64>().map_err(|_| {
+                TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
+            })?;
+            total = total.saturating_add(number);
+        }
+        Ok(Some(total))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
         let mut absent = vec![
-            ("flash_cache_write_pct", format!("{} has no flash cache", self.version.product())),
-            ("redo_blocks_per_s", format!("{} does not count the blocks of its log", self.version.product())),
-            ("log_file_sync_ms", NO_WAITS.to_owned()),
+            ("flash_cache_write_pct", format!("{product} has no flash cache")),
+            ("redo_blocks_per_s", format!("{product} does not count the blocks of its log")),
         ];
-        if sync_counter(&self.version, self.flush.now()).is_none() {
+        if self.instances().iter().any(|i| sync_counter(&i.version, i.flush.now()).is_none()) {
             absent.push(("redo_sync_writes_per_s", UNCOUNTED_SYNCS.to_owned()));
             absent.push(("commits_per_redo_sync", UNCOUNTED_SYNCS.to_owned()));
         }
-        if !self.local {
+        if !self.instances().iter().all(|i| i.local) {
             let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
             let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
             absent.extend(cpu.map(|id| (id, why.to_owned())));
         }
         absent
+    }
+
+    fn log_sync_events(&self) -> &'static [&'static str] {
+        watch::log_sync_events(self.instances().iter().any(|i| i.pool))
     }
 
     fn commit_unseen(&self) -> Option<&'static str> {
@@ -268,31 +319,6 @@ impl Target for Mysql {
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        self.admin(schema::clean)
-    }
-}
-
-/// Whether the server runs on this machine: it is reached without a network, and its process is
-/// here (not so behind a tunnel or a container's port).
-fn is_local(door: &Door, pid_file: Option<&str>) -> bool {
-    let near = match &door.config.address {
-        Address::Unix(_) => true,
-        Address::Tcp(host, _) => {
-            host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
-    };
-    let is_server = |pid: &str| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        matches!(name.trim(), "mariadbd" | "mysqld")
-    };
-    let of_file = pid_file.and_then(|path| std::fs::read_to_string(path).ok());
-    near && match of_file {
-        Some(pid) => is_server(pid.trim()),
-        // Not ours to read: then any such process has to do.
-        None => std::fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
+        Ok(self.each(|_, c| schema::clean(c))?.concat())
     }
 }

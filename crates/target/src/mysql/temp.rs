@@ -6,6 +6,7 @@
 
 mod address;
 mod binaries;
+mod install;
 mod instance;
 mod settings;
 
@@ -26,7 +27,7 @@ use settings::Settings;
 /// By what its directories are known.
 const PREFIX: &str = "loadline-mariadb-";
 /// How leftovers are told from those of others, and removed.
-const LEFTOVERS: leftovers::Kind = leftovers::Kind { prefix: PREFIX, product: "MariaDB", remove: instance::remove };
+const LEFTOVERS: &leftovers::Kind = &instance::LAYOUT.kind;
 /// The administrator. The socket's directory is open to the server's own operating system user and
 /// to root only, so it needs no password.
 const SUPERUSER: &str = "root";
@@ -57,7 +58,7 @@ impl TempServer {
         }
         settings::check_names(&request.settings)?;
         let user = ServerUser::choose("MariaDB", "mysql")?;
-        let binaries = binaries::find(&user)?;
+        let binaries = binaries::find(address.bin.as_deref(), &user)?;
         settings::check_values(&request.settings, &binaries, &user)?;
         let place = place::choose(Wanted {
             scheme: SCHEME,
@@ -67,7 +68,7 @@ impl TempServer {
             user: &user,
             program: &binaries.server,
         })?;
-        let leftovers = leftovers::remove(LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
+        let leftovers = leftovers::remove(*LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
         let settings = Settings::new(memory::memory_bytes(), &request.settings);
         let mut instance = Instance::create(&place, &user)?;
         instance.start(&binaries, &user, &settings)?;
@@ -115,7 +116,7 @@ pub(super) fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, Targ
         places.extend(Address::parse(&request.url)?.dir);
     }
     places.push(place::FALLBACK.into());
-    let found = leftovers::remove(LEFTOVERS, &places);
+    let found = leftovers::remove(*LEFTOVERS, &places);
     if found.failed.is_empty() {
         return Ok(found.removed);
     }

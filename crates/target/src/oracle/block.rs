@@ -4,9 +4,10 @@
 //! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
 //! would no longer fit a VARCHAR2 the block ends early and is run anew.
 
-use loadline_workload::{Generator, PAYLOAD_STRIDE, POOL_BYTES, Program, Step, VarType};
+use loadline_workload::{PAYLOAD_STRIDE, POOL_BYTES, VarType};
 
 use super::render::{MAX_RAW, commit, quoted, table_name};
+use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
 /// A PL/SQL RAW holds 32,767 bytes and the pool 65,536: it is bound in pieces that begin every so
@@ -93,9 +94,7 @@ fn functions() -> String {
 /// crossed the end of the slice, separated by spaces; transaction times and commit times as
 /// «µs count;».
 pub(super) fn run(work: &Work) -> String {
-    let mut writer = Writer { program: &work.program, text: String::new(), depth: 0, sequence_bound: false };
-    writer.steps(work, &work.program.body, 2);
-    let (declare, body) = (writer.declarations(), writer.text);
+    let Body { declarations: declare, text: body, .. } = procedure::body(work, &PlSql, 2);
     let commit = commit(work.program.commit);
     let pieces: String =
         (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
@@ -174,96 +173,49 @@ END;"
     )
 }
 
-/// Writes the program's steps.
-struct Writer<'a> {
-    program: &'a Program,
-    text: String,
-    depth: usize,
-    /// Whether the sequence has been bound, so that `l_seq` is not below 0.
-    sequence_bound: bool,
-}
+/// PL/SQL.
+struct PlSql;
 
-impl Writer<'_> {
-    /// Whether any statement uses the variable.
-    fn is_used(&self, var: &str) -> bool {
-        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+impl Dialect for PlSql {
+    fn table(&self, work: &Work, table: &str) -> String {
+        quoted(&table_name(work, table))
     }
 
-    fn declarations(&self) -> String {
-        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
-        used.map(|(var, generator)| {
-            let kind = match generator.var_type() {
-                VarType::Int => "NUMBER".to_owned(),
-                VarType::Bytes => format!("RAW({MAX_RAW})"),
-            };
-            format!("  {} {kind};\n", variable(var))
-        })
-        .collect()
+    fn variable(&self, name: &str) -> String {
+        quoted(&format!("V_{}", name.to_uppercase()))
     }
 
-    fn line(&mut self, level: usize, text: &str) {
-        self.text.push_str(&"  ".repeat(level));
-        self.text.push_str(text);
-        self.text.push('\n');
-    }
-
-    fn steps(&mut self, work: &Work, steps: &[Step], level: usize) {
-        for step in steps {
-            match step {
-                Step::Bind { var, generator } => self.bind(var, *generator, level),
-                Step::Repeat { times, body } => {
-                    self.depth += 1;
-                    let depth = self.depth;
-                    self.line(level, &format!("FOR l_repeat_{depth} IN 1 .. {times} LOOP"));
-                    self.steps(work, body, level + 1);
-                    self.line(level, "END LOOP;");
-                    self.depth -= 1;
-                }
-                Step::Execute { statement } => self.execute(work, *statement, level),
-            }
-        }
-    }
-
-    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
-        if generator == Generator::Sequence {
-            self.line(level, "l_seq := l_seq + 1;");
-            self.sequence_bound = true;
-        }
-        if !self.is_used(var) {
-            return;
-        }
-        let seq = if self.sequence_bound { "l_seq" } else { "GREATEST(l_seq, 0)" };
-        let value = match generator {
-            Generator::Sequence => "l_seq".to_owned(),
-            Generator::OwnRow { rows } => format!("l_first_key + MOD({seq}, {})", rows.max(1)),
-            Generator::Payload { bytes } => {
-                // As `loadline_workload::payload_offset`; a NUMBER holds 38 digits.
-                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-                let offset = format!("MOD({seq} * {PAYLOAD_STRIDE}, {room})");
-                format!(
-                    "UTL_RAW.SUBSTR(l_pool(TRUNC({offset} / {PIECE_STRIDE})), MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})"
-                )
-            }
+    fn declaration(&self, variable: &str, kind: VarType) -> String {
+        let kind = match kind {
+            VarType::Int => "NUMBER".to_owned(),
+            VarType::Bytes => format!("RAW({MAX_RAW})"),
         };
-        self.line(level, &format!("{} := {value};", variable(var)));
+        format!("{variable} {kind};")
     }
 
-    fn execute(&mut self, work: &Work, number: usize, level: usize) {
-        // A program is checked before it is rendered: a statement that is missing is not reached.
-        let Some(statement) = self.program.statements.get(number) else { return };
-        let sql = statement.template.render(|table| quoted(&table_name(work, table)), variable);
-        let rows = statement.rows;
-        self.line(level, &format!("{sql};"));
-        self.line(level, &format!("IF SQL%ROWCOUNT <> {rows} THEN"));
+    fn own_row(&self, sequence: &str, rows: u64) -> String {
+        format!("l_first_key + MOD({sequence}, {rows})")
+    }
+
+    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+        // A NUMBER holds 38 digits.
+        let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {room})");
+        let piece = format!("l_pool(TRUNC({offset} / {PIECE_STRIDE}))");
+        format!("UTL_RAW.SUBSTR({piece}, MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})")
+    }
+
+    fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
+        (vec![Line(0, format!("FOR l_repeat_{depth} IN 1 .. {times} LOOP"))], "END LOOP;")
+    }
+
+    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
         let text = format!("'statement {number} touched ' || SQL%ROWCOUNT || ' rows instead of {rows}'");
-        self.line(level + 1, &format!("RAISE_APPLICATION_ERROR(-20001, {text});"));
-        self.line(level, "END IF;");
+        vec![
+            Line(0, format!("IF SQL%ROWCOUNT <> {rows} THEN")),
+            Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")),
+            Line(0, "END IF;".into()),
+        ]
     }
-}
-
-/// A program's variable in PL/SQL: a name that no column has.
-fn variable(name: &str) -> String {
-    quoted(&format!("V_{}", name.to_uppercase()))
 }
 
 #[cfg(test)]

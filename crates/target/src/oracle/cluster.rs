@@ -1,55 +1,54 @@
 //! The target: its nodes, and what is asked of the database behind them.
 
-use loadline_model::Finding;
-use loadline_model::manifest::TargetInfo;
+use std::sync::Arc;
 
-use super::block::{self};
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Finding, Snapshot};
+
+use super::cancel::{self, Control};
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
 use super::jobs::{Client, Database};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{render, schema};
+use super::{awr, block, job_limit, render, schema};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
+use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::work::{Work, evidence_value};
 
 /// The variable a password is taken from when the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
 
-/// A node: where it is and how to get in.
+/// A node: how to get in, and which instance that led to.
 struct Node {
-    place: Place,
-    password: Secret,
+    control: Arc<Control>,
+    instance: Option<u32>,
 }
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
-pub(super) struct Oracle<'d> {
+pub(super) struct Oracle {
     nodes: Vec<Node>,
-    dial: &'d Dial,
     run: String,
     version: String,
     sights: Vec<(&'static View, Sight)>,
+    /// Why there is no figure of the flash cache.
+    no_flash: Option<String>,
+    /// Whether the user asked for AWR.
+    awr: bool,
 }
 
-impl Oracle<'static> {
+impl Oracle {
     /// Opens the URL and the nodes of `request`.
     pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
-        Ok(Box::new(Oracle::new(request, dial)?))
-    }
-}
-
-impl<'d> Oracle<'d> {
-    /// As [`Oracle::open`].
-    pub(super) fn new(request: &OpenRequest, dial: &'d Dial) -> Result<Oracle<'d>, TargetError> {
         let mut nodes = Vec::new();
         for url in std::iter::once(&request.url).chain(&request.nodes) {
             let place = Place::parse(url)?;
             let password = password(&place, request)?;
-            nodes.push(Node { place, password });
+            nodes.push(Node { control: Control::new(place, password, dial), instance: None });
         }
-        let mut oracle = Oracle { nodes, dial, run: request.run.clone(), version: String::new(), sights: Vec::new() };
+        let (run, awr) = (request.run.clone(), request.native_report);
+        let mut oracle = Oracle { nodes, run, version: String::new(), sights: Vec::new(), no_flash: None, awr };
         let mut first: Option<String> = None;
         for i in 0..oracle.nodes.len() {
             let mut session = oracle.session(i, "look")?;
@@ -58,6 +57,7 @@ impl<'d> Oracle<'d> {
                 None => {
                     oracle.version = session.version();
                     oracle.sights = counters::look(session.as_mut())?;
+                    oracle.no_flash = counters::no_flash(session.as_mut(), &oracle.sights)?;
                     first = Some(identity);
                 }
                 Some(known) if *known != identity => {
@@ -68,23 +68,59 @@ impl<'d> Oracle<'d> {
                 }
                 Some(_) => {}
             }
+            let instance = instance(session.as_mut())?;
+            let same = oracle.nodes[..i].iter().position(|n| n.instance.is_some() && n.instance == instance);
+            if let (Some(same), Some(number)) = (same, instance) {
+                return Err(TargetError::Usage(format!(
+                    "{} and {} lead to the same instance, number {number}: name in each URL a service or an address \
+                     that only one instance has (`srvctl status service` lists where services run)",
+                    oracle.shown(same),
+                    oracle.shown(i)
+                )));
+            }
+            oracle.nodes[i].instance = instance;
         }
-        Ok(oracle)
+        Ok(Box::new(oracle))
+    }
+
+    fn shown(&self, node: usize) -> String {
+        self.nodes.get(node).map_or_else(String::new, |n| n.control.place.shown())
     }
 
     fn session(&self, node: usize, role: &str) -> Result<Box<dyn Session>, TargetError> {
         let node = self.nodes.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let name = if self.run.is_empty() { role.to_owned() } else { format!("{} {role}", self.run) };
-        (self.dial)(&node.place, &node.password, &name)
+        (node.control.dial)(&node.control.place, &node.control.password, &name)
     }
 
     fn admin(&self) -> Result<Box<dyn Session>, TargetError> {
         self.session(0, "admin")
     }
 
-    fn job_session(&self, job: u32) -> Result<Box<dyn Session>, TargetError> {
-        self.session(job as usize % self.nodes.len().max(1), &format!("job {job}"))
+    /// The session of a job, with the handle that ends what it runs.
+    fn job_session(&self, job: u32) -> Result<(Box<dyn Session>, Canceller), TargetError> {
+        let number = job as usize % self.nodes.len().max(1);
+        let mut session = self.session(number, &format!("job {job}"))?;
+        let node = self.nodes.get(number).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
+        let instance = instance(session.as_mut())?;
+        // A service that runs on several instances leads now here, now there.
+        if self.nodes.len() > 1 && instance.is_some() && instance != node.instance {
+            let [found, wanted] = [instance, node.instance].map(|i| i.map_or("–".to_owned(), |i| i.to_string()));
+            return Err(TargetError::Usage(format!(
+                "the session of job {job} came to instance {found} and not to {wanted}, as {} did before: name a service \
+                 or an address that only one instance has, or give one URL without --node",
+                self.shown(number)
+            )));
+        }
+        let job = session.id().zip(instance).map(|(id, instance)| cancel::Job { id, instance });
+        Ok((session, node.control.canceller(job)))
     }
+}
+
+/// Number of the instance that the session is on.
+fn instance(session: &mut dyn Session) -> Result<Option<u32>, TargetError> {
+    let told = session.value("SELECT SYS_CONTEXT('USERENV', 'INSTANCE') FROM DUAL")?;
+    Ok(told.and_then(|t| t.trim().parse().ok()))
 }
 
 fn password(place: &Place, request: &OpenRequest) -> Result<Secret, TargetError> {
@@ -105,7 +141,7 @@ fn identity(session: &mut dyn Session) -> Result<String, TargetError> {
     Ok(session.value(sql)?.unwrap_or_default())
 }
 
-impl Target for Oracle<'_> {
+impl Target for Oracle {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let mut session = self.admin()?;
         let mut settings = std::collections::BTreeMap::new();
@@ -140,7 +176,7 @@ impl Target for Oracle<'_> {
             kind: "oracle".into(),
             product: super::KIND.product.into(),
             version: self.version.clone(),
-            url: self.nodes.first().map_or_else(String::new, |n| n.place.shown()),
+            url: self.shown(0),
             nodes: self.nodes(),
             // Whether the server is on this machine cannot be told; its counters tell of its CPU.
             local: false,
@@ -166,6 +202,9 @@ impl Target for Oracle<'_> {
             }
             findings.append(&mut found);
         }
+        if self.awr {
+            findings.push(awr::examine(self.admin()?.as_mut())?);
+        }
         Ok(findings)
     }
 
@@ -176,7 +215,7 @@ impl Target for Oracle<'_> {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        doctor::job_limit(self.admin()?.as_mut())
+        job_limit::job_limit(self.admin()?.as_mut())
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
@@ -198,11 +237,13 @@ impl Target for Oracle<'_> {
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::new(self.job_session(job)?, work)))
+        let (session, canceller) = self.job_session(job)?;
+        Ok(Box::new(Client::new(session, canceller, work)))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::new(self.job_session(job)?, work, job)?))
+        let (session, canceller) = self.job_session(job)?;
+        Ok(Box::new(Database::new(session, canceller, work, job)?))
     }
 
     fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
@@ -218,21 +259,32 @@ impl Target for Oracle<'_> {
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.session(0, "observer")?, &self.sights)))
+        Ok(Box::new(OraObserver::new(self.session(0, "observer")?, &self.sights, &self.run)))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         let Some(sql) = render::evidence(work)? else { return Ok(None) };
-        // The sum over an empty table is NULL.
-        let text = self.admin()?.value(&sql)?.unwrap_or_else(|| "0".into());
-        let number = text.parse::<i64>().map_err(|_| {
-            TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
-        })?;
-        Ok(Some(number))
+        Ok(Some(evidence_value(self.admin()?.value(&sql)?)?))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        counters::absent(&self.sights)
+        counters::absent(&self.sights, self.no_flash.as_deref())
+    }
+
+    fn log_sync_events(&self) -> &'static [&'static str] {
+        counters::LOG_SYNC_EVENTS
+    }
+
+    fn remarks(&self, open: &Snapshot, close: &Snapshot) -> Vec<String> {
+        counters::remarks(open, close)
+    }
+
+    fn native_mark(&self) -> Result<Option<i64>, TargetError> {
+        if self.awr { Ok(Some(awr::snapshot(self.admin()?.as_mut())?)) } else { Ok(None) }
+    }
+
+    fn native_report(&self, from: i64) -> Result<String, TargetError> {
+        awr::report(self.admin()?.as_mut(), from)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

@@ -5,24 +5,26 @@
 use std::collections::BTreeMap;
 
 use loadline_model::Snapshot;
-use loadline_model::snapshot::counter;
+use loadline_model::snapshot::{WaitSample, counter};
 
-use super::session::{Row, Session};
+use super::session::{MODULE, Row, Session};
 use crate::clock;
 use crate::error::TargetError;
 use crate::session::Observer;
 
-/// A view of counters, and what is missing without it.
+/// A view, and what is missing without it.
 pub(super) struct View {
     /// Name without `V$` and `GV$`.
     pub(super) name: &'static str,
     /// Columns without a figure where it cannot be read.
     pub(super) columns: &'static [&'static str],
+    /// What else is missing then.
+    pub(super) besides: &'static str,
     /// Name, value and, where there is one, a second value; `{view}` is the view.
     select: &'static str,
 }
 
-/// All of them.
+/// All views of counters.
 pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSSTAT",
@@ -35,8 +37,8 @@ pub(super) static VIEWS: [View; 4] = [
             "redo_bytes_per_tx",
             "commits_database",
             "commits_per_redo_sync",
-            "log_file_sync_ms",
         ],
+        besides: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
              OR NAME LIKE 'cell %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
              'db block changes', 'undo change vector size') \
@@ -45,22 +47,44 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSTEM_EVENT",
         columns: &["log_file_sync_ms"],
+        besides: "",
         select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
              OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' GROUP BY EVENT",
     },
     View {
         name: "EVENT_HISTOGRAM_MICRO",
         columns: &[],
+        besides: "how log waits and log writes spread",
         select: "SELECT EVENT || ' < ' || TO_CHAR(WAIT_TIME_MICRO) || ' us', SUM(WAIT_COUNT) FROM {view} \
              WHERE EVENT IN ('log file sync', 'log file parallel write') GROUP BY EVENT, WAIT_TIME_MICRO",
     },
     View {
         name: "OSSTAT",
         columns: &["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"],
+        besides: "",
         select: "SELECT STAT_NAME, SUM(VALUE) FROM {view} WHERE STAT_NAME IN ('NUM_CPUS', 'BUSY_TIME', 'USER_TIME', \
              'SYS_TIME', 'IDLE_TIME', 'IOWAIT_TIME', 'NICE_TIME') GROUP BY STAT_NAME",
     },
 ];
+
+/// What sessions wait for at the moment. Outside the Diagnostics Pack as well: what is licensed is its
+/// history.
+pub(super) static SESSIONS: View = View {
+    name: "SESSION",
+    columns: &[],
+    besides: "what the jobs are waiting for",
+    select: "SELECT W, COUNT(*) FROM (SELECT CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS || ':' || EVENT ELSE 'CPU' END AS W \
+         FROM {view} WHERE TYPE = 'USER' AND USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{module}' \
+         AND ACTION LIKE '{jobs}%') GROUP BY W",
+};
+
+/// All views that are read.
+pub(super) fn views() -> impl Iterator<Item = &'static View> {
+    VIEWS.iter().chain([&SESSIONS])
+}
+
+/// Wait events of [`SESSIONS`] during which a session waits for the log writer.
+pub(super) const LOG_SYNC_EVENTS: &[&str] = &["Commit:log file sync"];
 
 impl View {
     /// Its name for a query, over all instances or this one.
@@ -101,7 +125,7 @@ pub(super) enum Sight {
 /// When the session is lost.
 pub(super) fn look(session: &mut dyn Session) -> Result<Vec<(&'static View, Sight)>, TargetError> {
     let mut out = Vec::new();
-    for view in &VIEWS {
+    for view in views() {
         let mut sight = None;
         for all in [true, false] {
             match session.query(&view.probe(all), &[]) {
@@ -118,6 +142,35 @@ pub(super) fn look(session: &mut dyn Session) -> Result<Vec<(&'static View, Sigh
     Ok(out)
 }
 
+/// What Exadata's flash cache took of the writes since the instance was started.
+pub(super) const FLASH: &str = "SELECT SUM(VALUE) FROM {view} WHERE NAME = 'physical write requests optimized'";
+
+/// Why there is no figure of the flash cache, if there is none.
+///
+/// # Errors
+/// When the session is lost.
+pub(super) fn no_flash(
+    session: &mut dyn Session,
+    sights: &[(&'static View, Sight)],
+) -> Result<Option<String>, TargetError> {
+    let Some((view, sight)) = sights.iter().find(|(v, _)| v.name == "SYSSTAT") else { return Ok(None) };
+    let all = match sight {
+        Sight::All => true,
+        Sight::One => false,
+        // The view's own reason stands for it.
+        Sight::None(_) => return Ok(None),
+    };
+    match session.value(&FLASH.replace("{view}", &view.named(all))) {
+        Ok(Some(value)) if value.trim().parse::<f64>().is_ok_and(|v| v > 0.0) => Ok(None),
+        Ok(_) => Ok(Some(
+            "V$SYSSTAT says 0 «physical write requests optimized»: this is no Exadata, or its flash cache takes no writes"
+                .to_owned(),
+        )),
+        Err(e) if e.lost => Err(e.into()),
+        Err(e) => Ok(Some(e.text)),
+    }
+}
+
 /// `redo writes` of the log writer → its neutral name. `redo blocks written` are those of the log
 /// (512 bytes, or 4 KiB where the disks ask for it). `redo synch writes` counts commits that forced
 /// the log to disk and waited: with it, commits that did not wait show at once.
@@ -127,6 +180,10 @@ const NEUTRAL: &[(&str, &str)] = &[
     ("redo writes", counter::REDO_WRITES),
     ("redo synch writes", counter::REDO_SYNCS),
     ("redo blocks written", counter::REDO_BLOCKS),
+    // Requests of data files and logs alike, each counted once however many mirrors there are
+    // (Exadata System Software User's Guide, «Monitoring Smart Flash Cache»).
+    ("physical write total IO requests", counter::WRITES),
+    ("physical write requests optimized", counter::FLASH_WRITES),
 ];
 
 /// Counters from a view's rows, under the names `v$sysstat.redo size`.
@@ -175,43 +232,85 @@ fn proc_stat(seen: &BTreeMap<&str, f64>) -> Option<String> {
     Some(format!("cpu  {user:.0} {nice:.0} {sys:.0} {idle:.0} {iowait:.0} {other:.0} 0 0 0 0"))
 }
 
-/// Why columns have no figure on Oracle, given what can be read.
-pub(super) fn absent(sights: &[(&'static View, Sight)]) -> Vec<(&'static str, String)> {
-    let mut out = vec![(
-        "flash_cache_write_pct",
-        "Oracle documents no statistic of V$SYSSTAT that counts redo writes by flash log; CellCLI does (FL_FLASH_FIRST, FL_DISK_FIRST)"
-            .to_owned(),
-    )];
+/// Why columns have no figure on Oracle, given what can be read and why the flash cache has none.
+pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    out.extend(no_flash.map(|why| ("flash_cache_write_pct", why.to_owned())));
+    let sampled = sights.iter().any(|(v, sight)| v.name == SESSIONS.name && !matches!(sight, Sight::None(_)));
     for (view, sight) in sights {
-        if let Sight::None(said) = sight {
-            let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
-            for column in view.columns {
-                if !out.iter().any(|(c, _)| c == column) {
-                    out.push((column, why.clone()));
-                }
+        let Sight::None(said) = sight else { continue };
+        let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
+        for column in view.columns {
+            // Where the sessions can be sampled, log waits are estimated from that.
+            if !(sampled && *column == "log_file_sync_ms") {
+                out.push((column, why.clone()));
             }
         }
     }
     out
 }
 
+/// What the histograms of log waits say of a window.
+pub(super) fn remarks(open: &Snapshot, close: &Snapshot) -> Vec<String> {
+    ["log file sync", "log file parallel write"].iter().filter_map(|event| spread(open, close, event)).collect()
+}
+
+/// By which time half and 99 % of the waits for `event` had ended, from V$EVENT_HISTOGRAM_MICRO: its
+/// buckets are named by their upper bound, each twice the one before.
+fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
+    let prefix = format!("v$event_histogram_micro.{event} < ");
+    let mut buckets = Vec::new();
+    for (name, end) in &close.counters {
+        let Some(bound) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(" us")) else { continue };
+        // A bucket is there from its first wait on.
+        let grown = end - open.counters.get(name).copied().unwrap_or(0.0);
+        if grown < 0.0 {
+            return None;
+        }
+        buckets.push((bound.parse::<u64>().ok()?, grown));
+    }
+    buckets.sort_unstable_by_key(|(bound, _)| *bound);
+    let all: f64 = buckets.iter().map(|(_, n)| n).sum();
+    let within = |share: f64| {
+        let mut seen = 0.0;
+        buckets.iter().find(|(_, n)| {
+            seen += n;
+            seen >= all * share
+        })
+    };
+    let ((half, _), (most, _)) = (within(0.5)?, within(0.99)?);
+    (all > 0.0).then(|| {
+        format!("{event}, by V$EVENT_HISTOGRAM_MICRO: of {all:.0} waits half took less than {half} µs, 99 % less than {most} µs")
+    })
+}
+
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
     session: Box<dyn Session>,
     queries: Vec<(&'static View, String)>,
+    /// What the jobs wait for, where that can be seen.
+    waits: Option<String>,
 }
 
 impl OraObserver {
-    pub(super) fn new(session: Box<dyn Session>, sights: &[(&'static View, Sight)]) -> OraObserver {
-        let queries = sights
-            .iter()
-            .filter_map(|(view, sight)| match sight {
-                Sight::All => Some((*view, view.query(true))),
-                Sight::One => Some((*view, view.query(false))),
-                Sight::None(_) => None,
-            })
-            .collect();
-        OraObserver { session, queries }
+    /// Reads what `sights` lets it, of the jobs of `run`.
+    pub(super) fn new(session: Box<dyn Session>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
+        let mut queries = Vec::new();
+        let mut waits = None;
+        for (view, sight) in sights {
+            let query = match sight {
+                Sight::All => view.query(true),
+                Sight::One => view.query(false),
+                Sight::None(_) => continue,
+            };
+            if view.name == SESSIONS.name {
+                let jobs = if run.is_empty() { "job ".to_owned() } else { format!("{run} job ") };
+                waits = Some(query.replace("{module}", MODULE).replace("{jobs}", &jobs.replace('\'', "''")));
+            } else {
+                queries.push((*view, query));
+            }
+        }
+        OraObserver { session, queries, waits }
     }
 }
 
@@ -228,6 +327,18 @@ impl Observer for OraObserver {
             read(view, &rows, &mut snapshot);
         }
         Ok(snapshot)
+    }
+
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        let Some(query) = &self.waits else { return Ok(None) };
+        let mut sample = WaitSample::default();
+        for row in self.session.query(query, &[])? {
+            let mut row = row.into_iter();
+            let Some(event) = row.next().flatten() else { continue };
+            let sessions = row.next().flatten().and_then(|n| n.trim().parse().ok()).unwrap_or(0);
+            sample.sessions.insert(event, sessions);
+        }
+        Ok(Some(sample))
     }
 }
 
@@ -254,6 +365,38 @@ mod tests {
     }
 
     #[test]
+    fn the_flash_cache_counts_where_it_takes_writes_and_nowhere_else() {
+        let mut s = Snapshot::default();
+        let of = |flash: &'static str| {
+            rows(&[&["physical write total IO requests", "900"], &["physical write requests optimized", flash]])
+        };
+        read(&VIEWS[0], &of("0"), &mut s);
+        assert!(!s.counters.contains_key(counter::FLASH_WRITES) && s.counters[counter::WRITES] == 900.0);
+        read(&VIEWS[0], &of("300"), &mut s);
+        assert_eq!(s.counters[counter::FLASH_WRITES], 300.0);
+    }
+
+    #[test]
+    fn the_histograms_of_a_window_become_a_remark() {
+        let at = |buckets: &[(&str, &str)]| {
+            let all: Vec<Row> = buckets
+                .iter()
+                .map(|(us, n)| vec![Some(format!("log file sync < {us} us")), Some((*n).to_owned())])
+                .collect();
+            let mut s = Snapshot::default();
+            read(&VIEWS[2], &all, &mut s);
+            s
+        };
+        let open = at(&[("256", "1000"), ("512", "5")]);
+        let close = at(&[("256", "1060"), ("512", "44"), ("16384", "1")]);
+        let said = remarks(&open, &close);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("of 100 waits half took less than 256 µs, 99 % less than 512 µs"), "{said:?}");
+        assert!(remarks(&close, &close).is_empty(), "no wait, no remark");
+        assert!(remarks(&close, &open).is_empty(), "counters that went back say nothing");
+    }
+
+    #[test]
     fn cpu_times_are_those_of_the_machine() {
         let mut s = Snapshot::default();
         let stat = [
@@ -277,7 +420,19 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_absent_with_the_grant_to_ask_for() {
         let no = || Sight::None("ORA-00942: table or view does not exist".into());
-        let absent = absent(&[(&VIEWS[0], no()), (&VIEWS[1], no()), (&VIEWS[2], Sight::All), (&VIEWS[3], Sight::One)]);
+        let sights = |sessions| {
+            vec![
+                (&VIEWS[0], no()),
+                (&VIEWS[1], no()),
+                (&VIEWS[2], Sight::All),
+                (&VIEWS[3], Sight::One),
+                (&SESSIONS, sessions),
+            ]
+        };
+        let absent = |sessions| super::absent(&sights(sessions), Some("no Exadata"));
+        assert!(absent(no()).iter().any(|(c, _)| *c == "log_file_sync_ms"));
+        let absent = absent(Sight::All);
+        assert!(!absent.iter().any(|(c, _)| *c == "log_file_sync_ms"), "it is estimated from samples");
         let why = |id: &str| absent.iter().find(|(c, _)| *c == id).map(|(_, w)| w.clone());
         assert!(why("redo_mib_per_s").unwrap().contains("GRANT SELECT ON SYS.GV_$SYSSTAT"));
         assert!(why("cpu_busy_pct").is_none() && why("flash_cache_write_pct").is_some());

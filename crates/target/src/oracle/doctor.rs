@@ -1,13 +1,14 @@
 //! What works on this server: every query and grant is tried one by one, and says what is lost
 //! without it. Nothing is written.
 
+use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
 use super::block;
-use super::counters::{Sight, View, look};
-use super::session::{Bind, OraError, Row, Session};
+use super::counters::{Sight, View, look, views};
+use super::render::quoted;
+use super::session::{Bind, NO_VIEW, OraError, Row, Session};
 use crate::error::TargetError;
-use crate::session::JobLimit;
 
 /// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -137,6 +138,25 @@ impl Answers {
         self.rows(id)?.first()?.get(column)?.as_deref()
     }
 
+    /// The user, as a statement takes it.
+    fn user(&self) -> Option<String> {
+        let user = self.text("database", 4)?;
+        let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_$#".contains(c);
+        Some(if user.chars().all(plain) { user.to_owned() } else { quoted(user) })
+    }
+
+    /// Whether the user is known to lack the privilege.
+    fn may_not(&self, privilege: &str) -> bool {
+        let has = |r: &Row| r.first().and_then(Option::as_deref) == Some(privilege);
+        self.rows("privileges").is_some_and(|rows| !rows.iter().any(has))
+    }
+
+    /// The tablespace in which tables would go and in which the user has no room.
+    fn without_room(&self) -> Option<&str> {
+        let room = self.text("quota", 1).is_some_and(|q| q != "0");
+        self.text("quota", 0).filter(|_| !room && self.may_not("UNLIMITED TABLESPACE"))
+    }
+
     /// Value of a row whose first column is `name`.
     fn named(&self, id: &str, name: &str) -> Option<&str> {
         let row = self.rows(id)?.iter().find(|r| r.first().and_then(Option::as_deref) == Some(name))?;
@@ -181,6 +201,7 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     } else {
         say("version", Ok, &a.version, "");
     }
+    ask_for(a, &mut say);
     // One line for each question that was refused: what is lost, and what to ask for.
     for (id, answer) in &a.answers {
         let Some(q) = QUESTIONS.iter().find(|q| q.id == *id) else { continue };
@@ -206,13 +227,51 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
                 say(&id, Ok, "readable, this instance", &advice);
             }
             Sight::None(said) => {
-                let columns = super::counters::VIEWS.iter().find(|v| v.name == *name).map_or(&[][..], |v| v.columns);
-                let lost = if columns.is_empty() { "its histogram".to_owned() } else { columns.join(", ") };
-                say(&id, Warning, said, &format!("missing without it: {lost}. {grant}"));
+                let lost = views().find(|v| v.name == *name).map(|v| {
+                    let heading =
+                        |id: &&str| column(id).map_or_else(|| (*id).to_owned(), loadline_model::Column::heading);
+                    let columns = v.columns.iter().map(heading);
+                    columns.chain((!v.besides.is_empty()).then(|| v.besides.to_owned())).collect::<Vec<_>>().join(", ")
+                });
+                say(&id, Warning, said, &format!("missing without it: {}. {grant}", lost.unwrap_or_default()));
             }
         }
     }
+    if let Some(user) = a.user() {
+        for finding in &mut out {
+            finding.advice =
+                finding.advice.replace("TO …", &format!("TO {user}")).replace("USER …", &format!("USER {user}"));
+        }
+    }
     out
+}
+
+/// Everything that is missing, as statements for the administrator.
+fn ask_for(a: &Answers, say: Say<'_>) {
+    let mut grants = Vec::new();
+    if a.may_not("CREATE TABLE") && a.may_not("CREATE ANY TABLE") {
+        grants.push("CREATE TABLE");
+    }
+    if a.may_not("ALTER SYSTEM") {
+        grants.push("ALTER SYSTEM");
+    }
+    let unseen = a.answers.iter().any(|(_, answer)| answer.as_ref().is_err_and(|e| e.is(&[NO_VIEW])));
+    if unseen || a.sights.iter().any(|(_, _, sight)| *sight != Sight::All) {
+        grants.push("SELECT_CATALOG_ROLE");
+    }
+    let mut statements = Vec::new();
+    let user = a.user().unwrap_or_else(|| "…".to_owned());
+    if !grants.is_empty() {
+        statements.push(format!("GRANT {} TO {user}", grants.join(", ")));
+    }
+    if let Some(tablespace) = a.without_room() {
+        statements.push(format!("ALTER USER {user} QUOTA 1G ON {tablespace}"));
+    }
+    if !statements.is_empty() {
+        let advice =
+            "all that is missing, in one go; what each part is for, and grants for less than the role, are said below";
+        say("to-ask-the-administrator-for", Severity::Warning, &statements.join("; "), advice);
+    }
 }
 
 type Say<'a> = &'a mut dyn FnMut(&str, Severity, &str, &str);
@@ -236,6 +295,12 @@ fn server(a: &Answers, say: Say<'_>) {
     }
     if let Some(platform) = a.text("v$database", 4) {
         say("platform", Ok, platform, "");
+    }
+    let instances = a.rows("gv$instance").map_or(0, Vec::len);
+    if instances > 1 {
+        let advice = "jobs run where the service leads them, counters are of all instances: to spread jobs evenly, name an \
+                      address of each instance, the first with --target and the others with --node";
+        say("cluster", Ok, &format!("{instances} instances"), advice);
     }
     for row in a.rows("gv$instance").into_iter().flatten() {
         let text: Vec<&str> = row.iter().filter_map(Option::as_deref).collect();
@@ -328,31 +393,25 @@ fn log(a: &Answers, say: Say<'_>) {
 /// What the user may do.
 fn user(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Refused, Warning};
-    let privileges = a.rows("privileges");
-    let may = |name: &str| {
-        privileges.is_none_or(|rows| rows.iter().any(|r| r.first().and_then(Option::as_deref) == Some(name)))
-    };
-    if privileges.is_some() {
-        if may("CREATE TABLE") || may("CREATE ANY TABLE") {
-            say("create-table", Ok, "yes", "");
-        } else {
+    if a.rows("privileges").is_some() {
+        if a.may_not("CREATE TABLE") && a.may_not("CREATE ANY TABLE") {
             say("create-table", Refused, "no", "loadline makes tables of its own: GRANT CREATE TABLE TO …");
-        }
-        if may("ALTER SYSTEM") {
-            say("checkpoint", Ok, "yes", "");
         } else {
-            let advice = "no checkpoint before each test: GRANT ALTER SYSTEM TO …, if the administrator agrees";
-            say("checkpoint", Warning, "no", advice);
+            say("create-table", Ok, "yes", "");
         }
-    }
-    if let (Some(_), Some(tablespace)) = (privileges, a.text("quota", 0)) {
-        let quota = a.text("quota", 1);
-        if may("UNLIMITED TABLESPACE") || quota.is_some_and(|q| q != "0") {
-            let value = format!("{tablespace}, blocks of {} B", a.text("quota", 2).unwrap_or("–"));
-            say("tablespace", Ok, &value, "");
+        if a.may_not("ALTER SYSTEM") {
+            let advice = "no checkpoint before each test, and calls that hang end after 60 s only: \
+                          GRANT ALTER SYSTEM TO …, if the administrator agrees";
+            say("alter-system", Warning, "no", advice);
         } else {
+            say("alter-system", Ok, "yes: a checkpoint before each test, calls that hang can be ended", "");
+        }
+        if let Some(tablespace) = a.without_room() {
             let advice = format!("no room for loadline's tables: ALTER USER … QUOTA 1G ON {tablespace}");
             say("tablespace", Refused, &format!("{tablespace}, no quota"), &advice);
+        } else if let Some(tablespace) = a.text("quota", 0) {
+            let value = format!("{tablespace}, blocks of {} B", a.text("quota", 2).unwrap_or("–"));
+            say("tablespace", Ok, &value, "");
         }
     }
     for row in a.rows("profile").into_iter().flatten() {
@@ -372,81 +431,50 @@ fn user(a: &Answers, say: Say<'_>) {
     }
 }
 
-/// Whether what the drivers need works.
+/// Whether what the drivers need works: each part by itself, then what follows for the two drivers.
 fn driver(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Warning};
-    match a.text("utl_raw", 0) {
-        Some("4F41") => say("utl_raw", Ok, "works", ""),
-        Some(other) => say("utl_raw", Warning, other, "not what was asked for: tell us, and run with --driver client"),
-        None => {}
-    }
+    const TELL: &str = "tell us, and run with --driver client";
     let number =
         |row: Option<&Row>| row.and_then(|r| r.first()).and_then(Option::as_deref).and_then(|v| v.parse::<i64>().ok());
-    match &a.block {
-        Some(Result::Ok(row)) => match number(Some(row)) {
-            Some(ns) => say("in-database-block", Ok, &format!("works; its loop takes {ns} ns"), ""),
-            None => {
-                say("in-database-block", Warning, &format!("returned {row:?}"), "tell us, and run with --driver client")
+    let mut broken = Vec::new();
+    match a.text("utl_raw", 0) {
+        Some("4F41") => say("utl_raw", Ok, "works", ""),
+        other => {
+            broken.push("UTL_RAW");
+            if let Some(other) = other {
+                say("utl_raw", Warning, other, &format!("not what was asked for: {TELL}"));
             }
-        },
-        Some(Err(e)) => {
-            say("in-database-block", Warning, &e.text, "does not run: tell us, and run with --driver client")
         }
-        None => {}
+    }
+    match &a.block {
+        Some(Result::Ok(row)) if number(Some(row)).is_some() => {
+            let ns = number(Some(row)).unwrap_or_default();
+            say("in-database-block", Ok, &format!("works; its loop takes {ns} ns"), "");
+        }
+        Some(answer) => {
+            broken.push("the block");
+            let said = answer.as_ref().map_or_else(|e| e.text.clone(), |row| format!("returned {row:?}"));
+            say("in-database-block", Warning, &said, &format!("does not run: {TELL}"));
+        }
+        None => broken.push("the block"),
     }
     match &a.clock {
         Some(Result::Ok(rows)) if number(rows.first()).is_some() => say("clock", Ok, "works", ""),
-        Some(Result::Ok(rows)) => {
-            say("clock", Warning, &format!("returned {rows:?}"), "tell us, and run with --driver client")
+        Some(answer) => {
+            broken.push("the clock");
+            let said = answer.as_ref().map_or_else(|e| e.text.clone(), |rows| format!("returned {rows:?}"));
+            say("clock", Warning, &said, &format!("cannot be read: {TELL}"));
         }
-        Some(Err(e)) => say("clock", Warning, &e.text, "cannot be read: tell us, and run with --driver client"),
-        None => {}
+        None => broken.push("the clock"),
     }
-    let advice = "the rest is tried by: loadline run --jobs 1 --duration 2s --target …";
-    say("not-tried", Ok, "tables, changes, commits: the doctor writes nothing", advice);
-}
-
-/// How many jobs fit, loadline's own three sessions set aside.
-pub(super) fn job_limit(session: &mut dyn Session) -> Result<JobLimit, TargetError> {
-    let mut limit: Option<(i64, String)> = None;
-    let mut unknown = Vec::new();
-    let mut tighten = |free: i64, because: String| {
-        if limit.as_ref().is_none_or(|(l, _)| free < *l) {
-            limit = Some((free, because));
-        }
-    };
-    for id in ["gv$resource_limit", "profile"] {
-        let Some(q) = QUESTIONS.iter().find(|q| q.id == id) else { continue };
-        let rows = match session.query(q.sql, &[]) {
-            Ok(rows) => rows,
-            Err(e) if e.lost => return Err(e.into()),
-            Err(e) => {
-                unknown.push(format!("{id} cannot be read: {}", e.text));
-                continue;
-            }
-        };
-        for row in rows {
-            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
-            let number = |i: usize| text(i).trim().parse::<i64>().ok();
-            match (id, text(0).as_str()) {
-                ("profile", "SESSIONS_PER_USER") => {
-                    if let Some(most) = number(1) {
-                        tighten(most - 3, format!("the profile's SESSIONS_PER_USER = {most} (3 for loadline itself)"));
-                    }
-                }
-                ("gv$resource_limit", name) => {
-                    // UNLIMITED is no number.
-                    if let (Some(used), Some(most)) = (number(1), number(2)) {
-                        // This session is one of those in use.
-                        tighten(most - used - 2, format!("{name} = {most} ({used} in use, 3 for loadline itself)"));
-                    }
-                }
-                _ => {}
-            }
-        }
+    say("client-driver", Ok, "connects, asks and is answered", "");
+    if broken.is_empty() {
+        say("database-driver", Ok, "all that it needs works", "");
+    } else {
+        let advice = "run with --driver client; why is said with each of them";
+        say("database-driver", Warning, &format!("does not work: {}", broken.join(", ")), advice);
     }
-    Ok(match limit {
-        Some((free, because)) => JobLimit { jobs: Some(u32::try_from(free.max(0)).unwrap_or(u32::MAX)), because },
-        None => JobLimit { jobs: None, because: unknown.join("; ") },
-    })
+    let advice = "whether they work is seen by a first run: loadline run --jobs 1 --duration 2s --target …";
+    say("not-tried", Ok, "making tables, changing rows, commits: the doctor writes nothing", advice);
 }

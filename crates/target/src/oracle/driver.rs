@@ -1,17 +1,17 @@
 //! Oracle's own driver behind the seam. It is a beta: what it does not expect from a server it meets
 //! with a panic, and it has no limit on how long a server may take to let us in. Both are caught here.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod panics;
+
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use oracledb::{BindParameters, Config, Connection, DB_TYPE_VARCHAR, Error, ErrorKind, ToDbValue};
 
 use super::place::Place;
-use super::session::{Bind, OraError, Row, SETUP, Session};
+use super::session::{Bind, MODULE, OraError, Row, SETUP, Session, SessionId};
 use crate::error::TargetError;
 use crate::registry::Secret;
-use crate::session::Canceller;
 
 /// Whether the driver is there.
 pub(super) const BUILT_IN: bool = true;
@@ -23,8 +23,8 @@ pub(super) fn missing(place: &str) -> TargetError {
 
 /// How long a server may take to let us in.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(20);
-/// How long a call may take before the session is given up. The driver has no handle on a call that
-/// runs: a session that is cancelled ends with this.
+/// How long a call may take before the session is given up: what ends a call that the server does not
+/// end when asked to (`cancel.rs`). The driver itself has no handle on a call that runs.
 const CALL_AT_MOST: Duration = Duration::from_secs(60);
 /// How long a server may take to let us go; the thread that waits for it is then left to itself.
 const CLOSE_AT_MOST: Duration = Duration::from_secs(5);
@@ -58,17 +58,19 @@ fn dial_within(
     // The thread is left to itself if the server lets it hang.
     let (done, connected) = channel();
     let spawned = std::thread::Builder::new().name("loadline-connect".to_owned()).spawn(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| oracledb::connect(config)));
+        let outcome = panics::caught(|| oracledb::connect(config));
         let _ = done.send(outcome);
     });
     spawned.map_err(|e| TargetError::Local(format!("no thread for a connection: {e}")))?;
     let connection = match connected.recv_timeout(at_most) {
         Ok(Ok(Ok(connection))) => connection,
         Ok(Ok(Err(e))) => return Err(refusal(&e, place, password)),
-        Ok(Err(_)) => {
+        Ok(Err(panic)) => {
             return Err(TargetError::Unreachable(format!(
-                "{}: what answers there is no Oracle listener that the driver understands. Is it the port of the listener?",
-                place.shown()
+                "{}: what answers there is no Oracle listener that the driver understands (it says: {}). Is it the port \
+                 of the listener?",
+                place.shown(),
+                without(&panic, password)
             )));
         }
         Err(_) => {
@@ -83,7 +85,7 @@ fn dial_within(
     session.guarded(|c| {
         c.set_call_timeout(Some(CALL_AT_MOST))?;
         // Sent along with the next call.
-        c.set_module("loadline")?;
+        c.set_module(MODULE)?;
         c.set_action(name)
     })?;
     session.execute(SETUP, &[])?;
@@ -144,14 +146,15 @@ impl Wire {
     fn guarded<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, OraError> {
         let gone = || OraError { code: None, text: "the session is closed".into(), lost: true };
         let connection = self.connection.as_ref().ok_or_else(gone)?;
-        match catch_unwind(AssertUnwindSafe(|| f(connection))) {
+        match panics::caught(|| f(connection)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(self.failed(&e)),
-            Err(_) => Err(OraError {
-                code: None,
-                text: "the driver met an answer it does not understand: the session is given up".into(),
-                lost: true,
-            }),
+            Err(panic) => {
+                let panic = without(&panic, &self.secret);
+                let text =
+                    format!("the driver met an answer it does not understand ({panic}): the session is given up");
+                Err(OraError { code: None, text, lost: true })
+            }
         }
     }
 
@@ -177,7 +180,7 @@ impl Drop for Wire {
         let Some(connection) = self.connection.take() else { return };
         let (done, closed) = channel();
         let spawned = std::thread::Builder::new().name("loadline-close".to_owned()).spawn(move || {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(connection)));
+            let _ = panics::caught(|| drop(connection));
             let _ = done.send(());
         });
         if spawned.is_ok() {
@@ -243,9 +246,9 @@ impl Session for Wire {
         self.guarded(|c| Ok(c.version()?.to_string())).unwrap_or_default()
     }
 
-    fn canceller(&self) -> Canceller {
-        // See CALL_AT_MOST.
-        Canceller::new(|| ())
+    fn id(&self) -> Option<SessionId> {
+        let number = |n: usize| u32::try_from(n).unwrap_or_default();
+        self.guarded(|c| Ok(SessionId { sid: number(c.session_id()?), serial: number(c.serial_num()?) })).ok()
     }
 }
 

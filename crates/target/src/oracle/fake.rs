@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::place::Place;
-use super::session::{Bind, OraError, Row, Session};
+use super::session::{Bind, OraError, Row, Session, SessionId};
 use crate::error::TargetError;
 use crate::registry::Secret;
-use crate::session::Canceller;
 
 /// What was sent: the text and how many values were bound.
 pub(super) type Sent = Arc<Mutex<Vec<(String, usize)>>>;
@@ -78,7 +77,7 @@ impl Session for Paper {
         self.version.clone()
     }
 
-    fn canceller(&self) -> Canceller {
-        Canceller::new(|| ())
+    fn id(&self) -> Option<SessionId> {
+        Some(SessionId { sid: 12, serial: 34567 })
     }
 }

@@ -7,8 +7,9 @@ use loadline_workload::Arg;
 use super::block::{self, MAX_TEXT};
 use super::render;
 use super::session::{Bind, Session};
-use super::slice::{Brought, ServerClock};
+use super::slice::{Brought, ask};
 use crate::error::TargetError;
+use crate::server_clock::ServerClock;
 use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::work::Work;
 
@@ -17,14 +18,15 @@ use crate::work::Work;
 /// statement of its own and a transaction of one statement takes two round trips.
 pub(super) struct Client {
     session: Box<dyn Session>,
+    canceller: Canceller,
     statements: Vec<String>,
     commit: &'static str,
 }
 
 impl Client {
-    pub(super) fn new(session: Box<dyn Session>, work: &Work) -> Client {
+    pub(super) fn new(session: Box<dyn Session>, canceller: Canceller, work: &Work) -> Client {
         let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
-        Client { session, statements, commit: render::commit(work.program.commit) }
+        Client { session, canceller, statements, commit: render::commit(work.program.commit) }
     }
 }
 
@@ -58,13 +60,14 @@ impl ClientSession for Client {
     }
 
     fn canceller(&self) -> Canceller {
-        self.session.canceller()
+        self.canceller.clone()
     }
 }
 
 /// A job of the in-database driver.
 pub(super) struct Database {
     session: Box<dyn Session>,
+    canceller: Canceller,
     block: String,
     pool: Arc<[u8]>,
     first_key: i64,
@@ -73,16 +76,22 @@ pub(super) struct Database {
 }
 
 impl Database {
-    pub(super) fn new(mut session: Box<dyn Session>, work: &Work, job: u32) -> Result<Database, TargetError> {
-        let clock = ServerClock::measure(session.as_mut(), 8)?;
+    pub(super) fn new(
+        mut session: Box<dyn Session>,
+        canceller: Canceller,
+        work: &Work,
+        job: u32,
+    ) -> Result<Database, TargetError> {
+        let clock = ServerClock::measure(&mut || ask(session.as_mut()), 8)?;
         let (pool, first_key) = (work.pool(job), work.first_key(job));
-        Ok(Database { session, block: block::run(work), pool, first_key, next: 0, clock })
+        Ok(Database { session, canceller, block: block::run(work), pool, first_key, next: 0, clock })
     }
 }
 
 impl DatabaseSession for Database {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
-        self.clock.refresh(self.session.as_mut())?;
+        let session = &mut self.session;
+        self.clock.refresh(&mut || ask(session.as_mut()))?;
         let until_us = self.clock.server_us(until_ns);
         let mut slice: Option<Slice> = None;
         loop {
@@ -108,6 +117,6 @@ impl DatabaseSession for Database {
     }
 
     fn canceller(&self) -> Canceller {
-        self.session.canceller()
+        self.canceller.clone()
     }
 }

@@ -5,12 +5,15 @@
 //! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
 //! loadline's other dependencies.
 
+mod awr;
 mod block;
+mod cancel;
 mod cluster;
 mod counters;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
+mod job_limit;
 mod jobs;
 mod place;
 mod render;
@@ -49,6 +52,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    native_report: Some(&awr::REPORT),
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {

@@ -1,7 +1,7 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
 use loadline_model::Capabilities;
-use loadline_workload::{Commit, Generator, LogicalType, Piece, Step, Table, Template};
+use loadline_workload::{Commit, Generator, LogicalType, Step, Table, Template};
 
 use super::block;
 use crate::error::TargetError;
@@ -92,14 +92,7 @@ pub(super) fn commit(commit: Commit) -> &'static str {
 /// # Errors
 /// When it cannot be read or has a variable, a mistake in the workload.
 pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    let Some(evidence) = work.workload.evidence else { return Ok(None) };
-    let code = work.workload.code;
-    let template = Template::parse(evidence.query)
-        .map_err(|e| TargetError::Usage(format!("the evidence query of {code}: {e}")))?;
-    if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
-        return Err(TargetError::Usage(format!("the evidence query of {code} has a variable")));
-    }
-    Ok(Some(template.render(|table| quoted(&table_name(work, table)), |_| String::new())))
+    work.evidence(|table| quoted(&table_name(work, table)))
 }
 
 /// Longest payload that the program binds, bytes.

@@ -1,7 +1,6 @@
 //! The seam between what loadline sends and the driver that carries it.
 
 use crate::error::TargetError;
-use crate::session::Canceller;
 
 use super::place::Place;
 use crate::registry::Secret;
@@ -18,6 +17,16 @@ pub(super) enum Bind<'a> {
 
 /// A row: values as text, NULL as `None`.
 pub(super) type Row = Vec<Option<String>>;
+
+/// Under which a session is known to its instance (`V$SESSION`: SID, SERIAL#).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SessionId {
+    pub(super) sid: u32,
+    pub(super) serial: u32,
+}
+
+/// What all of loadline's sessions call themselves in `V$SESSION.MODULE`; the action is their role.
+pub(super) const MODULE: &str = "loadline";
 
 /// What Oracle or the driver says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +46,8 @@ pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'"
 pub(super) const NO_PRIVILEGE: u32 = 1031;
 /// ORA-41900, missing privilege (named), from 23ai on.
 pub(super) const MISSING_PRIVILEGE: u32 = 41900;
+/// ORA-00942, table or view does not exist: or may not be seen.
+pub(super) const NO_VIEW: u32 = 942;
 /// ORA-00054, resource busy and acquire with NOWAIT specified.
 pub(super) const BUSY: u32 = 54;
 /// ORA-00955, name is already used by an existing object.
@@ -89,8 +100,8 @@ pub(super) trait Session: Send {
     fn rollback(&mut self) -> Result<(), OraError>;
     /// Version as the server told it when it let us in: `19.24.0.0.0`.
     fn version(&self) -> String;
-    /// Ends a call that hangs, from another thread.
-    fn canceller(&self) -> Canceller;
+    /// What the server calls this session; `None` where the driver does not say.
+    fn id(&self) -> Option<SessionId>;
 
     /// First value of the first row.
     fn value(&mut self, sql: &str) -> Result<Option<String>, OraError> {

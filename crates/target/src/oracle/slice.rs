@@ -4,14 +4,9 @@ use loadline_model::Latencies;
 
 use super::block;
 use super::session::{Row, Session};
-use crate::clock;
 use crate::error::TargetError;
+use crate::server_clock::ServerClock;
 use crate::session::SliceEnd;
-
-/// How long an offset is used before it is measured anew, ns.
-const REFRESH_NS: u64 = 5_000_000_000;
-/// By how much two machines' clocks may drift apart: 200 µs per second.
-const DRIFT: f64 = 200e-6;
 
 /// What one run of the block returned.
 #[derive(Debug)]
@@ -51,11 +46,7 @@ impl Brought {
 
     /// The last transaction.
     pub(super) fn end(&self, clock: &ServerClock) -> SliceEnd {
-        SliceEnd {
-            start_ns: clock.own_ns(self.start_us),
-            commit_ns: clock.own_ns(self.commit_us),
-            end_ns: clock.own_ns(self.end_us),
-        }
+        clock.end([self.start_us, self.commit_us, self.end_us])
     }
 }
 
@@ -74,61 +65,9 @@ fn times(text: &str) -> Option<Latencies> {
     Some(out)
 }
 
-/// The server's clock against [`crate::clock`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ServerClock {
-    /// Server's time since [`block::EPOCH`] less ours, ns.
-    offset_ns: i128,
-    /// Half the round trip in which it was measured, ns: it is no further off than that.
-    uncertainty_ns: u64,
-    measured_ns: u64,
-}
-
-impl ServerClock {
-    /// Asks `probes` times and keeps the answer that came back fastest.
-    pub(super) fn measure(session: &mut dyn Session, probes: u32) -> Result<ServerClock, TargetError> {
-        let sql = block::clock();
-        let mut best: Option<ServerClock> = None;
-        for _ in 0..probes {
-            let before = clock::now_ns();
-            let told = session.value(&sql)?;
-            let after = clock::now_ns();
-            let Some(server) = told.and_then(|t| t.parse::<i64>().ok()) else {
-                return Err(TargetError::Statement("the server did not tell its time".into()));
-            };
-            let round_trip = after.saturating_sub(before);
-            let middle = i128::from(before) + i128::from(round_trip / 2);
-            let offset_ns = i128::from(server) * 1000 - middle;
-            let probe = ServerClock { offset_ns, uncertainty_ns: round_trip / 2, measured_ns: after };
-            if best.is_none_or(|b| probe.uncertainty_ns < b.uncertainty_ns) {
-                best = Some(probe);
-            }
-        }
-        best.ok_or_else(|| TargetError::Statement("the server's clock was not asked".into()))
-    }
-
-    /// Measures anew when it is time, and keeps what is then the more certain.
-    pub(super) fn refresh(&mut self, session: &mut dyn Session) -> Result<(), TargetError> {
-        let age = clock::now_ns().saturating_sub(self.measured_ns);
-        if age < REFRESH_NS {
-            return Ok(());
-        }
-        let new = ServerClock::measure(session, 3)?;
-        if (new.uncertainty_ns as f64) <= self.uncertainty_ns as f64 + age as f64 * DRIFT {
-            *self = new;
-        }
-        Ok(())
-    }
-
-    /// A moment of ours on the server's clock, µs.
-    pub(super) fn server_us(&self, ns: u64) -> i64 {
-        i64::try_from((i128::from(ns) + self.offset_ns) / 1000).unwrap_or(i64::MAX)
-    }
-
-    /// A moment of the server's (µs) on our clock, ns.
-    fn own_ns(&self, server_us: i64) -> u64 {
-        u64::try_from(i128::from(server_us) * 1000 - self.offset_ns).unwrap_or(0)
-    }
+/// Asks for the server's time.
+pub(super) fn ask(session: &mut dyn Session) -> Result<Option<i64>, TargetError> {
+    Ok(session.value(&block::clock())?.and_then(|t| t.parse().ok()))
 }
 
 #[cfg(test)]
@@ -142,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_the_block_writes_is_read() {
-        let clock = ServerClock { offset_ns: 1_000_000_000, uncertainty_ns: 0, measured_ns: 0 };
+        let clock = ServerClock::ahead_by(1_000_000_000);
         let b = Brought::parse(&row("8 1000100 1000330 1000340 1000400 1", "100 4;110 3;", "70 6;75 1;")).unwrap();
         assert_eq!((b.next, b.crossed, b.transaction.count(), b.transaction.sum_ns()), (8, true, 7, 730_000));
         assert_eq!((b.commit.count(), b.commit.max_ns()), (7, Some(75_000)));

@@ -1,3 +1,10 @@
+//! Everything above the driver, on servers made of paper.
+
+mod awr_tests;
+mod doctor_says;
+mod nodes;
+mod plsql;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +13,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{CATALOGUE, Execute};
 
 use super::fake::{Paper, row};
-use super::session::{OraError, SETUP};
+use super::session::{OraError, SETUP, SessionId};
 use super::*;
 use crate::session::ClientSession;
 use crate::work::Work;
@@ -31,6 +38,18 @@ fn willing() -> Paper {
             vec![row(&[&format!("{n} 1000 3000 3100 3900 1"), "900 2;", "800 1;810 1;"])]
         } else if sql.contains("SYSTIMESTAMP") {
             vec![row(&["800000000000000"])]
+        } else if sql == awr::SNAPSHOT {
+            vec![row(&[&next.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string()])]
+        } else if sql == awr::FILED {
+            vec![row(&["4711", "1", "1"])]
+        } else if sql.starts_with("SELECT OUTPUT") {
+            vec![row(&["<html>"]), row(&["∅"]), row(&["</html>"])]
+        } else if sql.contains("ALL_PROCEDURES") {
+            vec![row(&["31"])]
+        } else if sql.contains("'INSTANCE')") {
+            vec![row(&["1"])]
+        } else if sql.contains("ACTION LIKE") {
+            vec![row(&["Commit:log file sync", "3"]), row(&["CPU", "1"])]
         } else if sql.starts_with("SELECT COUNT(*)") {
             vec![row(&["0"])]
         } else if sql.starts_with("SELECT NAME, SUM(VALUE)") {
@@ -57,8 +76,8 @@ impl Execute for Through<'_> {
 }
 
 /// Goes through all that a run does, with every workload and both drivers.
-fn go_through(paper: &Paper) {
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+fn go_through(paper: &Paper, native_report: bool) {
+    let target = cluster::Oracle::open(&OpenRequest { native_report, ..request() }, paper.dial()).unwrap();
     target.info().unwrap();
     target.doctor().unwrap();
     target.job_limit().unwrap();
@@ -75,7 +94,13 @@ fn go_through(paper: &Paper) {
         stream.transaction(&mut Through(client.as_mut())).unwrap();
         client.commit().unwrap();
         target.database_session(&work, 1).unwrap().run_slice(crate::clock::now_ns()).unwrap();
-        target.observer().unwrap().snapshot().unwrap();
+        let mut observer = target.observer().unwrap();
+        observer.snapshot().unwrap();
+        observer.sample_waits().unwrap();
+        client.canceller().cancel();
+        if let Some(mark) = target.native_mark().unwrap() {
+            target.native_report(mark).unwrap();
+        }
         assert_eq!(target.evidence(&work).unwrap(), Some(17));
         drop(lock);
     }
@@ -97,6 +122,12 @@ fn unwilling() -> Paper {
         }
         if sql.starts_with("ALTER SYSTEM") {
             return Err(OraError::numbered(1031, "ORA-01031: insufficient privileges"));
+        }
+        if sql.contains("'SESSION_USER'), SYS_CONTEXT") {
+            return Ok(vec![row(&["orcl", "PDB1", "orcl1", "PRIMARY", "ANN", "ANN"])]);
+        }
+        if sql.contains("USER_TS_QUOTAS") {
+            return Ok(vec![row(&["USERS", "∅", "8192", "NO"])]);
         }
         Ok(vec![row(&["1"])])
     })
@@ -176,15 +207,64 @@ fn a_slice_that_ends_early_is_gone_on_with() {
 }
 
 #[test]
-fn nodes_must_be_one_database() {
-    let n = std::sync::atomic::AtomicU32::new(0);
-    let paper = Paper::new(move |sql, _| {
-        let i = n.fetch_add(u32::from(sql.contains("CON_NAME")), std::sync::atomic::Ordering::Relaxed);
-        Ok(vec![row(&[&format!("db{i}")])])
-    });
-    let request = OpenRequest { nodes: vec!["oracle://ann:secret@db2/x".into()], ..request() };
-    let error = cluster::Oracle::open(&request, paper.dial()).err().unwrap().to_string();
-    assert!(error.contains("db0") && error.contains("db1") && !error.contains("secret"), "{error}");
+fn what_the_jobs_wait_for_is_sampled() {
+    let paper = willing();
+    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    let sample = target.observer().unwrap().sample_waits().unwrap().unwrap();
+    assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
+    let mut profile = loadline_model::snapshot::WaitProfile::default();
+    profile.add(&sample);
+    assert_eq!(profile.mean_sessions(target.log_sync_events()), Some(3.0));
+    let asked = paper.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
+    assert!(
+        asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),
+        "{asked}"
+    );
+    // Where sessions cannot be seen there is no figure, and nothing fails.
+    let target = cluster::Oracle::open(&request(), unwilling().dial()).unwrap();
+    assert_eq!(target.observer().unwrap().sample_waits().unwrap(), None);
+}
+
+#[test]
+fn the_flash_cache_has_a_figure_where_it_takes_writes() {
+    let why = |value: &'static str| {
+        let paper = Paper::new(move |sql, _| {
+            Ok(if sql.contains("physical write requests optimized'") { vec![row(&[value])] } else { vec![] })
+        });
+        let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+        target.absent_columns().into_iter().find(|(c, _)| *c == "flash_cache_write_pct").map(|(_, why)| why)
+    };
+    assert_eq!(why("12345"), None);
+    for none in ["0", "∅"] {
+        assert!(why(none).unwrap().contains("no Exadata"));
+    }
+}
+
+#[test]
+fn a_call_that_hangs_is_ended_from_another_session() {
+    let paper = willing();
+    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    let cancel = |paper: &Paper, times: usize| {
+        let said = |paper: &Paper| paper.texts().iter().filter(|t| t.starts_with("ALTER SYSTEM CANCEL")).count();
+        for _ in 0..500 {
+            if said(paper) >= times {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        said(paper)
+    };
+    let client = target.client_session(&work(0), 0).unwrap();
+    let database = target.database_session(&work(0), 1).unwrap();
+    client.canceller().cancel();
+    database.canceller().cancel();
+    assert_eq!(cancel(&paper, 2), 2);
+    assert!(paper.texts().contains(&"ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()));
+    // One who may not is not asked twice by the same thread, and cancelling returns at once.
+    let refusing = unwilling();
+    let target = cluster::Oracle::open(&request(), refusing.dial()).unwrap();
+    target.client_session(&work(0), 0).unwrap().canceller().cancel();
+    assert_eq!(cancel(&refusing, 1), 1);
 }
 
 #[test]
@@ -203,251 +283,4 @@ fn without_the_driver_it_says_how_to_build_it_in() {
     assert!(matches!(error, TargetError::Unsupported(_)));
     let text = error.to_string();
     assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
-}
-
-mod doctor_says {
-    use loadline_model::Severity;
-
-    use super::super::doctor::{Answers, QUESTIONS, ask, judge};
-    use super::*;
-
-    fn found(answers: &Answers, id: &str) -> Option<(Severity, String, String)> {
-        let findings = judge(answers);
-        for f in &findings {
-            assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
-        }
-        findings.iter().find(|f| f.id == id).map(|f| (f.severity, f.value.clone(), f.advice.clone()))
-    }
-
-    fn answers(given: &[(&'static str, Vec<super::super::session::Row>)]) -> Answers {
-        Answers {
-            version: "19.24.0.0.0".into(),
-            answers: given.iter().map(|(id, rows)| (*id, Ok(rows.clone()))).collect(),
-            ..Answers::default()
-        }
-    }
-
-    #[test]
-    fn each_question_that_is_refused_says_what_is_lost_and_what_to_ask_for() {
-        let no = OraError::numbered(942, "ORA-00942: table or view does not exist");
-        for q in &QUESTIONS {
-            let a = Answers { answers: vec![(q.id, Err(no.clone()))], ..answers(&[]) };
-            let (severity, value, advice) = found(&a, q.id).unwrap();
-            assert!(
-                severity == Severity::Warning && value.contains("ORA-00942") && advice.contains("not known"),
-                "{}",
-                q.id
-            );
-        }
-        let a = ask(&mut unwilling()).unwrap();
-        let (severity, _, advice) = found(&a, "v$osstat").unwrap();
-        assert!(
-            severity == Severity::Warning
-                && advice.contains("cpu_busy_pct")
-                && advice.contains("GRANT SELECT ON SYS.V_$OSSTAT")
-                || advice.contains("SYS.GV_$OSSTAT")
-        );
-    }
-
-    #[test]
-    fn servers_that_cannot_be_written_to_are_refused() {
-        let database = |mode: &str, role: &str| {
-            answers(&[
-                (
-                    "v$database",
-                    vec![row(&[
-                        "ARCHIVELOG",
-                        "YES",
-                        mode,
-                        role,
-                        "Linux x86 64-bit",
-                        "YES",
-                        "NO",
-                        "MAXIMUM PERFORMANCE",
-                    ])],
-                ),
-                ("database", vec![row(&["orcl", "pdb", "orcl1", role, "ANN", "ANN"])]),
-            ])
-        };
-        let a = database("READ ONLY WITH APPLY", "PHYSICAL STANDBY");
-        assert_eq!(found(&a, "open-mode").unwrap().0, Severity::Refused);
-        assert_eq!(found(&a, "database-role").unwrap().0, Severity::Refused);
-        let a = database("READ WRITE", "PRIMARY");
-        assert_eq!(found(&a, "open-mode").unwrap().0, Severity::Ok);
-        assert!(found(&a, "database-role").is_none());
-        let old = Answers { version: "12.2.0.1.0".into(), ..answers(&[]) };
-        assert_eq!(found(&old, "version").unwrap().0, Severity::Refused);
-        assert_eq!(found(&answers(&[]), "version").unwrap().0, Severity::Ok);
-    }
-
-    #[test]
-    fn what_spoils_figures_is_named() {
-        let a = answers(&[
-            ("parameters", vec![row(&["commit_wait", "FORCE_WAIT"])]),
-            ("v$log", vec![row(&["1", "52428800", "512", "CURRENT"]), row(&["2", "4294967296", "512", "INACTIVE"])]),
-            ("privileges", vec![row(&["CREATE SESSION"])]),
-            ("quota", vec![row(&["USERS", "∅", "8192", "NO"])]),
-            ("log-writer-statistics", vec![row(&["redo size", "7"]), row(&["redo writes", "0"])]),
-            ("gv$session", vec![row(&["3"])]),
-        ]);
-        for (id, severity, says) in [
-            ("commit_wait", Severity::Warning, "do wait"),
-            ("redo-log-size", Severity::Warning, "4 GB"),
-            ("create-table", Severity::Refused, "GRANT CREATE TABLE"),
-            ("checkpoint", Severity::Warning, "ALTER SYSTEM"),
-            ("tablespace", Severity::Refused, "QUOTA"),
-            ("log-writer-statistics", Severity::Warning, "root"),
-            ("other-sessions", Severity::Warning, "counters"),
-            ("never-run", Severity::Warning, "never been run"),
-        ] {
-            let (is, value, advice) = found(&a, id).unwrap_or_else(|| panic!("{id} is not said"));
-            assert!(is == severity && advice.contains(says), "{id}: {is:?} {value} {advice}");
-        }
-        assert!(found(&a, "log-writer-statistics").unwrap().1.contains("redo writes"));
-    }
-
-    #[test]
-    fn room_for_jobs_is_the_tightest_limit() {
-        let mut paper = Paper::new(|sql, _| {
-            Ok(if sql.contains("RESOURCE_LIMIT WHERE RESOURCE_NAME IN") {
-                vec![row(&["processes", "80", "300"]), row(&["sessions", "90", "UNLIMITED"])]
-            } else if sql.contains("USER_RESOURCE_LIMITS") {
-                vec![row(&["SESSIONS_PER_USER", "50"]), row(&["IDLE_TIME", "10"])]
-            } else {
-                vec![]
-            })
-        });
-        let limit = super::super::doctor::job_limit(&mut paper).unwrap();
-        assert_eq!(limit.jobs, Some(47));
-        assert!(limit.because.contains("SESSIONS_PER_USER = 50"));
-    }
-}
-
-mod plsql {
-    //! Every script that loadline would send is read by a parser of PL/SQL (PMD's, in Java).
-
-    use super::*;
-
-    /// Parses `scripts` by name; the reasons of those that are refused.
-    fn parse(scripts: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plsql");
-        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-        let jars = target.join("plsql-parser-7.10.0");
-        let missing =
-            "missing: a Java development kit and Maven; run ./test, or: apt-get install default-jdk-headless maven";
-        if !jars.join("pmd-plsql-7.10.0.jar").exists() {
-            let got = Command::new("mvn")
-                .args(["-B", "-q", "-f"])
-                .arg(sources.join("pom.xml"))
-                .arg("dependency:copy-dependencies")
-                .arg(format!("-DoutputDirectory={}", jars.display()))
-                .output()
-                .expect(missing);
-            assert!(got.status.success(), "mvn: {}", String::from_utf8_lossy(&got.stdout));
-        }
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in scripts {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        let classes = format!("{}/*", jars.display());
-        let said = Command::new("java")
-            .args(["-cp", &classes])
-            .arg(sources.join("Parse.java"))
-            .arg(folder.path())
-            .output()
-            .expect(missing);
-        assert!(said.status.success(), "java: {}", String::from_utf8_lossy(&said.stderr));
-        let said = String::from_utf8(said.stdout).unwrap();
-        let parsed: BTreeMap<String, Option<String>> = said
-            .lines()
-            .map(|line| match line.split(' ').collect::<Vec<_>>().as_slice() {
-                ["ok", name] => ((*name).to_owned(), None),
-                ["bad", name, reason @ ..] => ((*name).to_owned(), Some(reason.join(" "))),
-                _ => panic!("the parser says «{line}»"),
-            })
-            .collect();
-        assert_eq!(parsed.keys().collect::<Vec<_>>(), scripts.keys().collect::<Vec<_>>(), "all were read");
-        parsed
-    }
-
-    /// All that is sent: by a run with every workload, to servers that let loadline do all or little.
-    fn sent() -> BTreeSet<String> {
-        let (willing, unwilling) = (willing(), unwilling());
-        go_through(&willing);
-        let target = cluster::Oracle::open(&request(), unwilling.dial()).unwrap();
-        target.doctor().unwrap();
-        target.create(&work(0)).unwrap();
-        target.clean().unwrap();
-        let mut all: BTreeSet<String> = willing.texts().into_iter().chain(unwilling.texts()).collect();
-        all.insert(SETUP.to_owned());
-        all
-    }
-
-    #[test]
-    fn every_script_is_plsql_and_a_broken_one_is_not() {
-        let sent = sent();
-        for begins in [
-            "DECLARE",
-            "CREATE TABLE",
-            "COMMENT",
-            "LOCK",
-            "DROP",
-            "INSERT",
-            "UPDATE",
-            "DELETE",
-            "COMMIT",
-            "SELECT",
-            "ALTER",
-        ] {
-            assert!(sent.iter().any(|t| t.starts_with(begins)), "{begins} is sent");
-        }
-        let mut scripts = BTreeMap::new();
-        for (i, text) in sent.iter().enumerate() {
-            // PMD wants the sign that ends a statement in a script; a driver does not send it.
-            let end = if text.ends_with(';') { "" } else { ";" };
-            scripts.insert(format!("{i:03}-whole"), format!("{text}{end}"));
-        }
-        // Broken ones: each of these words or signs is needed wherever it stands. PMD only skims DDL and
-        // LOCK, which the snapshots hold, and what follows the values of an UPDATE; a DELETE may do without FROM.
-        let needed = [
-            "LOOP", "END IF", "BEGIN", "THEN", ":=", "IS\n", "SET ", "WHERE", "FROM ", "VALUES", "TABLE ", "(", ")",
-            " ||", "BETWEEN",
-        ];
-        let mut broken = 0;
-        let read = ["DECLARE", "SELECT", "INSERT", "UPDATE", "DELETE"];
-        let mut blocks = 0;
-        for (i, text) in sent.iter().enumerate().filter(|(_, t)| read.iter().any(|r| t.starts_with(r))) {
-            let block = text.starts_with("DECLARE");
-            blocks += u32::from(block);
-            // The blocks of the workloads differ in a number or two.
-            if block && blocks > 2 {
-                continue;
-            }
-            for (k, word) in needed
-                .iter()
-                .enumerate()
-                .filter(|(_, w)| !matches!(**w, "WHERE" | "FROM ") || text.starts_with("SELECT"))
-            {
-                for (n, (at, _)) in text.match_indices(word).enumerate().take(2) {
-                    let mutated = format!("{}{};", &text[..at], &text[at + word.len()..]);
-                    scripts.insert(format!("{i:03}-{k:02}-{n:03}-broken"), mutated);
-                    broken += 1;
-                }
-            }
-        }
-        let parsed = parse(&scripts);
-        let mut wrong = Vec::new();
-        for (name, reason) in &parsed {
-            match (name.ends_with("-whole"), reason) {
-                (true, Some(reason)) => wrong.push(format!("{reason}\n{}", scripts[name])),
-                (false, None) => wrong.push(format!("taken though it is broken: {name}\n{}", scripts[name])),
-                _ => {}
-            }
-        }
-        // A machine that is too slow must not pass for a parser that refuses.
-        let endless = parsed.values().flatten().filter(|reason| reason.contains("come to an end")).count();
-        assert!(endless * 10 <= broken, "{endless} of {broken} were not read in time");
-        assert!(broken > 100, "{broken} broken ones were made");
-        assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scripts.len(), wrong.join("\n\n"));
-    }
 }

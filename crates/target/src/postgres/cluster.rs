@@ -19,7 +19,7 @@ use super::{doctor, procedure, render, schema};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
+use crate::work::{Work, evidence_value};
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
 struct Instance {
@@ -306,12 +306,7 @@ impl Target for Postgres {
         let Some(sql) = render::evidence(work)? else { return Ok(None) };
         let mut total = 0_i64;
         for text in self.each(|_, c| c.value(&sql))? {
-            // The sum over an empty table is NULL.
-            let text = text.unwrap_or_else(|| "0".into());
-            let number = text.parse::<i64>().map_err(|_| {
-                TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
-            })?;
-            total = total.saturating_add(number);
+            total = total.saturating_add(evidence_value(text)?);
         }
         Ok(Some(total))
     }

@@ -47,6 +47,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    native_report: None,
 };
 
 /// A private server, made for the run.
@@ -71,4 +72,5 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: temp::clean_leftovers,
     is_temporary: |_| true,
+    native_report: None,
 };

@@ -5,11 +5,12 @@
 //! they add up to is worked out by loadline. (With sums and histograms in the loop, 20 expressions
 //! took 10 µs of each transaction's time.)
 
-use loadline_workload::{Commit, Generator, PAYLOAD_STRIDE, POOL_BYTES, Program, Step, VarType};
+use loadline_workload::{Commit, PAYLOAD_STRIDE, VarType};
 
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::render::{SCHEMA, prefix, quoted, table_name};
 use super::versions::Version;
+use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
 /// The server's clock: µs since 2000 in binary form.
@@ -37,9 +38,7 @@ pub(super) fn call(work: &Work) -> String {
 pub(super) fn create(work: &Work, version: Version) -> String {
     let name = name(work);
     let results = RESULTS.map(|r| format!("  INOUT {r} timestamptz[]")).join(",\n");
-    let mut writer = Writer::new(&work.program);
-    writer.steps(work, &work.program.body, 2);
-    let (declare, body) = (writer.declarations(), writer.text);
+    let Body { declarations: declare, text: body, .. } = procedure::body(work, &PlPgSql, 2);
     let commit = match work.program.commit {
         Commit::Wait => "COMMIT;",
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
@@ -106,98 +105,44 @@ $block$"
     )
 }
 
-/// Writes the program's steps.
-struct Writer<'a> {
-    program: &'a Program,
-    text: String,
-    depth: usize,
-    /// Whether the sequence has been bound, so that `l_seq` is not below 0.
-    sequence_bound: bool,
-}
+/// PL/pgSQL.
+struct PlPgSql;
 
-impl<'a> Writer<'a> {
-    fn new(program: &'a Program) -> Writer<'a> {
-        Writer { program, text: String::new(), depth: 0, sequence_bound: false }
+impl Dialect for PlPgSql {
+    fn table(&self, work: &Work, table: &str) -> String {
+        table_name(work, table)
     }
 
-    /// Whether any statement uses the variable.
-    fn is_used(&self, var: &str) -> bool {
-        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+    fn variable(&self, name: &str) -> String {
+        quoted(&format!("v_{name}"))
     }
 
-    fn declarations(&self) -> String {
-        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
-        used.map(|(var, generator)| {
-            let kind = match generator.var_type() {
-                VarType::Int => "bigint",
-                VarType::Bytes => "bytea",
-            };
-            format!("  {} {kind};\n", variable(var))
-        })
-        .collect()
-    }
-
-    fn line(&mut self, level: usize, text: &str) {
-        self.text.push_str(&"  ".repeat(level));
-        self.text.push_str(text);
-        self.text.push('\n');
-    }
-
-    fn steps(&mut self, work: &Work, steps: &[Step], level: usize) {
-        for step in steps {
-            match step {
-                Step::Bind { var, generator } => self.bind(var, *generator, level),
-                Step::Repeat { times, body } => {
-                    self.depth += 1;
-                    let depth = self.depth;
-                    self.line(level, &format!("FOR l_repeat_{depth} IN 1..{times} LOOP"));
-                    self.steps(work, body, level + 1);
-                    self.line(level, "END LOOP;");
-                    self.depth -= 1;
-                }
-                Step::Execute { statement } => self.execute(work, *statement, level),
-            }
-        }
-    }
-
-    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
-        if generator == Generator::Sequence {
-            self.line(level, "l_seq := l_seq + 1;");
-            self.sequence_bound = true;
-        }
-        if !self.is_used(var) {
-            return;
-        }
-        let seq = if self.sequence_bound { "l_seq" } else { "greatest(l_seq, 0)" };
-        let value = match generator {
-            Generator::Sequence => "l_seq".to_owned(),
-            Generator::OwnRow { rows } => format!("p_first_key + {seq} % {}", rows.max(1)),
-            Generator::Payload { bytes } => {
-                // As `loadline_workload::payload_offset`.
-                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-                format!("substr(p_pool, 1 + ({seq} * {PAYLOAD_STRIDE} % {room})::integer, {bytes})")
-            }
+    fn declaration(&self, variable: &str, kind: VarType) -> String {
+        let kind = match kind {
+            VarType::Int => "bigint",
+            VarType::Bytes => "bytea",
         };
-        self.line(level, &format!("{} := {value};", variable(var)));
+        format!("{variable} {kind};")
     }
 
-    fn execute(&mut self, work: &Work, number: usize, level: usize) {
-        // A program is checked before it is rendered: a statement that is missing is not reached.
-        let Some(statement) = self.program.statements.get(number) else { return };
-        let sql = statement.template.render(|table| table_name(work, table), variable);
-        let rows = statement.rows;
-        self.line(level, &format!("{sql};"));
-        self.line(level, "GET DIAGNOSTICS l_rows = ROW_COUNT;");
-        self.line(level, &format!("IF l_rows <> {rows} THEN"));
-        self.line(
-            level + 1,
-            &format!("RAISE EXCEPTION 'statement {number} touched % rows instead of {rows}', l_rows;"),
-        );
-        self.line(level, "END IF;");
+    fn sequence(&self, bound: bool) -> &'static str {
+        if bound { "l_seq" } else { "greatest(l_seq, 0)" }
     }
-}
 
-/// A program's variable in PL/pgSQL: a name that no column has.
-fn variable(name: &str) -> String {
-    quoted(&format!("v_{name}"))
+    fn own_row(&self, sequence: &str, rows: u64) -> String {
+        format!("p_first_key + {sequence} % {rows}")
+    }
+
+    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+        format!("substr(p_pool, 1 + ({sequence} * {PAYLOAD_STRIDE} % {room})::integer, {bytes})")
+    }
+
+    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
+        vec![
+            Line(0, "GET DIAGNOSTICS l_rows = ROW_COUNT;".into()),
+            Line(0, format!("IF l_rows <> {rows} THEN")),
+            Line(1, format!("RAISE EXCEPTION 'statement {number} touched % rows instead of {rows}', l_rows;")),
+            Line(0, "END IF;".into()),
+        ]
+    }
 }

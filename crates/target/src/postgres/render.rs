@@ -1,7 +1,7 @@
 //! A workload in PostgreSQL's SQL: tables, statements, evidence.
 
 use loadline_model::capability::Capabilities;
-use loadline_workload::{LogicalType, Piece, Table, Template};
+use loadline_workload::{LogicalType, Table, Template};
 
 use super::procedure;
 use super::versions::{NEWEST, Version};
@@ -88,14 +88,7 @@ pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
 /// # Errors
 /// When it cannot be read, a mistake in the workload.
 pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    let Some(evidence) = work.workload.evidence else { return Ok(None) };
-    let template = Template::parse(evidence.query)
-        .map_err(|e| TargetError::Usage(format!("the evidence query of {}: {e}", work.workload.code)))?;
-    let variable = template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
-    if variable {
-        return Err(TargetError::Usage(format!("the evidence query of {} has a variable", work.workload.code)));
-    }
-    Ok(Some(template.render(|table| table_name(work, table), |_| String::new())))
+    work.evidence(|table| table_name(work, table))
 }
 
 /// Everything that is made of a workload, for people to read.

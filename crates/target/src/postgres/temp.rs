@@ -35,10 +35,12 @@ const SUPERUSER: &str = "postgres";
 /// By what its directories are known.
 const PREFIX: &str = "loadline-pg-";
 /// How leftovers are told from those of others, and removed.
-const LEFTOVERS: leftovers::Kind = leftovers::Kind { prefix: PREFIX, product: "PostgreSQL", remove: instance::remove };
+const LEFTOVERS: &leftovers::Kind = &instance::LAYOUT.kind;
 
 /// Part of the socket's file name only, as nothing listens on the network.
 const PORT: u16 = 5432;
+/// The socket's file name.
+const SOCKET: &str = ".s.PGSQL.5432";
 
 /// What stays as it is in a URL's query (RFC 3986, unreserved characters).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -71,7 +73,7 @@ impl TempServer {
         let user = user::choose()?;
         let binaries = binaries::find(address.bin.as_deref(), &user)?;
         let place = place::choose(&address, &request.scratch, &user, &binaries)?;
-        let leftovers = leftovers::remove(LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
+        let leftovers = leftovers::remove(*LEFTOVERS, &[request.scratch.clone(), place.parent.clone()]);
 
         let mut instance = Instance::create(&place, &user)?;
         instance.initdb(&binaries, &user)?;
@@ -130,7 +132,7 @@ pub(super) fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, Targ
         places.extend(Address::parse(&request.url)?.dir);
     }
     places.push(place::FALLBACK.into());
-    let found = leftovers::remove(LEFTOVERS, &places);
+    let found = leftovers::remove(*LEFTOVERS, &places);
     if found.failed.is_empty() {
         return Ok(found.removed);
     }

@@ -57,6 +57,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render,
     clean_leftovers: |request| files::clean_leftovers(&request.scratch),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
+    native_report: None,
 };
 
 struct Sqlite {

@@ -46,7 +46,9 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
         let after = (target.evidence(&work).unwrap().unwrap(), target.observer().unwrap().snapshot().unwrap());
         assert_eq!((after.0 - before.0) as u64, 3 * work.program.rows_per_tx(), "{}", workload.code);
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / 3.0;
-        let size = workload.redo.unwrap();
+        // A scan measures the size of each transaction; its default is only where calibration begins.
+        let size = workload.redo.filter(|_| workload.scan.is_none());
+        let Some(size) = size else { continue };
         assert!((size.min..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
     }
 }

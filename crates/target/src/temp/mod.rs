@@ -2,6 +2,7 @@
 //! by what they are known, and how what a dead loadline left behind is found.
 
 pub(crate) mod child;
+pub(crate) mod files;
 pub(crate) mod leftovers;
 pub(crate) mod memory;
 pub(crate) mod owner;

@@ -32,10 +32,6 @@ impl Device {
         ("direct", Device::Direct),
         ("pmem", Device::Pmem),
     ];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, d)| *d == self).map_or("", |(n, _)| n)
-    }
 }
 
 /// When a standby's answer makes a commit durable.
@@ -52,10 +48,6 @@ pub(super) enum Standby {
 impl Standby {
     const NAMES: [(&'static str, Standby); 3] =
         [("received", Standby::Received), ("written", Standby::Written), ("both", Standby::Both)];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, s)| *s == self).map_or("", |(n, _)| n)
-    }
 }
 
 /// `wal:[DIR][?parameters]`
@@ -159,7 +151,10 @@ impl Address {
             "flash" => self.flash = Some(folder(value)?),
             "standby" => self.standby = Some((folder(value)?, Standby::Both)),
             "standby-rule" => *rule = Some(choice(name, value, &Standby::NAMES)?),
-            "buffer" => self.buffer_bytes = bytes(name, value, 64 << 10, 1 << 30)? as usize,
+            "buffer" => {
+                self.buffer_bytes =
+                    usize::try_from(bytes(name, value, 64 << 10, 1 << 30)?).map_err(|e| e.to_string())?;
+            }
             "file-size" => self.file_bytes = bytes(name, value, 1 << 20, 16 << 30)?,
             "flush-fraction" => {
                 self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?

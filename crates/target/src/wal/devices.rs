@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
-use loadline_logwriter::LogDevice;
-use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
+use loadline_device::StorageFacts;
+use loadline_logwriter::device::{
+    DirectDevice, DirectOptions, Durable, FlashOptions, Member, MirrorOptions, PmemDevice, PmemOptions, Receiver,
+    ReceiverOptions, Replicas, StandbyOptions, StandbyRule, file, open_flash_log, open_mirror, open_standby,
+};
+use loadline_logwriter::{DeviceError, LogDevice, log_end};
 use loadline_model::{Finding, Severity};
 
-use super::address::{Address, Device};
+use super::address::{Address, Device, Standby};
 use super::place::Folder;
 use crate::error::TargetError;
 
@@ -14,47 +18,92 @@ use crate::error::TargetError;
 pub(super) struct Opened {
     pub(super) device: Box<dyn LogDevice>,
     pub(super) warnings: Vec<String>,
+    /// The standby, which runs as long as this value lives.
+    pub(super) standby: Option<Receiver>,
 }
 
-fn failed(path: &Path) -> impl Fn(loadline_logwriter::DeviceError) -> TargetError + '_ {
-    move |e| TargetError::Local(format!("no log can be kept in {}: {e}", path.display()))
+fn failed(e: DeviceError) -> TargetError {
+    TargetError::Local(e.to_string())
 }
 
 /// One copy.
-fn one(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, TargetError> {
-    let file = |sync| {
-        let config = FileConfig { file_bytes: address.file_bytes, sync, ..FileConfig::default() };
-        FileDevice::open(folder, &config).map(|d| Box::new(d) as Box<dyn LogDevice>).map_err(failed(folder))
+fn one(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
+    let file_bytes = address.file_bytes;
+    let in_files = |sync| {
+        let config = file::FileConfig { file_bytes, sync, ..file::FileConfig::default() };
+        file::FileDevice::open(folder, &config).map(|d| Box::new(d) as Box<dyn LogDevice>)
     };
     match address.device {
-        Device::Fdatasync => file(FileSync::Fdatasync),
-        Device::Dsync => file(FileSync::Dsync),
-        Device::Direct | Device::Pmem => Err(TargetError::Unsupported("not yet".into())),
+        Device::Fdatasync => in_files(file::FileSync::Fdatasync),
+        Device::Dsync => in_files(file::FileSync::Dsync),
+        Device::Direct => {
+            let options = DirectOptions { file_bytes, ..DirectOptions::default() };
+            DirectDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
+        }
+        Device::Pmem => {
+            let options = PmemOptions { file_bytes, ..PmemOptions::default() };
+            PmemDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
+        }
     }
 }
 
 /// Opens what the URL names.
 pub(super) fn open(address: &Address, folders: &[Folder]) -> Result<Opened, TargetError> {
-    let first = folders.first().ok_or_else(|| TargetError::Local("there is no folder for the log".into()))?;
-    Ok(Opened { device: one(address, first.path())?, warnings: Vec::new() })
+    let member = |folder: &Folder| Member::new(folder.path(), one(address, folder.path()));
+    let set = |set: Replicas, standby| {
+        let warnings = set.opened().warnings.clone();
+        Ok(Opened { device: Box::new(set), warnings, standby })
+    };
+    match (folders, &address.flash, &address.standby) {
+        ([only], None, None) => {
+            let device = one(address, only.path()).map_err(failed)?;
+            Ok(Opened { device, warnings: Vec::new(), standby: None })
+        }
+        ([first, second], Some(_), _) => {
+            let members = [member(first), member(second)];
+            set(open_flash_log(members, FlashOptions::default(), &log_end).map_err(failed)?, None)
+        }
+        ([first, second], _, Some((_, rule))) => {
+            let device = one(address, second.path()).map_err(failed)?;
+            // On 127.0.0.1 and a port that is free.
+            let receiver = Receiver::start(device, second.path(), &ReceiverOptions::default()).map_err(failed)?;
+            let rule = match rule {
+                Standby::Received => StandbyRule::Received,
+                Standby::Written => StandbyRule::Written,
+                Standby::Both => StandbyRule::Both,
+            };
+            let options = StandbyOptions { rule, ..StandbyOptions::default() };
+            let at = receiver.address().to_string();
+            let (replicas, _) = open_standby(member(first), &at, options, &log_end).map_err(failed)?;
+            set(replicas, Some(receiver))
+        }
+        (copies, _, _) => {
+            let durable = address.quorum.map_or(Durable::All, Durable::Quorum);
+            let options = MirrorOptions { durable, ..MirrorOptions::default() };
+            let members = copies.iter().map(member).collect();
+            set(open_mirror(members, options, &log_end).map_err(failed)?, None)
+        }
+    }
 }
 
 /// What the doctor says about the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
-    match nix::sys::statfs::statfs(directory) {
-        Ok(s) if s.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC => Finding::new(
-            "log-on-tmpfs",
-            Severity::Warning,
-            "filesystem under the log",
-            "tmpfs",
-            "it is no disk: the figures are those of memory",
-        ),
-        Ok(s) => {
-            let free = s.blocks_available().saturating_mul(s.block_size().unsigned_abs());
-            Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
-        }
+    match StorageFacts::of(directory) {
+        Ok(facts) => match (facts.kind.caveat(), facts.free_bytes) {
+            (Some(caveat), _) => Finding::new(
+                "filesystem",
+                Severity::Warning,
+                "filesystem under the log",
+                facts.filesystem.as_str(),
+                caveat,
+            ),
+            (None, Some(free)) => {
+                Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
+            }
+            (None, None) => Finding::new("free-space", Severity::Warning, "free space", "unknown", "check it by hand"),
+        },
         Err(e) => {
-            Finding::new("free-space", Severity::Warning, "free space", format!("unknown: {e}"), "check it by hand")
+            Finding::new("filesystem", Severity::Warning, "filesystem", format!("unknown: {e}"), "check it by hand")
         }
     }
 }

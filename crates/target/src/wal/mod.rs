@@ -10,6 +10,7 @@ mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
@@ -62,6 +63,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         Ok(removed)
     },
     is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
+    native_report: None,
 };
 
 struct Wal {
@@ -70,6 +72,7 @@ struct Wal {
     writer: Arc<LogWriter>,
     device: String,
     warnings: Vec<String>,
+    _standby: Option<Receiver>,
     locked: Arc<Mutex<bool>>,
 }
 
@@ -90,7 +93,7 @@ impl Wal {
         for copy in address.copies() {
             folders.push(Folder::under(copy)?);
         }
-        let devices::Opened { device, warnings } = devices::open(&address, &folders)?;
+        let devices::Opened { device, warnings, standby } = devices::open(&address, &folders)?;
         let description = device.describe();
         let (writer, _) = LogWriter::open(&config(&address), device)
             .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", place(&folders))))?;
@@ -100,6 +103,7 @@ impl Wal {
             writer: Arc::new(writer),
             device: description,
             warnings,
+            _standby: standby,
             locked: Arc::new(Mutex::new(false)),
         })
     }

@@ -72,3 +72,45 @@ fn bad_folders_are_named() {
     let e = Wal::open(&OpenRequest::new("wal:/no/such/folder", dir.path().to_owned())).err().unwrap();
     assert!(matches!(&e, TargetError::Usage(t) if t.contains("/no/such/folder")), "{e:?}");
 }
+
+#[test]
+fn every_kind_of_device_takes_commits_and_says_what_it_is() {
+    let dirs: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let [a, b, c] = [0, 1, 2].map(|i| dirs[i].path().display().to_string());
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let urls = [
+        (format!("wal:{a}?file-size=1MiB&device=dsync"), "O_DSYNC"),
+        (format!("wal:{a}?file-size=1MiB&device=direct"), "O_DIRECT"),
+        (format!("wal:{}?file-size=1MiB&device=pmem", memory.path().display()), "tmpfs"),
+        (format!("wal:{a}?file-size=1MiB&mirror={b}&mirror={c}&quorum=2"), "durable when 2 have it"),
+        (format!("wal:{a}?file-size=1MiB&flash={b}"), "durable when the first has it"),
+        (format!("wal:{a}?file-size=1MiB&standby={b}&standby-rule=received"), "received"),
+        (format!("wal:{a}?file-size=1MiB&standby={b}&standby-rule=written"), "written"),
+        (format!("wal:{a}?file-size=1MiB&standby={b}"), "here and at the standby"),
+    ];
+    let work = Work::new(CATALOGUE[0], CATALOGUE[0].params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    for (url, says) in urls {
+        let wal =
+            Wal::open(&OpenRequest::new(&url, dirs[0].path().to_owned())).unwrap_or_else(|e| panic!("{url}: {e}"));
+        assert!(wal.device.contains(says), "{url}: {}", wal.device);
+        let mut session = wal.client_session(&work, 0).unwrap();
+        let mut stream = work.stream(0).unwrap();
+        for _ in 0..20 {
+            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            session.commit().unwrap();
+        }
+        assert_eq!(wal.writer.stats().commits_waited, 20, "{url}");
+        drop(session);
+        wal.clean().unwrap();
+    }
+    // Copies on one device protect against nothing: that is said.
+    let wal =
+        Wal::open(&OpenRequest::new(&format!("wal:{a}?mirror={b}&file-size=1MiB"), dirs[0].path().to_owned())).unwrap();
+    let findings = wal.doctor().unwrap();
+    assert!(findings.iter().any(|f| f.severity == Severity::Warning && f.id == "copies"), "{findings:?}");
+    wal.clean().unwrap();
+    drop(wal);
+    for dir in &dirs {
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+    }
+}

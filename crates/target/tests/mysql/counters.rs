@@ -1,16 +1,18 @@
 //! The server's counters against what was done.
 
-use loadline_model::snapshot::counter;
-use loadline_model::{Capability, Driver};
-use loadline_target::clock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_model::snapshot::{WaitProfile, counter};
+use loadline_model::{Capability, Driver, Snapshot};
+use loadline_target::{Observer, Target, clock};
 use loadline_workload::Arg;
 
-use crate::server::{alone, server, work};
+use crate::server::{Server, alone, server, work};
 
 #[test]
 fn commits_are_counted_to_the_last_one() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let target = &server.target;
     let mut observer = target.observer().unwrap();
     let small = work("LGWR-LAT1", &[]);
@@ -84,8 +86,8 @@ fn commits_are_counted_to_the_last_one() {
 
 #[test]
 fn a_users_setting_is_not_changed_and_decides_what_runs() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let missing = || {
         let found = server.as_users("root").unwrap().capabilities().unwrap();
         let of = |c| found.refusal(Driver::Client, &[c]);
@@ -103,4 +105,93 @@ fn a_users_setting_is_not_changed_and_decides_what_runs() {
     assert!(nowait.is_none() && wait.unwrap().contains("innodb_flush_log_at_trx_commit = 2"));
     assert_eq!(now, "2");
     assert!(server.target.capabilities().unwrap().missing.is_empty(), "a private server can do both");
+}
+
+/// Lets `jobs` clients commit while `observer` samples them.
+fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (Snapshot, Snapshot, WaitProfile) {
+    let small = work("LGWR-LAT1", &[]);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for job in 0..jobs {
+            let mut client = target.client_session(&small, job).unwrap();
+            let (done, key) = (&done, small.first_key(job));
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    client.execute_and_commit(0, &[Arg::Bytes(&[7; 500]), Arg::Int(key)]).unwrap();
+                }
+            });
+        }
+        let before = observer.snapshot().unwrap();
+        let mut profile = WaitProfile::default();
+        for _ in 0..400 {
+            profile.add(&observer.sample_waits().unwrap().unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        let after = observer.snapshot().unwrap();
+        done.store(true, Ordering::Relaxed);
+        (before, after, profile)
+    })
+}
+
+/// The server's own times of commits against samples of what the sessions do: two sources, one figure.
+#[test]
+fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
+    let server = Server::start("", &[("log_bin", "bin")]);
+    let target = &server.target;
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 4).unwrap();
+    let mut observer = target.observer().unwrap();
+    for jobs in [1, 4] {
+        let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
+        let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
+        let sampled = profile.mean_sessions(target.log_sync_events()).unwrap();
+        assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
+        assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
+    }
+    // Where the server does not time them, it is said what to do, and the samples are left.
+    server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");
+    let untimed = server.as_users("root").unwrap();
+    let finding = untimed.doctor().unwrap().into_iter().find(|f| f.id == "performance_schema").unwrap();
+    assert!(finding.advice.contains("UPDATE performance_schema.setup_instruments"), "{finding:?}");
+    let snapshot = untimed.observer().unwrap().snapshot().unwrap();
+    assert!(!snapshot.counters.contains_key(counter::LOG_WAIT_NS));
+}
+
+/// Without a binary log most sessions wait after the stage of the commit, where nothing is timed.
+#[test]
+fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
+    let server = server();
+    let _alone = alone();
+    let target = server.as_users("root").unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 8).unwrap();
+    let mut observer = target.observer().unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
+    let client = target.client_session(&small, 0).unwrap();
+    // Once it has sent its last answer.
+    let idle = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        observer.sample_waits().unwrap().unwrap().sessions == [("Client:idle".to_owned(), 1)].into()
+    });
+    assert!(idle, "{:?}", observer.sample_waits());
+    drop(client);
+    drop(observer);
+    let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
+    pooled.target.create(&small).unwrap();
+    pooled.target.load(&small, 8).unwrap();
+    for (server, held_back) in [(&*server, "Stage:Updating status"), (&pooled, "Stage:Starting cleanup")] {
+        let target = server.as_users("root").unwrap();
+        let mut observer = target.observer().unwrap();
+        let mut waiting = |flush: u8| {
+            server.sql(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"));
+            let (_, after, profile) = under_load(target.as_ref(), observer.as_mut(), 8);
+            assert!(!after.counters.contains_key(counter::LOG_WAIT_NS), "a part of the wait is not the wait");
+            (profile.mean_sessions(target.log_sync_events()).unwrap(), profile)
+        };
+        let (without, with) = (waiting(0), waiting(1));
+        assert!(with.0 > 5.0 * without.0 && with.0 <= 8.0, "waiting: {with:?}; not waiting: {without:?}");
+        assert!(target.log_sync_events().contains(&held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
+    }
 }

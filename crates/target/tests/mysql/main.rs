@@ -4,5 +4,6 @@
 mod counters;
 mod drivers;
 mod handshake;
+mod nodes;
 mod schema;
 mod server;

@@ -1,14 +1,17 @@
 //! loadline's database: made, gone on with, cleaned, and never mixed up with a foreign one.
 
-use loadline_model::Severity;
-use loadline_target::TargetError;
+use std::sync::{Arc, Mutex};
 
-use crate::server::{alone, server, work};
+use loadline_model::Severity;
+use loadline_model::snapshot::counter;
+use loadline_target::{Secret, TargetError};
+
+use crate::server::{Server, alone, server, work};
 
 #[test]
 fn what_loadline_made_goes_and_what_others_made_stays() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let target = &server.target;
     let work = work("LGWR-LAT1", &[]);
     let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
@@ -40,8 +43,8 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
 
 #[test]
 fn a_poor_user_is_told_what_is_missing() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     server.sql("CREATE OR REPLACE USER poor@localhost");
     let poor = server.as_users("poor").unwrap();
     let e = poor.create(&work("LGWR-LAT1", &[])).unwrap_err();
@@ -49,10 +52,6 @@ fn a_poor_user_is_told_what_is_missing() {
     let findings = poor.doctor().unwrap();
     let process = findings.iter().find(|f| f.id == "process-privilege").unwrap();
     assert_eq!(process.severity, Severity::Warning);
-    // All counters are there without a privilege.
-    let mine = server.target.observer().unwrap().snapshot().unwrap();
-    let theirs = poor.observer().unwrap().snapshot().unwrap();
-    assert_eq!(mine.counters.keys().collect::<Vec<_>>(), theirs.counters.keys().collect::<Vec<_>>());
     server.sql("ALTER USER poor@localhost WITH MAX_USER_CONNECTIONS 9");
     let limit = server.as_users("poor").unwrap().job_limit().unwrap();
     assert_eq!(limit.jobs, Some(5));
@@ -62,8 +61,8 @@ fn a_poor_user_is_told_what_is_missing() {
 
 #[test]
 fn the_lock_lets_one_run_in() {
-    let _alone = alone();
     let server = server();
+    let _alone = alone();
     let held = server.target.lock().unwrap();
     let e = server.as_users("root").unwrap().lock().map(drop).unwrap_err();
     assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
@@ -74,4 +73,84 @@ fn the_lock_lets_one_run_in() {
         server.target.lock().ok()
     });
     assert!(again.is_some());
+}
+
+#[test]
+fn a_password_is_asked_for_when_the_server_wants_one_and_once() {
+    let server = server();
+    let _alone = alone();
+    server
+        .sql("CREATE OR REPLACE USER asked@localhost IDENTIFIED BY 'tops3cret'; CREATE OR REPLACE USER free@localhost");
+    let open = |user: &str, answer: Option<&'static str>| {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let mut request = server.request(user);
+        let said = Arc::clone(&asked);
+        request.ask_password = Arc::new(move |whose| {
+            said.lock().unwrap().push(whose.to_owned());
+            answer.map(|a| Secret::new(a.to_owned()))
+        });
+        let opened = loadline_target::open(&request).and_then(|target| target.doctor().map(drop));
+        let asked = asked.lock().unwrap().clone();
+        (opened, asked)
+    };
+    let (opened, asked) = open("asked", Some("tops3cret"));
+    assert!(opened.is_ok(), "{opened:?}");
+    assert!(asked.len() == 1 && asked[0].starts_with("user asked at "), "{asked:?}");
+    let (opened, asked) = open("free", Some("unused"));
+    assert!(opened.is_ok() && asked.is_empty(), "a user without a password is not asked: {asked:?}");
+    for (answer, words) in [(Some("wr0ng"), "password for user «asked» is wrong"), (None, "no password was given")] {
+        let (opened, asked) = open("asked", answer);
+        let e = opened.unwrap_err();
+        assert!(matches!(&e, TargetError::Refused(t) if t.contains(words)) && !e.to_string().contains("wr0ng"), "{e}");
+        assert_eq!(asked.len(), 1);
+    }
+    server.sql("DROP USER asked@localhost; DROP USER free@localhost");
+}
+
+#[test]
+fn which_counters_a_user_without_privileges_loses() {
+    // With a binary log, performance_schema is read as well.
+    let server = Server::start("", &[("log_bin", "bin")]);
+    server.sql("CREATE USER poor@localhost");
+    let all: Vec<String> = server.target.observer().unwrap().snapshot().unwrap().counters.into_keys().collect();
+    let lost = || {
+        let theirs = server.as_users("poor").unwrap().observer().unwrap().snapshot().unwrap().counters;
+        all.iter().filter(|name| !theirs.contains_key(*name)).cloned().collect::<Vec<_>>()
+    };
+    let metric = |name: &String| name.starts_with("INNODB_METRICS.");
+    let time = |name: &String| name.starts_with("performance_schema.") || name == counter::LOG_WAIT_NS;
+    assert!(all.iter().any(metric) && all.iter().any(time), "{all:?}");
+    assert!(lost().iter().all(|name| metric(name) || time(name)), "{:?}", lost());
+    assert!(lost().iter().any(metric) && lost().iter().any(time), "{:?}", lost());
+    let times = || {
+        let findings = server.as_users("poor").unwrap().doctor().unwrap();
+        findings.into_iter().find(|f| f.id == "performance_schema").unwrap()
+    };
+    assert!(times().severity == Severity::Warning && times().advice.contains("GRANT SELECT ON performance_schema.*"));
+    server.sql("GRANT SELECT ON performance_schema.* TO poor@localhost");
+    assert_eq!(times().severity, Severity::Ok);
+    assert!(lost().iter().all(metric) && !lost().is_empty(), "{:?}", lost());
+    server.sql("GRANT PROCESS ON *.* TO poor@localhost");
+    assert_eq!(lost(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_read_only_for_this_user_is_no_target() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE OR REPLACE USER boss@localhost; GRANT SUPER, CREATE, DROP ON *.* TO boss@localhost");
+    server.sql("SET GLOBAL read_only = ON");
+    let found = |user: &str| {
+        let target = server.as_users(user).unwrap();
+        let finding = target.doctor().unwrap().into_iter().find(|f| f.id == "read_only").unwrap();
+        (finding.severity, target.create(&work("LGWR-LAT1", &[])).is_ok())
+    };
+    let all = [found("root"), found("boss")];
+    server.sql("GRANT READ_ONLY ADMIN ON *.* TO boss@localhost");
+    let granted = found("boss");
+    server.sql("SET GLOBAL read_only = OFF; DROP USER boss@localhost");
+    server.target.clean().unwrap();
+    // What the doctor says is what happens.
+    assert_eq!(all, [(Severity::Ok, true), (Severity::Impossible, false)]);
+    assert_eq!(granted, (Severity::Ok, true));
 }

@@ -28,19 +28,25 @@ pub(crate) fn server() -> Arc<Server> {
     if let Some(server) = shared.upgrade() {
         return server;
     }
-    let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
-    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let request = OpenRequest::new("mariadb-temp:", scratch.path().to_owned());
-    let target = match loadline_target::open(&request) {
-        Err(TargetError::Local(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
-        other => other.unwrap(),
-    };
-    let server = Arc::new(Server { target, _scratch: scratch });
+    let server = Arc::new(Server::start("", &[]));
     *shared = Arc::downgrade(&server);
     server
 }
 
 impl Server {
+    /// A private server; `query` is what its URL goes on with.
+    pub(crate) fn start(query: &str, settings: &[(&str, &str)]) -> Server {
+        let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
+        std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
+        request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let target = match loadline_target::open(&request) {
+            Err(TargetError::Local(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
+            other => other.unwrap(),
+        };
+        Server { target, _scratch: scratch }
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         let data = PathBuf::from(self.target.info().unwrap().data_dir.unwrap());
         data.parent().unwrap().join("socket/s")
@@ -48,8 +54,12 @@ impl Server {
 
     /// The same server as a user's: loadline does not own it.
     pub(crate) fn as_users(&self, user: &str) -> Result<Box<dyn Target>, TargetError> {
+        loadline_target::open(&self.request(user))
+    }
+
+    pub(crate) fn request(&self, user: &str) -> OpenRequest {
         let url = format!("mysql://{user}@/?socket={}", self.socket().display());
-        loadline_target::open(&OpenRequest::new(&url, std::env::temp_dir()))
+        OpenRequest::new(&url, std::env::temp_dir())
     }
 
     /// Runs statements with MariaDB's own client.

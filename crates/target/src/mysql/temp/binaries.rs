@@ -12,6 +12,11 @@ use crate::temp::user::ServerUser;
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/local/mysql/bin"];
 
+/// Where distributions and archives put the second program, seen from the first.
+const BESIDE: [&str; 4] = [".", "../bin", "../sbin", "../scripts"];
+const SERVER: &str = "mariadbd";
+const INSTALL: [&str; 2] = ["mariadb-install-db", "mysql_install_db"];
+
 /// The programs of an installed server.
 #[derive(Debug)]
 pub(super) struct Binaries {
@@ -19,29 +24,57 @@ pub(super) struct Binaries {
     pub(super) server: PathBuf,
     /// `mariadb-install-db`.
     pub(super) install: PathBuf,
+    /// Where its other files are, if the user has named the binaries; else they know.
+    pub(super) base: Option<PathBuf>,
     /// As the server says it: `10.11.6-MariaDB`.
     pub(super) version: String,
 }
 
-/// The installed programs.
-pub(super) fn find(user: &ServerUser) -> Result<Binaries, TargetError> {
+/// The programs in `given`, else the installed ones.
+pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, TargetError> {
+    let (server, install, base) = match given {
+        Some(dir) => named(dir)?,
+        None => installed()?,
+    };
+    let version = version_of(&server, user)?;
+    Version::parse(&version).check(&server.display().to_string()).map_err(|e| TargetError::Local(e.to_string()))?;
+    Ok(Binaries { server, install, base, version })
+}
+
+type Places = (PathBuf, PathBuf, Option<PathBuf>);
+
+/// The programs of the folder that the user names, or beside it.
+fn named(dir: &Path) -> Result<Places, TargetError> {
+    let server = dir.join(SERVER);
+    let install = BESIDE.iter().flat_map(|place| INSTALL.map(|name| dir.join(place).join(name))).find(|p| p.is_file());
+    // Without what comes and goes again, so that it reads well.
+    let install = install.and_then(|path| path.canonicalize().ok());
+    match (server.is_file(), install, dir.parent()) {
+        (true, Some(install), Some(base)) => Ok((server, install, Some(base.to_owned()))),
+        _ => Err(TargetError::Usage(format!(
+            "bin=«{}» does not hold the program «{SERVER}» with «{}» in it or in ../bin, ../sbin or ../scripts: name the \
+             directory that does, such as /usr/sbin",
+            dir.display(),
+            INSTALL[0]
+        ))),
+    }
+}
+
+fn installed() -> Result<Places, TargetError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).chain(std::env::split_paths(&path)).collect();
     let in_folders = |names: &[&str]| -> Option<PathBuf> {
         names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name))).find(|p| p.is_file())
     };
-    let found = in_folders(&["mariadbd"]).zip(in_folders(&["mariadb-install-db", "mysql_install_db"]));
-    let (server, install) = found.ok_or_else(|| {
+    let (server, install) = in_folders(&[SERVER]).zip(in_folders(&INSTALL)).ok_or_else(|| {
         TargetError::Local(
             "no MariaDB server is installed here (looked for mariadbd and mariadb-install-db in the system's folders and \
              PATH): install one («apt-get install mariadb-server» on Debian and Ubuntu, «dnf install mariadb-server» on \
-             Fedora and RHEL)"
+             Fedora and RHEL), or name its directory with mariadb-temp:?bin=/dir"
                 .to_owned(),
         )
     })?;
-    let version = version_of(&server, user)?;
-    Version::parse(&version).check(&server.display().to_string()).map_err(|e| TargetError::Local(e.to_string()))?;
-    Ok(Binaries { server, install, version })
+    Ok((server, install, None))
 }
 
 /// Asks as the server's user, so that binaries out of its reach show here.

@@ -1,10 +1,7 @@
-//! One private server on disk: `PARENT/loadline-mariadb-RANDOM/` with the owner file and the lock,
-//! the server's log, `data/` and `socket/`. As root the directory itself stays root's, so that what
-//! is in the marks can be trusted; only the last two are the server's.
+//! One private MariaDB: its database and its process.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,75 +12,53 @@ use nix::unistd::Pid;
 
 use super::address::SCHEME;
 use super::binaries::Binaries;
+use super::install::{self, of_path};
 use super::settings::Settings;
 use super::{PREFIX, SUPERUSER};
 use crate::error::TargetError;
 use crate::temp::child::Child;
-use crate::temp::leftovers::absent_is_fine;
-use crate::temp::owner::{self, Owner};
-use crate::temp::place::{Place, cannot_use};
+use crate::temp::files::{Files, Layout, Progress, wait_ready};
+use crate::temp::leftovers::Kind;
+use crate::temp::owner::Owner;
+use crate::temp::place::Place;
 use crate::temp::user::ServerUser;
 
-/// A server that does not take sessions within this time is given up.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest path of a socket that every system takes, in bytes.
-const LONGEST_SOCKET: usize = 103;
-const LOG: &str = "server.log";
-/// The socket's name in its directory.
-const SOCKET: &str = "s";
 /// SIGTERM shuts down in order.
 const STAGES: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(15)), (Signal::SIGKILL, Duration::from_secs(5))];
 
+/// Its place on disk.
+pub(super) static LAYOUT: Layout = Layout {
+    kind: Kind { prefix: PREFIX, product: "MariaDB", remove },
+    scheme: SCHEME,
+    socket: "s",
+    unfit: |_| false,
+    besides: &[],
+};
+
 /// The server's files and, once it is started, its process. Dropping it ends and removes both.
 pub(super) struct Instance {
-    dir: PathBuf,
-    owner: Owner,
-    made: Option<PathBuf>,
     child: Option<Child>,
-    /// Says that the owner lives; goes after all else.
-    _lock: File,
+    files: Files,
 }
 
 impl Instance {
     /// Makes the directories and marks them as this process's.
     pub(super) fn create(place: &Place, user: &ServerUser) -> Result<Instance, TargetError> {
-        let failed = |e: io::Error| cannot_use(&place.parent, SCHEME, &e);
-        // Others must pass to their own parts, but need not read.
-        let mode = if user.switch { 0o711 } else { 0o700 };
-        let dir = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .rand_bytes(10)
-            .permissions(Permissions::from_mode(mode))
-            .tempdir_in(&place.parent)
-            .map_err(failed)?;
-        // Removed by `TempDir` if one of these fails, by `Instance` from then on.
-        let lock = owner::try_lock(dir.path()).map_err(failed)?;
-        let lock = lock.ok_or_else(|| failed(io::Error::other("its lock is held by another process")))?;
-        let mut owner = Owner::this_process(dir.path(), user.uid, user.gid).map_err(failed)?;
-        owner.sockets = outside_sockets(dir.path());
-        owner.write(dir.path()).map_err(failed)?;
-        let instance = Instance { dir: dir.keep(), owner, made: place.made.clone(), child: None, _lock: lock };
-        std::fs::set_permissions(&instance.dir, Permissions::from_mode(mode)).map_err(failed)?;
-        for part in [instance.data(), instance.sockets()] {
-            let made = DirBuilder::new().mode(0o700).create(&part);
-            let owned = |()| if user.switch { chown(&part, Some(user.uid), Some(user.gid)) } else { Ok(()) };
-            made.and_then(owned).map_err(|e| cannot_use(&part, SCHEME, &e))?;
-        }
-        Ok(instance)
+        Ok(Instance { child: None, files: Files::create(&LAYOUT, place, user)? })
     }
 
     fn data(&self) -> PathBuf {
-        self.dir.join("data")
+        self.files.data()
     }
 
     fn sockets(&self) -> PathBuf {
-        self.owner.sockets.clone().unwrap_or_else(|| self.dir.join("socket"))
+        self.files.sockets()
     }
 
     /// Path of the socket.
     pub(super) fn socket(&self) -> PathBuf {
-        self.sockets().join(SOCKET)
+        self.files.socket()
     }
 
     /// Makes the database, starts the server and waits until it takes sessions.
@@ -93,54 +68,39 @@ impl Instance {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        let of_path = |name: &str, path: &Path| {
-            let mut argument = std::ffi::OsString::from(format!("--{name}="));
-            argument.push(path);
-            argument
-        };
-        let mut install = user.command(&binaries.install, Signal::SIGKILL);
-        install.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
-        install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
-        install.arg("--skip-name-resolve").arg(of_path("datadir", &self.data()));
+        let mut install = install::command(binaries, user, &self.data());
+        install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Its standard input is closed when it has ended, or with loadline.
         let output = install
-            .output()
+            .spawn()
+            .and_then(|mut child| {
+                let _open = child.stdin.take();
+                child.wait_with_output()
+            })
             .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.install.display())))?;
         if !output.status.success() {
             let text = [output.stdout, output.stderr].concat();
-            return Err(self.failure("mariadb-install-db failed", &says(&String::from_utf8_lossy(&text))));
+            return Err(self.files.failure("mariadb-install-db failed", &says(&String::from_utf8_lossy(&text))));
         }
-        // What is dirty now would be written back during the first tests.
-        File::open(self.data())
-            .and_then(|dir| nix::unistd::syncfs(&dir).map_err(io::Error::from))
-            .map_err(|e| self.failure("the new database could not be brought to disk", &e.to_string()))?;
-        let log = |e: io::Error| cannot_use(&self.dir.join(LOG), SCHEME, &e);
-        let stdout =
-            OpenOptions::new().append(true).create_new(true).mode(0o640).open(self.dir.join(LOG)).map_err(log)?;
-        let stderr = stdout.try_clone().map_err(log)?;
+        self.files.bring_to_disk()?;
+        let (stdout, stderr) = self.files.make_log()?;
         // Nothing of it is worth an orderly end, and one asked of it while it starts may be overheard.
         let mut command = user.command(&binaries.server, Signal::SIGKILL);
         command.arg("--no-defaults").arg(of_path("datadir", &self.data())).arg(of_path("socket", &self.socket()));
         command.arg(of_path("pid-file", &self.sockets().join("pid")));
         command.args(["--skip-networking", "--skip-name-resolve"]).args(settings.arguments());
+        command.args(install::base(binaries));
         command.stdout(stdout).stderr(stderr).stdin(Stdio::null());
         let child = Child::spawn(command)
             .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.server.display())))?;
-        self.owner.postmaster = Some(child.pid.as_raw());
+        self.files.owner.postmaster = Some(child.pid.as_raw());
         let child = self.child.insert(child);
-        let socket = self.owner.sockets.clone().unwrap_or_else(|| self.dir.join("socket")).join(SOCKET);
-        if let Err(why) = wait_ready(child, &socket) {
-            let log = std::fs::read(self.dir.join(LOG)).unwrap_or_default();
-            let says = says(&String::from_utf8_lossy(&log));
-            return Err(self.failure(&format!("the private MariaDB did not start ({why})"), &says));
+        let socket = self.files.socket();
+        if let Err(why) = wait_ready(child, || progress(&socket)) {
+            let says = says(&self.files.log());
+            return Err(self.files.failure(&format!("the private MariaDB did not start ({why})"), &says));
         }
-        self.owner.write(&self.dir).map_err(|e| self.failure("its owner file cannot be written", &e.to_string()))
-    }
-
-    fn failure(&self, what: &str, says: &str) -> TargetError {
-        let parent = self.dir.parent().unwrap_or(&self.dir).display();
-        TargetError::Local(format!(
-            "{what} in «{parent}»: «{says}». Put that right, or name another directory with {SCHEME}:/dir"
-        ))
+        self.files.mark()
     }
 }
 
@@ -157,39 +117,12 @@ impl Drop for Instance {
         if let Some(child) = &mut self.child {
             child.stop(&STAGES);
         }
-        if let Err(e) = remove(&self.dir, &self.owner) {
-            tracing::warn!(
-                "the private server in {} could not be removed: {e}; try «loadline clean»",
-                self.dir.display()
-            );
-        }
-        if let Some(made) = &self.made {
-            // Stays if it holds something by now, the results above all.
-            let _ = std::fs::remove_dir(made);
-        }
     }
 }
 
-/// Ends what runs of the server in `dir` and removes it; returns whether anything still ran. The
-/// marks go last, so that a removal which is cut off is taken up again.
-pub(super) fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
-    let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(PREFIX));
-    let name = name.ok_or_else(|| io::Error::other("its name is not one that loadline gives"))?;
-    let ran = end_all(name, owner.uid)?;
-    let sockets = owner.sockets.as_deref().filter(|path| Some(*path) == outside(name).as_deref());
-    let theirs = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == owner.uid);
-    if let Some(sockets) = sockets.filter(theirs) {
-        std::fs::remove_dir_all(sockets)?;
-    }
-    for part in ["data", "socket"] {
-        absent_is_fine(std::fs::remove_dir_all(dir.join(part)))?;
-    }
-    for file in [LOG, owner::DRAFT, owner::FILE, owner::LOCK] {
-        absent_is_fine(std::fs::remove_file(dir.join(file)))?;
-    }
-    // Fails if there is anything that loadline did not put there, which is then not its to remove.
-    std::fs::remove_dir(dir)?;
-    Ok(ran)
+/// Ends what runs of the server in `dir` and removes it; returns whether anything still ran.
+fn remove(dir: &Path, owner: &Owner) -> io::Result<bool> {
+    LAYOUT.remove(dir, owner, |name| end_all(name, owner.uid))
 }
 
 /// Ends the server's processes; returns whether there were any. They are known by what everybody may
@@ -232,39 +165,17 @@ fn is_of(cmdline: &[u8], name: &str) -> bool {
     of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
 }
 
-fn wait_ready(child: &Child, socket: &Path) -> Result<(), String> {
-    let deadline = Instant::now() + START_TIMEOUT;
-    loop {
-        // In this order: what it wrote before it ended is then in the log.
-        if let Some(exit) = child.exit() {
-            return Err(exit);
-        }
-        // It makes the socket when it is ready, and greets whoever comes.
-        let state = match UnixStream::connect(socket).and_then(|s| greeted(&s)) {
-            Ok(()) => return Ok(()),
-            Err(e) => e.to_string(),
-        };
-        if Instant::now() >= deadline {
-            return Err(format!("no session for {SUPERUSER} within {} s: {state}", START_TIMEOUT.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+/// It makes the socket when it is ready, and greets whoever comes.
+fn progress(socket: &Path) -> Progress {
+    match UnixStream::connect(socket).and_then(|s| greeted(&s)) {
+        Ok(()) => Progress::Ready,
+        Err(e) => Progress::Waiting(format!("{SUPERUSER}: {e}")),
     }
 }
 
 fn greeted(mut socket: &UnixStream) -> io::Result<()> {
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     io::Read::read_exact(&mut socket, &mut [0; 5])
-}
-
-/// A socket directory outside, if the one inside has a path that is too long for a socket.
-fn outside_sockets(dir: &Path) -> Option<PathBuf> {
-    let inside = dir.join("socket").join(SOCKET);
-    let plain = inside.to_str().is_some_and(|path| path.len() <= LONGEST_SOCKET);
-    if plain { None } else { outside(dir.file_name()?.to_str()?) }
-}
-
-fn outside(name: &str) -> Option<PathBuf> {
-    name.starts_with(PREFIX).then(|| Path::new("/tmp").join(format!("{name}-socket")))
 }
 
 #[cfg(test)]

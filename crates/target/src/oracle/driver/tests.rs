@@ -82,11 +82,15 @@ fn what_is_no_listener_is_unreachable_and_no_panic() {
     ];
     for answer in answers {
         let shown = String::from_utf8_lossy(&answer).into_owned();
+        let bytes = answer.clone();
         let place = peer(move |s| {
-            let _ = s.write_all(&answer);
+            let _ = s.write_all(&bytes);
         });
         let error = outcome(&place, SOON);
         assert!(matches!(error, TargetError::Unreachable(_)), "{shown}: {error:?}");
+        // What it panicked with is part of the error, with the place, and not printed.
+        let panicked = answer == packet(99, b"????") || answer == refuse("(ERR=many)");
+        assert_eq!(error.to_string().contains(".rs:"), panicked, "{shown}: {error:?}");
     }
 }
 

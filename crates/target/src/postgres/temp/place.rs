@@ -7,7 +7,7 @@ use super::binaries::Binaries;
 use super::user::ServerUser;
 use crate::error::TargetError;
 use crate::temp::place::Wanted;
-pub(super) use crate::temp::place::{FALLBACK, Place, free_bytes};
+pub(super) use crate::temp::place::{FALLBACK, Place};
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
 pub(super) fn choose(

@@ -1,0 +1,214 @@
+//! The device probe against fio: the same file, block size, depth and engine, in turns.
+//!
+//! Both work on the probe's own test file, which has no name: fio opens it through `/proc`. CPU is
+//! that of the whole process on both sides, io_uring's kernel threads included; from fio's that of
+//! a fio that does a single I/O is taken off.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use loadline_analyze::stats::{geometric_mean, median};
+use loadline_model::format::parse_bytes;
+use loadline_model::probe::Operation;
+use loadline_probe::{Point, ProbeOptions, Session};
+use serde_json::Value;
+
+use crate::arena::{Outcome, children_cpu_s};
+
+/// How the comparison is made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Directory to measure
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Rounds; in each, both measure every point once
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// Seconds per measurement
+    #[arg(long, default_value_t = 2)]
+    seconds: u32,
+    /// Size of the test file
+    #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
+    size: u64,
+}
+
+/// What both measure.
+const POINTS: [Point; 16] = {
+    use Operation as O;
+    const fn p(operation: O, kib: u64, depth: u32) -> Point {
+        Point { operation, size: kib << 10, depth }
+    }
+    [
+        p(O::SyncWriteFdatasyncPrealloc, 4, 1),
+        p(O::SyncWriteFdatasyncPrealloc, 64, 1),
+        p(O::SyncWriteFdatasyncPrealloc, 1024, 1),
+        p(O::SyncWriteDsyncPrealloc, 4, 1),
+        p(O::SyncWriteDsyncPrealloc, 64, 1),
+        p(O::SyncWriteDsyncPrealloc, 1024, 1),
+        p(O::RandomRead, 4, 1),
+        p(O::RandomRead, 4, 32),
+        p(O::RandomRead, 8, 1),
+        p(O::RandomRead, 8, 32),
+        p(O::RandomRead, 16, 1),
+        p(O::RandomRead, 16, 32),
+        p(O::SequentialRead, 1024, 1),
+        p(O::SequentialRead, 1024, 8),
+        p(O::SequentialWrite, 1024, 1),
+        p(O::SequentialWrite, 1024, 8),
+    ]
+};
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+struct Figure {
+    per_s: f64,
+    cpu_us: f64,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    let stop = AtomicBool::new(false);
+    let options = ProbeOptions { size: Some(args.size), ..ProbeOptions::default() };
+    let mut session = Session::open(&args.dir, &options, &stop)?;
+    if let (_, Some(reason)) = session.engine() {
+        return Err(format!("the comparison is of io_uring: {reason}").into());
+    }
+    session.fill(600.0, |_, _| ())?;
+    let file = session.peer_path();
+    let baseline = median(&(0..5).map(|_| idle(&file)).collect::<Outcome<Vec<f64>>>()?).unwrap_or(0.0);
+    println!(
+        "{} file in {}, {} s a measurement, {} rounds; fio's start takes {:.0} ms of CPU (taken off)",
+        loadline_model::format::bytes(session.file_bytes() as f64),
+        args.dir.display(),
+        args.seconds,
+        args.rounds,
+        baseline * 1e3
+    );
+    let mut all: Vec<Vec<(Figure, Figure)>> = vec![Vec::new(); POINTS.len()];
+    for round in 0..args.rounds {
+        for (point, found) in POINTS.iter().zip(&mut all) {
+            let mut ours = || -> Outcome<Figure> {
+                let row = session.measure(point, f64::from(args.seconds))?.row.ok_or("nothing completed")?;
+                Ok(Figure { per_s: row.per_s, cpu_us: row.cpu_ns_per_op / 1e3 })
+            };
+            let theirs = || fio(&file, point, args, baseline);
+            // Another one goes first in each round.
+            let (fio, own) = if round % 2 == 0 {
+                let fio = theirs()?;
+                (fio, ours()?)
+            } else {
+                let own = ours()?;
+                (theirs()?, own)
+            };
+            found.push((fio, own));
+        }
+        print!("round {} of {}\r", round + 1, args.rounds);
+        std::io::stdout().flush()?;
+    }
+    println!("{}", summary(&all));
+    Ok(())
+}
+
+/// Medians of both, and of the rounds' ratios, with their quartiles.
+fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
+    let mut out = format!(
+        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13}  {:>9} {:>9} {:>6} {:>13}\n",
+        "operation",
+        "KiB",
+        "depth",
+        "fio 1/s",
+        "ours 1/s",
+        "ratio",
+        "quartiles",
+        "fio µs",
+        "ours µs",
+        "ratio",
+        "quartiles"
+    );
+    let (mut rates, mut cpus) = (Vec::new(), Vec::new());
+    for (point, found) in POINTS.iter().zip(all) {
+        let of = |f: &dyn Fn(&(Figure, Figure)) -> f64| found.iter().map(f).collect::<Vec<f64>>();
+        let mid = |v: &[f64]| median(v).unwrap_or(f64::NAN);
+        let (rate, cpu) = (of(&|(f, o)| o.per_s / f.per_s), of(&|(f, o)| o.cpu_us / f.cpu_us));
+        out += &format!(
+            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
+            point.operation.id(),
+            point.size >> 10,
+            point.depth,
+            mid(&of(&|(f, _)| f.per_s)),
+            mid(&of(&|(_, o)| o.per_s)),
+            mid(&rate),
+            quartiles(&rate),
+            mid(&of(&|(f, _)| f.cpu_us)),
+            mid(&of(&|(_, o)| o.cpu_us)),
+            mid(&cpu),
+            quartiles(&cpu)
+        );
+        rates.push(mid(&rate));
+        cpus.push(mid(&cpu));
+    }
+    let mean = |v: &[f64]| geometric_mean(v).unwrap_or(f64::NAN);
+    out + &format!("geometric mean of the ratios: rate {:.3}, CPU per I/O {:.3}", mean(&rates), mean(&cpus))
+}
+
+fn quartiles(values: &[f64]) -> String {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| sorted.get(((sorted.len().saturating_sub(1)) as f64 * share).round() as usize);
+    match (at(0.25), at(0.75)) {
+        (Some(low), Some(high)) => format!("{low:.3}-{high:.3}"),
+        _ => String::new(),
+    }
+}
+
+fn command(file: &Path, point: &Point) -> Command {
+    use Operation as O;
+    let mut command = Command::new("fio");
+    command.args(["--name=peer", "--ioengine=io_uring", "--direct=1", "--allow_file_create=0", "--overwrite=1"]);
+    command.args(["--norandommap=1", "--randrepeat=0", "--output-format=json"]);
+    command.arg(format!("--filename={}", file.display()));
+    command.arg(format!("--bs={}", point.size)).arg(format!("--iodepth={}", point.depth));
+    command.arg(match point.operation {
+        O::RandomRead => "--rw=randread",
+        O::SequentialRead => "--rw=read",
+        _ => "--rw=write",
+    });
+    match point.operation {
+        O::SyncWriteFdatasyncPrealloc => drop(command.arg("--fdatasync=1")),
+        O::SyncWriteDsyncPrealloc => drop(command.arg("--sync=dsync")),
+        _ => {}
+    }
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+/// CPU that a fio takes for a single read, s.
+fn idle(file: &Path) -> Outcome<f64> {
+    let before = children_cpu_s()?;
+    let point = Point { operation: Operation::RandomRead, size: 4096, depth: 1 };
+    let out = command(file, &point).args(["--number_ios=1"]).output();
+    let out = out.map_err(|e| format!("fio: {e}; apt-get install fio"))?;
+    if !out.status.success() {
+        return Err(format!("fio failed: {}", String::from_utf8_lossy(&out.stdout)).into());
+    }
+    Ok(children_cpu_s()? - before)
+}
+
+fn fio(file: &Path, point: &Point, args: &Args, baseline: f64) -> Outcome<Figure> {
+    let before = children_cpu_s()?;
+    let out = command(file, point).arg("--time_based=1").arg(format!("--runtime={}", args.seconds)).output()?;
+    let cpu = children_cpu_s()? - before - baseline;
+    if !out.status.success() {
+        return Err(format!("fio failed: {}", String::from_utf8_lossy(&out.stdout)).into());
+    }
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    let reads = matches!(point.operation, Operation::RandomRead | Operation::SequentialRead);
+    let part = &said["jobs"][0][if reads { "read" } else { "write" }];
+    let number = |key: &str| part[key].as_f64().ok_or_else(|| format!("fio says no {key}"));
+    let (count, runtime_ms) = (number("total_ios")?, number("runtime")?);
+    if said["jobs"][0]["error"] != 0 || count < 1.0 || runtime_ms < 1.0 {
+        return Err(format!("fio did nothing: {part}").into());
+    }
+    Ok(Figure { per_s: count / runtime_ms * 1e3, cpu_us: cpu / count * 1e6 })
+}

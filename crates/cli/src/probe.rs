@@ -1,0 +1,193 @@
+//! `loadline probe`: measures directories one after the other and sets them side by side.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use loadline_collect::inventory::{machine, storage};
+use loadline_model::LogWriterPoint;
+use loadline_model::format::{bytes, duration_s};
+use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
+use loadline_probe::{Event, ProbeError, ProbeOptions, Session};
+use loadline_store::rfc3339;
+
+use crate::args::{EngineArg, ListFormat, ProbeArgs};
+use crate::exit::{self, Failure};
+use crate::{output, probe_table, run};
+
+impl From<ProbeError> for Failure {
+    fn from(e: ProbeError) -> Failure {
+        let code = match e {
+            ProbeError::Option { .. } => exit::USAGE,
+            ProbeError::NotADirectory(_)
+            | ProbeError::ReadOnly(_)
+            | ProbeError::NoSpace { .. }
+            | ProbeError::Device(_) => exit::TARGET,
+            ProbeError::Interrupted => exit::INTERRUPTED,
+            _ => exit::FAILED,
+        };
+        Failure { code, message: e.to_string() }
+    }
+}
+
+/// Share of a directory's time that the device takes; the rest is the reference log writer's.
+const FOR_DEVICE: f64 = 0.65;
+
+/// The reference log writer in `dir`, if it is wanted.
+fn log_writer(
+    dir: &Path,
+    args: &ProbeArgs,
+    stop: &Arc<AtomicBool>,
+    progress: &Progress,
+) -> Result<Vec<LogWriterPoint>, String> {
+    if args.no_log_writer {
+        return Ok(Vec::new());
+    }
+    let seconds = args.seconds * (1.0 - FOR_DEVICE);
+    loadline_run::limit::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
+        progress.bar.set_message(format!("{}  reference log writer, {workload} with {jobs} jobs", progress.dir));
+    })
+}
+
+/// The log-writer figures of a file that `loadline probe --format json` wrote.
+pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read {shown}: {e}")))?;
+    let report: ProbeReport = serde_json::from_str(&text).map_err(|e| {
+        Failure::usage(format!(
+            "{shown} is no probe: {e}; make it with  loadline probe DIR --format json --output {shown}"
+        ))
+    })?;
+    let points: Vec<LogWriterPoint> = report.dirs.iter().flat_map(|d| d.log_writer.clone()).collect();
+    match (report.version, report.dirs.len()) {
+        (VERSION, 1) if !points.is_empty() => Ok(points),
+        (VERSION, 1) => Err(Failure::usage(format!(
+            "{shown} has no figures of the reference log writer: probe without --no-log-writer"
+        ))),
+        (VERSION, n) => {
+            Err(Failure::usage(format!("{shown} holds {n} directories: which is the log's? Probe that one alone")))
+        }
+        (version, _) => {
+            Err(Failure::usage(format!("{shown} has version {version} of a probe; this loadline reads {VERSION}")))
+        }
+    }
+}
+
+pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
+    let options = ProbeOptions {
+        size: args.size,
+        seconds: args.seconds * if args.no_log_writer { 1.0 } else { FOR_DEVICE },
+        compressibility: args.compressibility,
+        dedup: args.dedup,
+        engine: match args.engine {
+            EngineArg::Auto => None,
+            EngineArg::Threads => Some(Engine::Threads),
+        },
+        ..ProbeOptions::default()
+    };
+    options.check()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    run::interruptible(&stop)?;
+    each_once(&args.dirs)?;
+    // All of them are tried before the first one takes its half minute.
+    for dir in &args.dirs {
+        Session::open(dir, &options, &stop)?;
+    }
+    let at = rfc3339(SystemTime::now());
+    let mut dirs: Vec<ProbedDir> = Vec::new();
+    for dir in &args.dirs {
+        let inventory = storage(dir).map_err(|e| Failure { code: exit::TARGET, message: e.to_string() })?;
+        let mut progress = Progress::new(dir);
+        let probed = loadline_probe::probe(dir, inventory, &options, &stop, &mut |e| progress.on(e));
+        let mut probed = probed?;
+        match log_writer(dir, args, &stop, &progress) {
+            Ok(points) => probed.log_writer = points,
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(ProbeError::Interrupted.into()),
+            Err(reason) => {
+                let note = format!("the reference log writer was not measured: {reason}");
+                progress.line(&note);
+                probed.notes.push(note);
+            }
+        }
+        if let Some(twin) = dirs.iter().find(|d| d.st_dev == probed.st_dev) {
+            let note = format!("on the same filesystem as {}: differences between the two are chance", twin.dir);
+            progress.line(&note);
+            probed.notes.push(note);
+        }
+        progress.bar.finish_and_clear();
+        dirs.push(probed);
+    }
+    let report =
+        ProbeReport { version: VERSION, loadline: env!("CARGO_PKG_VERSION").to_owned(), at, machine: machine(), dirs };
+    let text = match args.list.format {
+        ListFormat::Text => probe_table::text(&report),
+        ListFormat::Md => probe_table::markdown(&report),
+        ListFormat::Csv => probe_table::csv(&report),
+        ListFormat::Json => {
+            let json = serde_json::to_string_pretty(&report);
+            json.map_err(|e| Failure::failed(format!("the report cannot be written as JSON: {e}")))? + "\n"
+        }
+    };
+    output::write(&args.list.output, text.as_bytes())?;
+    Ok(0)
+}
+
+/// Refuses a directory that is named twice.
+fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for dir in dirs {
+        // One that does not exist is refused when it is opened.
+        let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
+        if seen.contains(&real) {
+            return Err(Failure::usage(format!("{} is named twice: name each directory once", dir.display())));
+        }
+        seen.push(real);
+    }
+    Ok(())
+}
+
+/// One line that changes, on a terminal; else a line when something is to be said.
+struct Progress {
+    bar: ProgressBar,
+    dir: String,
+}
+
+impl Progress {
+    fn new(dir: &Path) -> Progress {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress { bar, dir: dir.display().to_string() }
+    }
+
+    fn line(&self, text: &str) {
+        let text = format!("{}: {text}", self.dir);
+        if self.bar.is_hidden() { output::say(&text) } else { self.bar.println(text) }
+    }
+
+    fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Needs { needed, free } => {
+                let free = free.map_or(String::new(), |f| format!(" of {} free", bytes(f as f64)));
+                self.line(&format!("takes up to {}{free} while it is measured", bytes(needed as f64)));
+            }
+            Event::Note(text) => self.line(text),
+            Event::Filling { done, total } => {
+                let (done, total) = (bytes(done as f64), bytes(total as f64));
+                self.bar.set_message(format!("{}  writing the test file, {done} of {total}", self.dir));
+            }
+            Event::Measuring { point, left_s, .. } => self.bar.set_message(format!(
+                "{}  {} of {}, {} in flight  about {} left",
+                self.dir,
+                point.operation,
+                bytes(point.size as f64),
+                point.depth,
+                duration_s(left_s)
+            )),
+        }
+    }
+}

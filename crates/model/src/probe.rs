@@ -1,0 +1,225 @@
+//! What a device probe found: the rates and latencies that the storage under a directory allows.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::LogWriterPoint;
+use crate::manifest::{Machine, Storage};
+
+/// Version of this schema.
+pub const VERSION: u32 = 1;
+
+/// One probe of one or several directories on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// Version of the schema, [`VERSION`].
+    pub version: u32,
+    /// Version of loadline.
+    pub loadline: String,
+    /// When the probe began, RFC 3339, UTC.
+    pub at: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was found, in the order in which the directories were named.
+    pub dirs: Vec<ProbedDir>,
+}
+
+/// What was found in one directory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbedDir {
+    /// The directory as it was named.
+    pub dir: String,
+    /// Filesystem, mount and device.
+    pub storage: Storage,
+    /// What stands behind it: `local`, `tmpfs`, `overlay`, `network` or `fuse`.
+    pub kind: String,
+    /// `st_dev`: the same for directories on one filesystem.
+    pub st_dev: u64,
+    /// Smallest block of the device, bytes, where the kernel states it.
+    pub logical_block_bytes: Option<u32>,
+    /// How operations were handed to the kernel.
+    pub engine: Engine,
+    /// Why it was not io_uring; none where it was.
+    pub engine_reason: Option<String>,
+    /// Whether the page cache was left out (`O_DIRECT`) where a block size allowed it.
+    pub direct: bool,
+    /// Size of the test file, bytes.
+    pub file_bytes: u64,
+    /// Time measured per row, s, in `rounds` slices.
+    pub window_s: f64,
+    /// Slices of each row, interleaved with those of the others.
+    pub rounds: u32,
+    /// Share of the data that compresses away, 0 to 1.
+    pub compressibility: f64,
+    /// Share of the 4 KiB pages written that others repeat, 0 to 1.
+    pub dedup: f64,
+    /// What a reader must know: what fsync means there, what fell back, what was cut short.
+    pub notes: Vec<String>,
+    /// The figures.
+    pub rows: Vec<ProbeRow>,
+    /// What could not be measured, with the reason.
+    pub absent: Vec<Absent>,
+    /// What the reference log writer does there, by size of transaction and number of jobs.
+    #[serde(default)]
+    pub log_writer: Vec<LogWriterPoint>,
+}
+
+impl ProbedDir {
+    /// The row of an operation at a size and a depth.
+    #[must_use]
+    pub fn row(&self, operation: Operation, size_bytes: u64, depth: u32) -> Option<&ProbeRow> {
+        self.rows.iter().find(|r| r.operation == operation && r.size_bytes == size_bytes && r.depth == depth)
+    }
+}
+
+/// How operations reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Engine {
+    /// One thread with an io_uring.
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// A thread per operation in flight, with pread and pwrite.
+    #[serde(rename = "threads")]
+    Threads,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Engine::IoUring => "io_uring",
+            Engine::Threads => "threads",
+        })
+    }
+}
+
+/// What is done. The serialised names are stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// Write the next block of a file whose blocks exist, then fdatasync.
+    SyncWriteFdatasyncPrealloc,
+    /// Append a block to a growing file, then fdatasync.
+    SyncWriteFdatasyncGrowing,
+    /// Write the next block of a file whose blocks exist, opened with `O_DSYNC`.
+    SyncWriteDsyncPrealloc,
+    /// Append a block to a growing file, opened with `O_DSYNC`.
+    SyncWriteDsyncGrowing,
+    /// Read blocks anywhere in the file.
+    RandomRead,
+    /// Read the file from its begin to its end, and again.
+    SequentialRead,
+    /// Write the file from its begin to its end, and again, without a sync.
+    SequentialWrite,
+    /// Store to mapped memory and write the cache lines back.
+    PmemPersist,
+}
+
+impl Operation {
+    /// All of them, in the order of tables.
+    pub const ALL: [Operation; 8] = [
+        Operation::SyncWriteFdatasyncPrealloc,
+        Operation::SyncWriteFdatasyncGrowing,
+        Operation::SyncWriteDsyncPrealloc,
+        Operation::SyncWriteDsyncGrowing,
+        Operation::RandomRead,
+        Operation::SequentialRead,
+        Operation::SequentialWrite,
+        Operation::PmemPersist,
+    ];
+
+    /// Its stable name, as in CSV and JSON.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Operation::SyncWriteFdatasyncPrealloc => "sync-write-fdatasync-prealloc",
+            Operation::SyncWriteFdatasyncGrowing => "sync-write-fdatasync-growing",
+            Operation::SyncWriteDsyncPrealloc => "sync-write-dsync-prealloc",
+            Operation::SyncWriteDsyncGrowing => "sync-write-dsync-growing",
+            Operation::RandomRead => "random-read",
+            Operation::SequentialRead => "sequential-read",
+            Operation::SequentialWrite => "sequential-write",
+            Operation::PmemPersist => "pmem-persist",
+        }
+    }
+
+    /// For the head of a table.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Operation::SyncWriteFdatasyncPrealloc => "Sync write, fdatasync, preallocated file",
+            Operation::SyncWriteFdatasyncGrowing => "Sync write, fdatasync, growing file",
+            Operation::SyncWriteDsyncPrealloc => "Sync write, O_DSYNC, preallocated file",
+            Operation::SyncWriteDsyncGrowing => "Sync write, O_DSYNC, growing file",
+            Operation::RandomRead => "Random read",
+            Operation::SequentialRead => "Sequential read",
+            Operation::SequentialWrite => "Sequential write, not synced",
+            Operation::PmemPersist => "Mapped memory: store and persist",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+/// The figures of one operation at one size and depth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeRow {
+    /// What was done.
+    pub operation: Operation,
+    /// Bytes each time.
+    pub size_bytes: u64,
+    /// How many were in flight at once.
+    pub depth: u32,
+    /// Whether the page cache was left out.
+    pub direct: bool,
+    /// Operations per second.
+    pub per_s: f64,
+    /// `per_s` times the size, MiB/s.
+    pub mib_per_s: f64,
+    /// Mean latency, ns.
+    pub mean_ns: f64,
+    /// Median latency, ns.
+    pub p50_ns: u64,
+    /// 99th percentile, ns; none below 100 samples.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile, ns; none below 1,000 samples.
+    pub p999_ns: Option<u64>,
+    /// Longest, ns.
+    pub max_ns: u64,
+    /// CPU time of the probe and of the kernel on its behalf, per operation, ns.
+    pub cpu_ns_per_op: f64,
+    /// Operations that the figures stand on.
+    pub samples: u64,
+    /// Time in which they completed, s.
+    pub elapsed_s: f64,
+}
+
+/// A figure that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absent {
+    /// What was to be done.
+    pub operation: Operation,
+    /// Bytes each time; none: at every size.
+    pub size_bytes: Option<u64>,
+    /// How many at once; none: at every depth.
+    pub depth: Option<u32>,
+    /// Why it was not.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_names_of_their_own() {
+        let mut ids: Vec<&str> = Operation::ALL.iter().map(|o| o.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), Operation::ALL.len());
+    }
+}

@@ -1,0 +1,123 @@
+//! Files that a killed probe left behind.
+//!
+//! There can be one only if it was killed between making its file and removing the name, or on a
+//! filesystem that keeps names of open files (NFS).
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use loadline_device::{DeviceError, Step};
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::{Pid, geteuid};
+
+use crate::testfile::{is_locked, owner};
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// Files removed.
+    pub removed: Vec<PathBuf>,
+    /// Files of a probe that stay, with the reason.
+    pub kept: Vec<(PathBuf, String)>,
+}
+
+/// Removes the files of dead probes in `dir`: regular files of this user (root: of any) with a
+/// name that the probe gives, whose lock is free and whose process is gone. Nothing else is
+/// touched.
+///
+/// # Errors
+/// `dir` cannot be read.
+pub fn clean_leftovers(dir: &Path) -> Result<Leftovers, DeviceError> {
+    let failed = |cause| DeviceError::Io { step: Step::Read, path: dir.to_owned(), cause };
+    let mut found = Leftovers::default();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let Ok(entry) = entry else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(owner) else { continue };
+        let path = entry.path();
+        match why_kept(&path, pid) {
+            Some(reason) => found.kept.push((path, reason)),
+            None => match fs::remove_file(&path) {
+                Ok(()) => found.removed.push(path),
+                // Another probe was faster.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => found.kept.push((path, format!("it cannot be removed: {e}"))),
+            },
+        }
+    }
+    Ok(found)
+}
+
+fn why_kept(path: &Path, pid: i32) -> Option<String> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(e) => return Some(format!("it cannot be looked at: {e}")),
+    };
+    if !meta.is_file() {
+        return Some("it is no regular file".to_owned());
+    }
+    if meta.uid() != geteuid().as_raw() && !geteuid().is_root() {
+        return Some("it belongs to another user".to_owned());
+    }
+    // A signal of 0 asks only. Another user's process answers EPERM, and lives.
+    if kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH) {
+        return Some(format!("process {pid} is running"));
+    }
+    match is_locked(path) {
+        Ok(false) => None,
+        Ok(true) => Some("a probe (perhaps in another container) holds its lock".to_owned()),
+        Err(e) => Some(format!("it cannot be opened: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn dead_pid() -> u32 {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn only_files_of_dead_probes_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: String| {
+            let path = dir.path().join(name);
+            fs::write(&path, "x").unwrap();
+            path
+        };
+        let dead = dead_pid();
+        let gone = put(format!("loadline-probe-{dead}-0123456789abcdef.tmp"));
+        let ours = put(format!("loadline-probe-{}-0123456789abcdef.tmp", std::process::id()));
+        let locked = put(format!("loadline-probe-{dead}-1123456789abcdef.tmp"));
+        let other = put("loadline-probe-notes.tmp".to_owned());
+        let holder = fs::File::open(&locked).unwrap();
+        holder.lock().unwrap();
+        let link = dir.path().join(format!("loadline-probe-{dead}-2123456789abcdef.tmp"));
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let folder = dir.path().join(format!("loadline-probe-{dead}-3123456789abcdef.tmp"));
+        fs::create_dir(&folder).unwrap();
+
+        let found = clean_leftovers(dir.path()).unwrap();
+        assert_eq!(found.removed, std::slice::from_ref(&gone));
+        let reason = |path: &Path| found.kept.iter().find(|(p, _)| p == path).map(|(_, why)| why.as_str());
+        assert!(reason(&ours).unwrap().contains("is running"));
+        assert!(reason(&locked).unwrap().contains("holds its lock"));
+        assert_eq!(reason(&link), Some("it is no regular file"));
+        assert_eq!(reason(&folder), Some("it is no regular file"));
+        assert_eq!(reason(&other), None, "a file that is not ours is not even mentioned");
+        assert!(!gone.exists() && [ours, locked.clone(), other, link, folder].iter().all(|p| p.exists()));
+        drop(holder);
+        assert_eq!(clean_leftovers(dir.path()).unwrap().removed, [locked]);
+    }
+
+    #[test]
+    fn a_directory_that_is_none_is_an_error() {
+        let error = clean_leftovers(Path::new("/no/such/dir")).unwrap_err().to_string();
+        assert!(error.contains("«/no/such/dir»"), "{error}");
+    }
+}

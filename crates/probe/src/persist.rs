@@ -1,0 +1,49 @@
+//! Stores to mapped memory, each written back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_device::PmemMap;
+
+use crate::clock::{cpu_ns, now_ns};
+use crate::queue::{Cut, Slice};
+use crate::tally::Tally;
+
+/// A slice of stores of `block` bytes, one after the other through the whole mapping. The end of
+/// one is the begin of the next: each latency holds one reading of the clock.
+pub(crate) fn slice(
+    map: &mut PmemMap,
+    block: &[u8],
+    slice: Slice,
+    stop: &AtomicBool,
+    tally: &mut Tally,
+) -> Result<(), Cut> {
+    let (size, end) = (block.len() as u64, map.size() as u64);
+    let begin = now_ns();
+    let (mut opened, mut offset, mut counted, mut cpu) = (0, 0, 0_u64, 0);
+    let mut before = begin;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Cut::Interrupted);
+        }
+        if offset + size > end {
+            offset = 0;
+        }
+        map.store(offset, block).map_err(std::io::Error::other)?;
+        map.persist(offset, size).map_err(std::io::Error::other)?;
+        offset += size;
+        let now = now_ns();
+        if opened > 0 {
+            tally.latencies.record(now - before);
+            counted += 1;
+            if now >= opened + slice.window_ns {
+                tally.cpu_ns += cpu_ns().saturating_sub(cpu);
+                tally.cpu_ops += counted;
+                tally.window_ns += now - opened;
+                return Ok(());
+            }
+        } else if now >= begin + slice.warm_ns {
+            (opened, cpu) = (now.max(1), cpu_ns());
+        }
+        before = now;
+    }
+}

@@ -1,0 +1,90 @@
+//! What is measured, and in which order.
+
+use loadline_model::probe::Operation;
+
+/// Sizes of sync writes, bytes: 512 B to 1 MiB.
+pub const SYNC_SIZES: [u64; 12] =
+    [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Sizes of random reads, bytes.
+pub const READ_SIZES: [u64; 3] = [4 << 10, 8 << 10, 16 << 10];
+/// Random reads in flight.
+pub const READ_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Size of sequential transfers, bytes.
+pub const SEQUENTIAL_SIZE: u64 = 1 << 20;
+/// Sequential transfers in flight: one after the other, and enough for the device's bandwidth.
+pub const SEQUENTIAL_DEPTHS: [u32; 2] = [1, 8];
+
+/// One row to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// What is done.
+    pub operation: Operation,
+    /// Bytes each time.
+    pub size: u64,
+    /// How many at once.
+    pub depth: u32,
+}
+
+/// All points, in the order in which a round goes through them: what writes little before what
+/// writes much, and reads before writes, so that no slice begins in the wake of a burst. Mapped
+/// memory is there only if `pmem`.
+#[must_use]
+pub fn points(pmem: bool) -> Vec<Point> {
+    let mut all = Vec::new();
+    for size in READ_SIZES {
+        all.extend(READ_DEPTHS.map(|depth| Point { operation: Operation::RandomRead, size, depth }));
+    }
+    let sequential = |operation| SEQUENTIAL_DEPTHS.map(|depth| Point { operation, size: SEQUENTIAL_SIZE, depth });
+    all.extend(sequential(Operation::SequentialRead));
+    for size in SYNC_SIZES {
+        let ways = [
+            Operation::SyncWriteFdatasyncPrealloc,
+            Operation::SyncWriteDsyncPrealloc,
+            Operation::SyncWriteFdatasyncGrowing,
+            Operation::SyncWriteDsyncGrowing,
+        ];
+        all.extend(ways.map(|operation| Point { operation, size, depth: 1 }));
+    }
+    if pmem {
+        all.extend(SYNC_SIZES.map(|size| Point { operation: Operation::PmemPersist, size, depth: 1 }));
+    }
+    all.extend(sequential(Operation::SequentialWrite));
+    all
+}
+
+/// Rounds and the length of a slice, s, for `points` in `seconds`: each point gets the same time,
+/// in up to three slices. A slice is at least 10 ms, so a budget that is too short is exceeded.
+pub(crate) fn slices(points: usize, seconds: f64) -> (u32, f64) {
+    let window = (seconds / points.max(1) as f64).max(0.01);
+    let rounds = (window / 0.03).floor().clamp(1.0, 3.0);
+    (rounds as u32, window / rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_is_there_once() {
+        let all = points(true);
+        assert_eq!(all.len(), 4 * 12 + 3 * 7 + 2 * 2 + 12);
+        for (i, point) in all.iter().enumerate() {
+            assert!(!all[..i].contains(point), "{point:?} twice");
+        }
+        assert_eq!(points(false).len(), all.len() - 12);
+        for operation in Operation::ALL {
+            assert!(all.iter().any(|p| p.operation == operation), "{operation}");
+        }
+        assert_eq!(all.last().map(|p| p.operation), Some(Operation::SequentialWrite), "the burst comes last");
+    }
+
+    #[test]
+    fn the_budget_is_split_evenly() {
+        let (rounds, slice) = slices(73, 29.2);
+        assert_eq!(rounds, 3);
+        assert!((f64::from(rounds) * slice * 73.0 - 29.2).abs() < 1e-9);
+        let (rounds, slice) = slices(73, 0.5);
+        assert_eq!((rounds, slice), (1, 0.01), "a slice has a length that can be measured");
+        assert_eq!(slices(100, 7.0).0, 2);
+    }
+}

@@ -1,0 +1,378 @@
+//! A directory with the probe's files in it, ready to be measured point by point.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use loadline_device::{AlignedBuf, DeviceError};
+use loadline_device::{
+    Direction, Kind, PmemMap, Step, StorageFacts, SyncRing, io_uring_available, preallocate, set_direct,
+};
+use loadline_model::probe::{Engine, Operation, ProbeRow};
+
+use crate::clock::now_ns;
+use crate::data::{Data, Random};
+use crate::error::ProbeError;
+use crate::options::{ProbeOptions, SMALLEST_FILE};
+use crate::plan::Point;
+use crate::queue::{Cut, Offsets, Slice, Transfer};
+use crate::sync::{Place, SyncWrites, Writer};
+use crate::tally::Tally;
+use crate::testfile::TestFile;
+use crate::{persist, plan};
+
+const MIB: u64 = 1 << 20;
+/// Size of the test file where none is chosen and space is plenty, bytes.
+const USUAL_FILE: u64 = 1 << 30;
+/// Largest growing file and largest mapping, bytes.
+const LARGEST_SIDE: u64 = 256 * MIB;
+/// Share of a slice under load before its window opens.
+const WARM_UP: f64 = 0.1;
+
+/// What one slice or several of a point found.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The row; none where nothing completed.
+    pub row: Option<ProbeRow>,
+}
+
+/// A directory with the probe's files in it. They vanish with this value, or with the process.
+#[derive(Debug)]
+pub struct Session<'a> {
+    dir: PathBuf,
+    facts: StorageFacts,
+    file: TestFile,
+    growing: TestFile,
+    pmem: Result<(TestFile, PmemMap), String>,
+    engine: Engine,
+    engine_reason: Option<String>,
+    writer: Writer,
+    data: Data,
+    random: Offsets,
+    reading: Offsets,
+    writing: Offsets,
+    next_sync: u64,
+    bytes: u64,
+    side_bytes: u64,
+    needed: u64,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Session<'a> {
+    /// Makes the files in `dir`, empty as yet: [`Session::fill`] comes next. `stop` is looked at
+    /// all the time; once it is set, everything ends with [`ProbeError::Interrupted`].
+    ///
+    /// # Errors
+    /// Bad options, no directory, read-only, no space, no permission.
+    pub fn open(dir: &Path, options: &ProbeOptions, stop: &'a AtomicBool) -> Result<Session<'a>, ProbeError> {
+        options.check()?;
+        let metadata = std::fs::metadata(dir).map_err(|cause| DeviceError::Io {
+            step: Step::Read,
+            path: dir.to_owned(),
+            cause,
+        })?;
+        if !metadata.is_dir() {
+            return Err(ProbeError::NotADirectory(dir.to_owned()));
+        }
+        let facts = StorageFacts::of(dir)?;
+        if facts.read_only {
+            return Err(ProbeError::ReadOnly(dir.to_owned()));
+        }
+        let mapped = facts.kind == Kind::Tmpfs || facts.dax;
+        let bytes = file_size(dir, &facts, options.size, mapped)?;
+        let needed = needed(bytes, mapped);
+        let (engine, engine_reason) = engine(options.engine);
+        // tmpfs takes O_DIRECT and goes through memory all the same.
+        let direct = facts.kind != Kind::Tmpfs;
+        let make = || TestFile::create(dir, direct, facts.logical_block_bytes);
+        let (file, growing) = (make()?, make()?);
+        let side_bytes = side(bytes);
+        let pmem = if mapped {
+            let file = TestFile::create(dir, false, None)?;
+            match PmemMap::map(&file.plain, dir, side_bytes as usize) {
+                Ok(map) => Ok((file, map)),
+                Err(e @ DeviceError::Unsupported { .. }) => Err(e.to_string()),
+                Err(e) => return Err(e.into()),
+            }
+        } else {
+            Err(format!("{} is not mounted with -o dax, and is no tmpfs (the stand-in)", facts.filesystem))
+        };
+        let writer = match engine {
+            Engine::IoUring => Writer::Ring(Box::new(SyncRing::new().map_err(|cause| DeviceError::Io {
+                step: Step::Ring,
+                path: dir.to_owned(),
+                cause,
+            })?)),
+            Engine::Threads => Writer::Calls,
+        };
+        Ok(Session {
+            dir: dir.to_owned(),
+            file,
+            growing,
+            pmem,
+            engine,
+            engine_reason,
+            writer,
+            data: Data::new(options.seed, options.compressibility, options.dedup),
+            random: Offsets::Random(Random::new(options.seed ^ 0x7265_6164)),
+            reading: Offsets::Sequential(AtomicU64::new(0)),
+            writing: Offsets::Sequential(AtomicU64::new(0)),
+            next_sync: 0,
+            bytes,
+            side_bytes,
+            needed,
+            stop,
+            facts,
+        })
+    }
+
+    /// What is under the directory.
+    #[must_use]
+    pub fn facts(&self) -> &StorageFacts {
+        &self.facts
+    }
+
+    /// How operations reach the kernel, and why it is not io_uring.
+    #[must_use]
+    pub fn engine(&self) -> (Engine, Option<&str>) {
+        (self.engine, self.engine_reason.as_deref())
+    }
+
+    /// Whether the page cache is left out where the block size allows it.
+    #[must_use]
+    pub fn direct(&self) -> bool {
+        self.file.direct
+    }
+
+    /// Blocks must be multiples of this to leave the page cache out, bytes.
+    #[must_use]
+    pub fn alignment(&self) -> u64 {
+        self.file.alignment
+    }
+
+    /// Size of the test file, bytes.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Space that all files of the probe take at most, bytes.
+    #[must_use]
+    pub fn needed_bytes(&self) -> u64 {
+        self.needed
+    }
+
+    /// The mapped memory's label and instruction; else why there is none.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn pmem(&self) -> Result<(&'static str, &'static str), &str> {
+        match &self.pmem {
+            Ok((_, map)) => Ok((map.backing().label(), map.flush().name())),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// A path by which another program of this machine can open the test file, while this lives.
+    #[must_use]
+    pub fn peer_path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd as _;
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.plain.as_raw_fd()))
+    }
+
+    /// Writes the test file once, so that its blocks exist and reads find data. After `seconds` it
+    /// is left as short as it is by then, but not shorter than [`SMALLEST_FILE`]. Returns its size;
+    /// `progress` is told the bytes written and the goal.
+    ///
+    /// # Errors
+    /// Storage refuses, or the user interrupts.
+    pub fn fill(&mut self, seconds: f64, mut progress: impl FnMut(u64, u64)) -> Result<u64, ProbeError> {
+        let point = Point { operation: Operation::SequentialWrite, size: MIB, depth: 1 };
+        let failed = |e: io::Error, dir: &Path| wrap(Cut::Io(e), &point, dir);
+        match preallocate(&self.file.plain, self.bytes) {
+            // Filesystems that cannot reserve do so by being written to.
+            Err(e) if e.raw_os_error() == Some(nix::libc::EOPNOTSUPP) => {}
+            result => {
+                result.map_err(|cause| DeviceError::Io { step: Step::Preallocate, path: self.dir.clone(), cause })?
+            }
+        }
+        let mut buffer = AlignedBuf::new(MIB as usize)?;
+        self.data.fill(&mut buffer);
+        let begin = now_ns();
+        let mut at = 0;
+        while at < self.bytes {
+            if self.stop.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(ProbeError::Interrupted);
+            }
+            if at >= SMALLEST_FILE && (now_ns() - begin) as f64 / 1e9 > seconds {
+                break;
+            }
+            self.data.stamp(&mut buffer);
+            write_all(&self.file.plain, &buffer, at).map_err(|e| failed(e, &self.dir))?;
+            at += MIB;
+            progress(at, self.bytes);
+        }
+        self.file.plain.set_len(at).and_then(|()| self.file.plain.sync_all()).map_err(|e| failed(e, &self.dir))?;
+        self.bytes = at;
+        Ok(at)
+    }
+
+    /// Measures `point` once, in a window of `seconds`.
+    ///
+    /// # Errors
+    /// As [`crate::probe`].
+    pub fn measure(&mut self, point: &Point, seconds: f64) -> Result<Measured, ProbeError> {
+        let mut tally = Tally::new(self.is_direct(point));
+        self.slice(point, seconds, &mut tally)?;
+        Ok(Measured { row: tally.row(point) })
+    }
+
+    /// Whether `point` leaves the page cache out.
+    pub(crate) fn is_direct(&self, point: &Point) -> bool {
+        self.file.direct && point.size.is_multiple_of(self.file.alignment) && point.operation != Operation::PmemPersist
+    }
+
+    /// The points there are here.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        plan::points(self.pmem.is_ok())
+    }
+
+    /// Adds a slice of `seconds`, warm-up included, to `tally`.
+    pub(crate) fn slice(&mut self, point: &Point, seconds: f64, tally: &mut Tally) -> Result<(), ProbeError> {
+        let ns = seconds * 1e9;
+        let slice = Slice { warm_ns: (ns * WARM_UP) as u64, window_ns: (ns * (1.0 - WARM_UP)) as u64 };
+        self.run(point, slice, tally).map_err(|cut| wrap(cut, point, &self.dir))
+    }
+
+    fn run(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+        use Operation as O;
+        match point.operation {
+            O::RandomRead => self.transfer(point, Direction::Read, slice, tally),
+            O::SequentialRead => self.transfer(point, Direction::Read, slice, tally),
+            O::SequentialWrite => {
+                self.transfer(point, Direction::Write, slice, tally)?;
+                // Nobody's window shall hold what this left in caches.
+                Ok(self.file.plain.sync_data()?)
+            }
+            O::PmemPersist => match &mut self.pmem {
+                Ok((_, map)) => {
+                    let mut block = AlignedBuf::new(point.size as usize).map_err(io::Error::other)?;
+                    self.data.fill(&mut block);
+                    persist::slice(map, &block, slice, self.stop, tally)
+                }
+                Err(reason) => Err(Cut::Io(io::Error::new(io::ErrorKind::Unsupported, reason.clone()))),
+            },
+            O::SyncWriteFdatasyncPrealloc
+            | O::SyncWriteFdatasyncGrowing
+            | O::SyncWriteDsyncPrealloc
+            | O::SyncWriteDsyncGrowing => self.sync_writes(point, slice, tally),
+        }
+    }
+
+    fn transfer(&mut self, point: &Point, direction: Direction, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+        let offsets = match (point.operation, direction) {
+            (Operation::RandomRead, _) => &mut self.random,
+            (_, Direction::Read) => &mut self.reading,
+            (_, Direction::Write) => &mut self.writing,
+        };
+        let transfer = Transfer {
+            file: &self.file.plain,
+            direction,
+            size: point.size,
+            depth: point.depth,
+            blocks: (self.bytes / point.size.max(1)).max(1),
+            stop: self.stop,
+        };
+        match self.engine {
+            Engine::IoUring => transfer.by_ring(offsets, &mut self.data, slice, tally),
+            Engine::Threads => transfer.by_threads(offsets, &mut self.data, slice, tally),
+        }
+    }
+
+    fn sync_writes(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+        use Operation as O;
+        let fdatasync = matches!(point.operation, O::SyncWriteFdatasyncPrealloc | O::SyncWriteFdatasyncGrowing);
+        let growing = matches!(point.operation, O::SyncWriteFdatasyncGrowing | O::SyncWriteDsyncGrowing);
+        let direct = self.is_direct(point);
+        let files = if growing { &self.growing } else { &self.file };
+        let file = if fdatasync { &files.plain } else { &files.dsync };
+        let place = if growing {
+            Place::Growing { limit: self.side_bytes }
+        } else {
+            // Aligned again after a size that was no multiple of this one.
+            self.next_sync = self.next_sync.next_multiple_of(point.size.max(1));
+            Place::Preallocated { next: &mut self.next_sync, bytes: self.bytes }
+        };
+        let writes = SyncWrites { file, dir: &self.dir, size: point.size, fdatasync, stop: self.stop };
+        if files.direct && !direct {
+            set_direct(file, false)?;
+        }
+        let result = writes.slice(&mut self.writer, place, &mut self.data, slice, tally);
+        if files.direct && !direct {
+            set_direct(file, true)?;
+        }
+        result
+    }
+}
+
+fn wrap(cut: Cut, point: &Point, dir: &Path) -> ProbeError {
+    match cut {
+        Cut::Interrupted => ProbeError::Interrupted,
+        Cut::Threads(count, cause) => ProbeError::Threads { count, cause },
+        Cut::Io(cause) => {
+            ProbeError::Operation { operation: point.operation, size: point.size, dir: dir.to_owned(), cause }
+        }
+    }
+}
+
+fn write_all(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+fn engine(wanted: Option<Engine>) -> (Engine, Option<String>) {
+    match (wanted, io_uring_available()) {
+        (Some(Engine::Threads), _) => (Engine::Threads, Some("threads were asked for".to_owned())),
+        (_, Ok(())) => (Engine::IoUring, None),
+        (_, Err(reason)) => (Engine::Threads, Some(reason)),
+    }
+}
+
+/// Size of the growing file and of the mapping beside a test file of `bytes`.
+fn side(bytes: u64) -> u64 {
+    (bytes / 4).min(LARGEST_SIDE)
+}
+
+/// Space for all files, with some for the filesystem's own records.
+fn needed(bytes: u64, mapped: bool) -> u64 {
+    bytes + side(bytes) * if mapped { 2 } else { 1 } + 2 * MIB
+}
+
+/// Size of the test file, whole MiB.
+fn file_size(dir: &Path, facts: &StorageFacts, wanted: Option<u64>, mapped: bool) -> Result<u64, ProbeError> {
+    let mut free = facts.free_bytes.unwrap_or(u64::MAX);
+    if facts.kind == Kind::Tmpfs {
+        free = free.min(available_memory().unwrap_or(u64::MAX));
+    }
+    let bytes = match wanted {
+        Some(bytes) => bytes / MIB * MIB,
+        // At most half of what is free in all.
+        None => (free / 4 / MIB * MIB).clamp(SMALLEST_FILE, USUAL_FILE),
+    };
+    if needed(bytes, mapped) > free {
+        return Err(ProbeError::NoSpace {
+            dir: dir.to_owned(),
+            free,
+            needed: needed(bytes, mapped),
+            least: SMALLEST_FILE,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Memory that may be used without swapping, bytes.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?.trim();
+    kib.parse::<u64>().ok()?.checked_mul(1024)
+}

@@ -1,0 +1,155 @@
+//! The database's own report of a test, from a target that makes one to the run's folder.
+
+use std::sync::atomic::AtomicI64;
+
+use loadline_model::Capabilities;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::{Jobs, PlanSpec};
+use loadline_target::{ClientSession, DatabaseSession, JobLimit, Observer, Work};
+
+use super::*;
+use crate::event::Silent;
+use crate::plan::make_plan;
+
+/// The null engine, which makes reports besides.
+struct Reporting {
+    inner: Box<dyn Target>,
+    marks: AtomicI64,
+    /// What the marks and the reports fail with, if they do.
+    refuses: [Option<&'static str>; 2],
+}
+
+impl Target for Reporting {
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        self.inner.info()
+    }
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        self.inner.capabilities()
+    }
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        self.inner.doctor()
+    }
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        self.inner.lock()
+    }
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        self.inner.job_limit()
+    }
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.inner.create(work)
+    }
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+        self.inner.load(work, jobs)
+    }
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        self.inner.client_session(work, job)
+    }
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        self.inner.database_session(work, job)
+    }
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        self.inner.observer()
+    }
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        self.inner.evidence(work)
+    }
+    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+        self.inner.absent_columns()
+    }
+    fn in_process(&self) -> bool {
+        true
+    }
+    fn native_mark(&self) -> Result<Option<i64>, TargetError> {
+        match self.refuses[0] {
+            Some(why) => Err(TargetError::Refused(why.into())),
+            None => Ok(Some(self.marks.fetch_add(1, Ordering::Relaxed))),
+        }
+    }
+    fn native_report(&self, from: i64) -> Result<String, TargetError> {
+        match self.refuses[1] {
+            Some(why) => Err(TargetError::Refused(why.into())),
+            None => Ok(format!("from {from}")),
+        }
+    }
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        self.inner.clean()
+    }
+}
+
+/// Runs two tests and returns the folder and the records.
+fn two_tests(
+    results: &Path,
+    asked: bool,
+    refuses: [Option<&'static str>; 2],
+) -> (PathBuf, Vec<TestRecord>, Arc<Reporting>) {
+    let request = OpenRequest::new("null:", results.to_owned());
+    let inner = loadline_target::open(&request).unwrap();
+    let target = Arc::new(Reporting { inner, marks: AtomicI64::new(7), refuses });
+    let spec =
+        PlanSpec { target: Some("null:".into()), workload: Some(vec!["LGWR-LAT1".into()]), ..PlanSpec::default() };
+    let mut plan = make_plan(&spec).unwrap();
+    // Reports go where the plan's kind of target keeps them.
+    plan.target = "oracle://u@h/s".into();
+    (plan.jobs, plan.duration_s, plan.warmup_s, plan.native_report) = (Jobs::List(vec![1, 2]), 0.2, 0.2, asked);
+    let folder = RunFolder::create(results, "r").unwrap();
+    let manifest = Manifest {
+        schema: MANIFEST_SCHEMA,
+        run: folder.id(),
+        loadline_version: "0".into(),
+        started_at: rfc3339(SystemTime::now()),
+        command: Vec::new(),
+        plan,
+        target: target.info().unwrap(),
+        doctor: Vec::new(),
+        machine: loadline_collect::inventory::machine(),
+        overhead: Overhead::default(),
+        calibration: Default::default(),
+        state: RunState::Started,
+    };
+    let mut context = Context {
+        target: Arc::clone(&target) as Arc<dyn Target>,
+        lock: None,
+        manifest,
+        folder,
+        records: Vec::new(),
+        cpu: CpuSource::Local,
+        disk: None,
+        max_jobs: 2,
+        forced: None,
+        limits: Limits::None("not probed".into()),
+        interrupted: Arc::new(AtomicBool::new(false)),
+    };
+    context.measure(&mut Silent).unwrap();
+    (context.folder.path().to_owned(), context.records, target)
+}
+
+#[test]
+fn each_test_has_its_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, records, _) = two_tests(dir.path(), true, [None, None]);
+    assert_eq!(records.len(), 2);
+    for (test, says) in [(1, "from 7"), (2, "from 8")] {
+        assert_eq!(std::fs::read_to_string(folder.join(format!("awr/{test}.html"))).unwrap(), says);
+    }
+}
+
+#[test]
+fn without_being_asked_none_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, _, target) = two_tests(dir.path(), false, [None, None]);
+    assert!(!folder.join("awr").exists());
+    assert_eq!(target.marks.load(Ordering::Relaxed), 7, "no mark was taken");
+}
+
+#[test]
+fn a_report_that_cannot_be_had_is_said_and_the_test_holds() {
+    for refuses in [[Some("no grant"), None], [None, Some("no grant")]] {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, records, _) = two_tests(dir.path(), true, refuses);
+        assert!(!folder.join("awr").exists());
+        for record in &records {
+            assert!(record.notes.iter().any(|n| n.contains("report") && n.contains("no grant")), "{:?}", record.notes);
+            assert!(record.figure("commit_throughput_tps").is_some());
+        }
+    }
+}

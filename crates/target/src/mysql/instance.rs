@@ -1,0 +1,156 @@
+//! The servers that a target's nodes lead to.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+use super::config::Address;
+use super::connect::Door;
+use super::ledger::Ledger;
+use super::observer::Eye;
+use super::performance::CommitTimes;
+use super::server::Flush;
+use super::version::Version;
+use super::watch::Watch;
+use super::wire::Connection;
+use crate::clock;
+use crate::error::TargetError;
+
+/// A server. Several nodes may lead to the same one.
+pub(super) struct Instance {
+    pub(super) door: Arc<Door>,
+    /// Nodes that lead to it.
+    pub(super) nodes: u32,
+    pub(super) version: Version,
+    pub(super) ledger: Ledger,
+    pub(super) flush: Flush,
+    /// The setting as it was found.
+    pub(super) given_flush: u8,
+    /// Whether it runs on this machine.
+    pub(super) local: bool,
+    /// Whether MariaDB's pool of threads serves the sessions.
+    pub(super) pool: bool,
+    pub(super) watch: Watch,
+    pub(super) times: CommitTimes,
+}
+
+/// What the nodes' URLs lead to.
+pub(super) struct Found {
+    pub(super) instances: Vec<Instance>,
+    /// Number of the instance behind each node.
+    pub(super) instance_of: Vec<usize>,
+    /// Where the jobs of each node go in.
+    pub(super) job_doors: Vec<Arc<Door>>,
+}
+
+/// Goes through all doors and finds out which lead to the same server: a user lock taken in one
+/// session is seen by the others of its server only. Names and addresses would not tell: a server may
+/// have several, and two servers may have the same.
+pub(super) fn find(doors: Vec<Door>) -> Result<Found, TargetError> {
+    let mut found = Found { instances: Vec::new(), instance_of: Vec::new(), job_doors: Vec::new() };
+    let mut held: Vec<(Connection, String)> = Vec::new();
+    for (node, door) in doors.into_iter().enumerate() {
+        let door = Arc::new(door);
+        let mut c = door.connect()?;
+        let mut known = None;
+        for (i, (first, name)) in held.iter().enumerate() {
+            let holder = c.number(&format!("SELECT IS_USED_LOCK('{name}')"))?;
+            if holder == Some(f64::from(first.session)) {
+                known = Some(i);
+            }
+        }
+        let at = known.unwrap_or(held.len());
+        match found.instances.get_mut(at) {
+            Some(instance) => {
+                instance.nodes += 1;
+                instance.ledger.book(&mut c)?;
+            }
+            None => {
+                if let Some(other) = found.instances.first().filter(|i| i.version != c.version) {
+                    return Err(TargetError::Refused(format!(
+                        "the nodes have different versions: {} {} and {} {}. All nodes must have the same",
+                        other.version.product(),
+                        other.version.text,
+                        c.version.product(),
+                        c.version.text
+                    )));
+                }
+                let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
+                c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
+                found.instances.push(Instance::look(Arc::clone(&door), &mut c)?);
+                held.push((c, name));
+            }
+        }
+        if let Some(instance) = found.instances.get(at) {
+            found.job_doors.push(Arc::new(door.for_jobs(&instance.watch)));
+        }
+        found.instance_of.push(at);
+    }
+    for (instance, (c, _)) in found.instances.iter().zip(&mut held) {
+        instance.ledger.book(c)?;
+    }
+    Ok(found)
+}
+
+impl Instance {
+    fn look(door: Arc<Door>, c: &mut Connection) -> Result<Instance, TargetError> {
+        let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
+        let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
+        let ledger = Ledger::default();
+        let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
+        ledger.binlog(log_bin);
+        Ok(Instance {
+            local: is_local(&door, pid_file.as_deref()),
+            door,
+            nodes: 1,
+            version: c.version.clone(),
+            ledger,
+            flush: Flush(Arc::new(AtomicU8::new(given_flush))),
+            given_flush,
+            pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
+            watch: Watch::default(),
+            times: CommitTimes::ask(c, log_bin)?,
+        })
+    }
+
+    /// Runs `f` in an administrative session.
+    pub(super) fn admin<T>(&self, f: impl FnOnce(&mut Connection) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let mut c = self.door.connect()?;
+        let done = f(&mut c);
+        // What a failed step committed before is counted by the server as well.
+        match (&done, self.ledger.book(&mut c)) {
+            (Ok(_), Err(e)) => Err(e),
+            _ => done,
+        }
+    }
+
+    /// A session that reads its counters.
+    pub(super) fn eye(&self) -> Result<Eye, TargetError> {
+        let (ledger, flush, watch) = (self.ledger.clone(), self.flush.clone(), self.watch.clone());
+        Eye::open(self.door.connect()?, ledger, flush, self.times.clone(), watch)
+    }
+}
+
+/// Whether the server runs on this machine: it is reached without a network, and its process is
+/// here (not so behind a tunnel or a container's port).
+fn is_local(door: &Door, pid_file: Option<&str>) -> bool {
+    let near = match &door.config.address {
+        Address::Unix(_) => true,
+        Address::Tcp(host, _) => {
+            host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+    };
+    let is_server = |pid: &str| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        matches!(name.trim(), "mariadbd" | "mysqld")
+    };
+    let of_file = pid_file.and_then(|path| std::fs::read_to_string(path).ok());
+    near && match of_file {
+        Some(pid) => is_server(pid.trim()),
+        // Not ours to read: then any such process has to do.
+        None => std::fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
+    }
+}

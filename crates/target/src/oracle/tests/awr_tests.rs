@@ -1,0 +1,87 @@
+//! AWR only where it was asked for, and then whole.
+
+use super::*;
+
+/// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.
+const LICENSED: [&str; 9] = [
+    "DBA_HIST_",
+    "ACTIVE_SESSION_HISTORY",
+    "ACTIVE_SESS_HIST",
+    "DBMS_WORKLOAD_REPOSITORY",
+    "DBMS_ADDM",
+    "DBA_ADDM_",
+    "DBA_ADVISOR_",
+    "AWR_",
+    "SQL_MONITOR",
+];
+
+#[test]
+fn nothing_of_awr_is_touched_unless_asked_for() {
+    let licensed = |paper: &Paper| -> Vec<String> {
+        let texts = paper.texts().into_iter();
+        texts.filter(|t| LICENSED.iter().any(|name| t.to_uppercase().contains(name))).collect()
+    };
+    let (plain, asked, refusing) = (willing(), willing(), unwilling());
+    go_through(&plain, false);
+    let target = cluster::Oracle::open(&request(), refusing.dial()).unwrap();
+    target.doctor().unwrap();
+    target.clean().unwrap();
+    assert_eq!(licensed(&plain), Vec::<String>::new());
+    assert_eq!(licensed(&refusing), Vec::<String>::new());
+    // The test can fail: with the option they are sent.
+    go_through(&asked, true);
+    assert!(licensed(&asked).len() >= 4, "{:?}", licensed(&asked));
+    // And nothing waits in the source for a day on which it is sent.
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/oracle")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with(".rs") && !["awr.rs", "tests.rs"].contains(&name.as_str()) {
+            let text = std::fs::read_to_string(&path).unwrap().to_uppercase();
+            let found = LICENSED.iter().find(|licensed| text.contains(*licensed));
+            assert_eq!(found, None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_awr_report_is_made_between_two_snapshots() {
+    let asked = OpenRequest { native_report: true, ..request() };
+    let paper = willing();
+    let target = cluster::Oracle::open(&asked, paper.dial()).unwrap();
+    let mark = target.native_mark().unwrap().unwrap();
+    assert_eq!(target.native_report(mark).unwrap(), "<html>\n\n</html>\n");
+    let sent: Vec<String> =
+        paper.texts().into_iter().filter(|t| t.contains("WORKLOAD") || t.contains("DBA_HIST")).collect();
+    assert_eq!(sent, [awr::SNAPSHOT, awr::SNAPSHOT, awr::FILED, awr::OF_INSTANCE]);
+    // Without the option there is nothing to report from.
+    let plain = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    assert_eq!(plain.native_mark().unwrap(), None);
+
+    // On a cluster the report is of all instances; what is not filed has no report.
+    let answering = |filed: &'static [&'static str]| {
+        Paper::new(move |sql, _| {
+            Ok(match sql {
+                awr::SNAPSHOT => vec![row(&["8"])],
+                awr::FILED if filed.is_empty() => vec![],
+                awr::FILED => vec![row(filed)],
+                awr::OF_ALL => vec![row(&["all"])],
+                _ => vec![],
+            })
+        })
+    };
+    let cluster_of = |paper: &Paper| cluster::Oracle::open(&asked, paper.dial()).unwrap();
+    assert_eq!(cluster_of(&answering(&["4711", "1", "2"])).native_report(7).unwrap(), "all\n");
+    for (filed, says) in [(&[][..], "not in DBA_HIST_SNAPSHOT"), (&["4711", "1", "1"][..], "is empty")] {
+        let error = cluster_of(&answering(filed)).native_report(7).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("snapshot 7 to snapshot 8"), "{error}");
+    }
+    // Without the grant it says what to ask for.
+    let refusing = Paper::new(|sql, _| {
+        if sql == awr::SNAPSHOT {
+            return Err(OraError::numbered(6550, "PLS-00201: identifier 'DBMS_WORKLOAD_REPOSITORY' must be declared"));
+        }
+        Ok(vec![])
+    });
+    let Err(TargetError::Refused(text)) = cluster_of(&refusing).native_mark() else { panic!("it was taken") };
+    assert!(text.contains("PLS-00201") && text.contains("GRANT EXECUTE"), "{text}");
+}

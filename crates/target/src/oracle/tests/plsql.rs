@@ -1,0 +1,128 @@
+//! Every script that loadline would send is read by a parser of PL/SQL (PMD's, in Java).
+
+use super::*;
+
+/// Parses `scripts` by name; the reasons of those that are refused.
+fn parse(scripts: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plsql");
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let jars = target.join("plsql-parser-7.10.0");
+    let missing =
+        "missing: a Java development kit and Maven; run ./test, or: apt-get install default-jdk-headless maven";
+    if !jars.join("pmd-plsql-7.10.0.jar").exists() {
+        let got = Command::new("mvn")
+            .args(["-B", "-q", "-f"])
+            .arg(sources.join("pom.xml"))
+            .arg("dependency:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", jars.display()))
+            .output()
+            .expect(missing);
+        assert!(got.status.success(), "mvn: {}", String::from_utf8_lossy(&got.stdout));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in scripts {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let classes = format!("{}/*", jars.display());
+    let said = Command::new("java")
+        .args(["-cp", &classes])
+        .arg(sources.join("Parse.java"))
+        .arg(folder.path())
+        .output()
+        .expect(missing);
+    assert!(said.status.success(), "java: {}", String::from_utf8_lossy(&said.stderr));
+    let said = String::from_utf8(said.stdout).unwrap();
+    let parsed: BTreeMap<String, Option<String>> = said
+        .lines()
+        .map(|line| match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["ok", name] => ((*name).to_owned(), None),
+            ["bad", name, reason @ ..] => ((*name).to_owned(), Some(reason.join(" "))),
+            _ => panic!("the parser says «{line}»"),
+        })
+        .collect();
+    assert_eq!(parsed.keys().collect::<Vec<_>>(), scripts.keys().collect::<Vec<_>>(), "all were read");
+    parsed
+}
+
+/// All that is sent: by a run with every workload, to servers that let loadline do all or little.
+fn sent() -> BTreeSet<String> {
+    let (willing, unwilling) = (willing(), unwilling());
+    go_through(&willing, true);
+    let target = cluster::Oracle::open(&request(), unwilling.dial()).unwrap();
+    target.doctor().unwrap();
+    target.create(&work(0)).unwrap();
+    target.clean().unwrap();
+    let mut all: BTreeSet<String> = willing.texts().into_iter().chain(unwilling.texts()).collect();
+    let job = cancel::Job { id: SessionId { sid: 12, serial: 34567 }, instance: 1 };
+    // What is sent on a cluster, by another thread, or where only one instance can be read.
+    all.extend([SETUP.to_owned(), awr::OF_ALL.to_owned(), cancel::statement(job)]);
+    all.extend(counters::views().map(|view| view.query(false)));
+    all
+}
+
+#[test]
+fn every_script_is_plsql_and_a_broken_one_is_not() {
+    let sent = sent();
+    for begins in [
+        "DECLARE",
+        "CREATE TABLE",
+        "COMMENT",
+        "LOCK",
+        "DROP",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "COMMIT",
+        "SELECT",
+        "ALTER",
+        "BEGIN",
+    ] {
+        assert!(sent.iter().any(|t| t.starts_with(begins)), "{begins} is sent");
+    }
+    let mut scripts = BTreeMap::new();
+    for (i, text) in sent.iter().enumerate() {
+        // PMD wants the sign that ends a statement in a script; a driver does not send it.
+        let end = if text.ends_with(';') { "" } else { ";" };
+        scripts.insert(format!("{i:03}-whole"), format!("{text}{end}"));
+    }
+    // Broken ones: each of these words or signs is needed wherever it stands. PMD only skims DDL and
+    // LOCK, which the snapshots hold, and what follows the values of an UPDATE; a DELETE may do without FROM.
+    let needed = [
+        "LOOP", "END IF", "BEGIN", "THEN", ":=", "IS\n", "SET ", "WHERE", "FROM ", "VALUES", "TABLE ", "(", ")", " ||",
+        "BETWEEN",
+    ];
+    let mut broken = 0;
+    let read = ["DECLARE", "BEGIN", "SELECT", "INSERT", "UPDATE", "DELETE"];
+    let mut blocks = 0;
+    for (i, text) in sent.iter().enumerate().filter(|(_, t)| read.iter().any(|r| t.starts_with(r))) {
+        let block = text.starts_with("DECLARE");
+        blocks += u32::from(block);
+        // The blocks of the workloads differ in a number or two.
+        if block && blocks > 2 {
+            continue;
+        }
+        for (k, word) in
+            needed.iter().enumerate().filter(|(_, w)| !matches!(**w, "WHERE" | "FROM ") || text.starts_with("SELECT"))
+        {
+            for (n, (at, _)) in text.match_indices(word).enumerate().take(2) {
+                let mutated = format!("{}{};", &text[..at], &text[at + word.len()..]);
+                scripts.insert(format!("{i:03}-{k:02}-{n:03}-broken"), mutated);
+                broken += 1;
+            }
+        }
+    }
+    let parsed = parse(&scripts);
+    let mut wrong = Vec::new();
+    for (name, reason) in &parsed {
+        match (name.ends_with("-whole"), reason) {
+            (true, Some(reason)) => wrong.push(format!("{reason}\n{}", scripts[name])),
+            (false, None) => wrong.push(format!("taken though it is broken: {name}\n{}", scripts[name])),
+            _ => {}
+        }
+    }
+    // A machine that is too slow must not pass for a parser that refuses.
+    let endless = parsed.values().flatten().filter(|reason| reason.contains("come to an end")).count();
+    assert!(endless * 10 <= broken, "{endless} of {broken} were not read in time");
+    assert!(broken > 100, "{broken} broken ones were made");
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scripts.len(), wrong.join("\n\n"));
+}

@@ -1,0 +1,237 @@
+//! A transaction program in the procedure language of a database: the walk over its steps is the same
+//! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
+//! how times are brought home) is each database's own.
+
+use loadline_workload::{Generator, POOL_BYTES, Program, Step, VarType};
+
+use crate::work::Work;
+
+/// How a procedure language writes the parts of a program.
+pub(crate) trait Dialect {
+    /// Full name of a table of the workload.
+    fn table(&self, work: &Work, table: &str) -> String;
+
+    /// A program's variable: a name that no column has.
+    fn variable(&self, name: &str) -> String;
+
+    /// The line that declares `variable`.
+    fn declaration(&self, variable: &str, kind: VarType) -> String;
+
+    /// The statement that sets `variable`.
+    fn assignment(&self, variable: &str, value: &str) -> String {
+        format!("{variable} := {value};")
+    }
+
+    /// The sequence of the transaction under way; it is −1 until it has been `bound` for the first time.
+    fn sequence(&self, bound: bool) -> &'static str {
+        if bound { "l_seq" } else { "GREATEST(l_seq, 0)" }
+    }
+
+    /// Key number `sequence` of the job's own `rows` rows, in turn.
+    fn own_row(&self, sequence: &str, rows: u64) -> String;
+
+    /// `bytes` bytes of the pool, from where [`loadline_workload::payload_offset`] says; the offset is
+    /// below `room`.
+    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String;
+
+    /// Lines before and after a block that is done `times` times; `depth` such loops are open, this one
+    /// among them.
+    fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
+        (vec![Line(0, format!("FOR l_repeat_{depth} IN 1..{times} LOOP"))], "END LOOP;")
+    }
+
+    /// Lines that fail the transaction if statement `number` has not touched `rows` rows.
+    fn check(&self, number: usize, rows: u64) -> Vec<Line>;
+}
+
+/// A line, and by how many levels it stands further in than those around it.
+pub(crate) struct Line(pub(crate) usize, pub(crate) String);
+
+/// A program, written.
+pub(crate) struct Body {
+    /// Declarations of the variables that its statements use.
+    pub(crate) declarations: String,
+    /// Its statements, a line each.
+    pub(crate) text: String,
+    /// How many loops are open at most.
+    pub(crate) loops: usize,
+}
+
+/// Writes the program of `work`, indented by `level`.
+pub(crate) fn body(work: &Work, dialect: &dyn Dialect, level: usize) -> Body {
+    let mut writer = Writer {
+        work,
+        dialect,
+        program: &work.program,
+        text: String::new(),
+        depth: 0,
+        loops: 0,
+        sequence_bound: false,
+    };
+    writer.steps(&work.program.body, level);
+    Body { declarations: writer.declarations(), text: writer.text, loops: writer.loops }
+}
+
+struct Writer<'a> {
+    work: &'a Work,
+    dialect: &'a dyn Dialect,
+    program: &'a Program,
+    text: String,
+    depth: usize,
+    loops: usize,
+    /// Whether the sequence has been bound, so that it is not below 0.
+    sequence_bound: bool,
+}
+
+impl Writer<'_> {
+    /// Whether any statement uses the variable.
+    fn is_used(&self, var: &str) -> bool {
+        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+    }
+
+    fn declarations(&self) -> String {
+        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
+        used.map(|(var, generator)| {
+            let line = self.dialect.declaration(&self.dialect.variable(var), generator.var_type());
+            format!("  {line}\n")
+        })
+        .collect()
+    }
+
+    fn line(&mut self, level: usize, text: &str) {
+        self.text.push_str(&"  ".repeat(level));
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn lines(&mut self, level: usize, lines: &[Line]) {
+        lines.iter().for_each(|Line(further, text)| self.line(level + further, text));
+    }
+
+    fn steps(&mut self, steps: &[Step], level: usize) {
+        for step in steps {
+            match step {
+                Step::Bind { var, generator } => self.bind(var, *generator, level),
+                Step::Repeat { times, body } => {
+                    self.depth += 1;
+                    self.loops = self.loops.max(self.depth);
+                    let (before, after) = self.dialect.repetition(self.depth, u64::from(*times));
+                    self.lines(level, &before);
+                    self.steps(body, level + 1);
+                    self.line(level, after);
+                    self.depth -= 1;
+                }
+                Step::Execute { statement } => self.execute(*statement, level),
+            }
+        }
+    }
+
+    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
+        if generator == Generator::Sequence {
+            let next = self.dialect.assignment("l_seq", "l_seq + 1");
+            self.line(level, &next);
+            self.sequence_bound = true;
+        }
+        if !self.is_used(var) {
+            return;
+        }
+        let sequence = self.dialect.sequence(self.sequence_bound);
+        let value = match generator {
+            Generator::Sequence => "l_seq".to_owned(),
+            Generator::OwnRow { rows } => self.dialect.own_row(sequence, rows.max(1)),
+            Generator::Payload { bytes } => {
+                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
+                self.dialect.payload(sequence, room, bytes)
+            }
+        };
+        let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
+        self.line(level, &assignment);
+    }
+
+    fn execute(&mut self, number: usize, level: usize) {
+        // A program is checked before it is rendered: a statement that is missing is not reached.
+        let Some(statement) = self.program.statements.get(number) else { return };
+        let dialect = self.dialect;
+        let sql = statement.template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        self.line(level, &format!("{sql};"));
+        self.lines(level, &dialect.check(number, statement.rows));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::{CATALOGUE, Commit, Statement, Template};
+
+    use super::*;
+
+    struct Plain;
+
+    impl Dialect for Plain {
+        fn table(&self, _: &Work, table: &str) -> String {
+            format!("t_{table}")
+        }
+        fn variable(&self, name: &str) -> String {
+            format!("v_{name}")
+        }
+        fn declaration(&self, variable: &str, kind: VarType) -> String {
+            format!("{variable} {kind:?}")
+        }
+        fn own_row(&self, sequence: &str, rows: u64) -> String {
+            format!("row({sequence}, {rows})")
+        }
+        fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+            format!("payload({sequence}, {}, {bytes})", room + u64::from(bytes) == POOL_BYTES as u64)
+        }
+        fn check(&self, number: usize, rows: u64) -> Vec<Line> {
+            vec![Line(1, format!("check {number} {rows}"))]
+        }
+    }
+
+    #[test]
+    fn loops_nest_and_only_what_is_used_is_bound() {
+        let bind = |var, generator| Step::Bind { var, generator };
+        let program = Program {
+            statements: vec![Statement {
+                template: Template::parse("UPDATE {redo} SET p = :p WHERE k = :k").unwrap(),
+                rows: 1,
+            }],
+            body: vec![
+                bind("unused", Generator::Payload { bytes: 9 }),
+                bind("k", Generator::OwnRow { rows: 0 }),
+                Step::Repeat {
+                    times: 2,
+                    body: vec![
+                        bind("s", Generator::Sequence),
+                        Step::Repeat { times: 3, body: vec![bind("p", Generator::Payload { bytes: 8 })] },
+                        Step::Execute { statement: 0 },
+                        Step::Execute { statement: 7 },
+                    ],
+                },
+                Step::Repeat { times: 4, body: vec![] },
+            ],
+            commit: Commit::Wait,
+        };
+        let workload = CATALOGUE[0];
+        let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
+        let body = body(&work, &Plain, 1);
+        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
+        let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
+        let want = format!(
+            "  v_k := row(GREATEST(l_seq, 0), 1);
+  FOR l_repeat_1 IN 1..2 LOOP
+    l_seq := l_seq + 1;
+    FOR l_repeat_2 IN 1..3 LOOP
+      v_p := payload(l_seq, true, 8);
+    END LOOP;
+    {sql};
+      check 0 1
+  END LOOP;
+  FOR l_repeat_1 IN 1..4 LOOP
+  END LOOP;
+"
+        );
+        assert_eq!(body.text, want);
+    }
+}

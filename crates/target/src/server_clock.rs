@@ -1,0 +1,174 @@
+//! A server's clock against [`crate::clock`], and the moments of it that an in-database driver brings.
+
+use crate::clock;
+use crate::error::TargetError;
+use crate::session::{Slice, SliceEnd};
+
+/// How long an offset is used before it is measured anew, ns.
+const REFRESH_NS: u64 = 5_000_000_000;
+/// By how much two machines' clocks may drift apart: 200 µs per second, more than any quartz does
+/// while it is being disciplined.
+const DRIFT: f64 = 200e-6;
+/// How often the server is asked when an offset is measured anew.
+const REFRESH_PROBES: u32 = 3;
+
+/// Start, begin of the commit and end of a transaction, µs of the server's clock.
+pub(crate) type Moments = [i64; 3];
+
+/// Asks the server for its time, µs since a moment of its own choice; `None` if it does not tell.
+pub(crate) type Ask<'a> = &'a mut dyn FnMut() -> Result<Option<i64>, TargetError>;
+
+/// The offset between the two clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerClock {
+    /// Server's time less ours, ns.
+    offset_ns: i128,
+    /// Half the round trip in which it was measured, ns: it is no further off than that.
+    uncertainty_ns: u64,
+    measured_ns: u64,
+}
+
+impl ServerClock {
+    /// Asks `probes` times and keeps the answer that came back fastest.
+    ///
+    /// # Errors
+    /// What `ask` says, and when the server does not tell its time.
+    pub(crate) fn measure(ask: Ask<'_>, probes: u32) -> Result<ServerClock, TargetError> {
+        let mut best: Option<ServerClock> = None;
+        for _ in 0..probes {
+            let before = clock::now_ns();
+            let told = ask()?;
+            let after = clock::now_ns();
+            let server = told.ok_or_else(|| TargetError::Statement("the server did not tell its time".into()))?;
+            let round_trip = after.saturating_sub(before);
+            let middle = i128::from(before) + i128::from(round_trip / 2);
+            let offset_ns = i128::from(server) * 1000 - middle;
+            let probe = ServerClock { offset_ns, uncertainty_ns: round_trip / 2, measured_ns: after };
+            if best.is_none_or(|b| probe.uncertainty_ns < b.uncertainty_ns) {
+                best = Some(probe);
+            }
+        }
+        best.ok_or_else(|| TargetError::Statement("the server's clock was not asked".into()))
+    }
+
+    /// Measures anew when it is time, and keeps what is then the more certain.
+    ///
+    /// # Errors
+    /// As [`ServerClock::measure`].
+    pub(crate) fn refresh(&mut self, ask: Ask<'_>) -> Result<(), TargetError> {
+        let age = clock::now_ns().saturating_sub(self.measured_ns);
+        if age < REFRESH_NS {
+            return Ok(());
+        }
+        let new = ServerClock::measure(ask, REFRESH_PROBES)?;
+        if (new.uncertainty_ns as f64) <= self.uncertainty_ns as f64 + age as f64 * DRIFT {
+            *self = new;
+        }
+        Ok(())
+    }
+
+    /// A moment of ours on the server's clock, µs. The run's own end may lie before its zero.
+    pub(crate) fn server_us(&self, ns: u64) -> i64 {
+        i64::try_from((i128::from(ns) + self.offset_ns) / 1000).unwrap_or(i64::MAX)
+    }
+
+    /// A moment of the server's (µs) on our clock, ns.
+    pub(crate) fn own_ns(&self, server_us: i64) -> u64 {
+        u64::try_from(i128::from(server_us) * 1000 - self.offset_ns).unwrap_or(0)
+    }
+
+    /// The last transaction of a slice.
+    pub(crate) fn end(&self, [start, commit, end]: Moments) -> SliceEnd {
+        SliceEnd { start_ns: self.own_ns(start), commit_ns: self.own_ns(commit), end_ns: self.own_ns(end) }
+    }
+
+    /// The times of all transactions but the last, which crossed the end of the slice.
+    ///
+    /// # Errors
+    /// When moments are not in order: the server's clock went back.
+    pub(crate) fn slice(&self, moments: impl ExactSizeIterator<Item = Moments>) -> Result<Slice, TargetError> {
+        let mut slice = Slice::default();
+        let (mut before, count) = (i64::MIN, moments.len());
+        for (i, [start, commit, end]) in moments.enumerate() {
+            if !(before <= start && start <= commit && commit <= end) {
+                return Err(TargetError::Statement(
+                    "the server's clock went back during the measurement: its times cannot be used".into(),
+                ));
+            }
+            before = end;
+            if i == 0 {
+                slice.first_start_ns = self.own_ns(start);
+            }
+            if i + 1 == count {
+                slice.end = Some(self.end([start, commit, end]));
+            } else {
+                slice.transaction.record(end.abs_diff(start).saturating_mul(1000));
+                slice.commit.record(end.abs_diff(commit).saturating_mul(1000));
+            }
+        }
+        Ok(slice)
+    }
+
+    /// A clock that is `offset_ns` ahead of ours.
+    #[cfg(test)]
+    pub(crate) fn ahead_by(offset_ns: i128) -> ServerClock {
+        ServerClock { offset_ns, uncertainty_ns: 0, measured_ns: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AHEAD_NS: i128 = 790_000_000_123_456_000;
+
+    #[test]
+    fn moments_go_to_the_server_and_back() {
+        let clock = ServerClock::ahead_by(AHEAD_NS);
+        for ns in [0, 1_000, 86_400_000_000_000] {
+            assert_eq!(clock.own_ns(clock.server_us(ns)), ns);
+        }
+    }
+
+    #[test]
+    fn the_last_transaction_is_the_one_that_crossed_the_end() {
+        let clock = ServerClock::ahead_by(AHEAD_NS);
+        let at = |us: i64| clock.server_us(0) + us;
+        let moments = [[100, 150, 200], [210, 250, 320], [330, 340, 400]].map(|m| m.map(at));
+        let slice = clock.slice(moments.into_iter()).unwrap();
+        assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (2, 210_000));
+        assert_eq!((slice.commit.sum_ns(), slice.commit.max_ns()), (120_000, Some(70_000)));
+        assert_eq!(slice.first_start_ns, 100_000);
+        assert_eq!(slice.end, Some(SliceEnd { start_ns: 330_000, commit_ns: 340_000, end_ns: 400_000 }));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_an_error() {
+        let clock = ServerClock::ahead_by(0);
+        for moments in [[[10, 12, 15], [20, 22, 21]], [[10, 12, 15], [14, 22, 25]], [[10, 9, 15], [20, 22, 25]]] {
+            assert!(clock.slice(moments.into_iter()).unwrap_err().to_string().contains("went back"));
+        }
+    }
+
+    #[test]
+    fn the_fastest_answer_counts_and_none_is_an_error() {
+        let mut asked = 0;
+        let clock = ServerClock::measure(
+            &mut || {
+                asked += 1;
+                // The slow answers are those that are far off.
+                let slow = asked != 3;
+                if slow {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                Ok(Some((clock::now_ns() / 1000) as i64 + if slow { 5_000_000 } else { 1_000_000 }))
+            },
+            5,
+        )
+        .unwrap();
+        let off = clock.server_us(clock::now_ns()) - (clock::now_ns() / 1000) as i64;
+        assert!((999_000..1_100_000).contains(&off), "{off}");
+        assert!(ServerClock::measure(&mut || Ok(None), 1).is_err());
+        assert!(ServerClock::measure(&mut || Ok(Some(1)), 0).is_err());
+    }
+}
