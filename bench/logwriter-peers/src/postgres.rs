@@ -1,0 +1,86 @@
+//! PostgreSQL, LGWR-LAT1 inside the database: loadline's own binary on a private server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::resource::UsageWho;
+
+use crate::harness::{Figures, Length, Outcome, cpu_us};
+
+/// loadline's release binary, and the CPU time of runs whose window is as short as can be.
+pub(crate) struct Postgres {
+    binary: PathBuf,
+    short: Duration,
+}
+
+impl Postgres {
+    /// Looks whether it can be had.
+    pub(crate) fn find(binary: &Path) -> Outcome<Postgres> {
+        if !binary.is_file() {
+            let binary = binary.display();
+            return Err(format!("{binary} is not there: cargo build --release, or name it with --loadline").into());
+        }
+        Ok(Postgres { binary: binary.to_owned(), short: Duration::from_secs(1) })
+    }
+
+    /// One round: commits a second as loadline reports them. CPU time of the server's processes and
+    /// of loadline's in the part of the window by which this run is longer than a short one.
+    pub(crate) fn run(&self, root: &Path, jobs: usize, length: Length) -> Outcome<Figures> {
+        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
+        let dir = dir.path();
+        let long = Length { window: self.short + length.window, ..length };
+        let (short_cpu, _) = self.once(dir, jobs, Length { window: self.short, ..length })?;
+        let (cpu, rate) = self.once(dir, jobs, long)?;
+        Ok(Figures { rate, cpu_us: (cpu - short_cpu) / (rate * length.window.as_secs_f64()) })
+    }
+
+    /// CPU time of the whole run, µs, and its throughput.
+    fn once(&self, dir: &Path, jobs: usize, length: Length) -> Outcome<(f64, f64)> {
+        let seconds = |d: Duration| format!("{}ms", d.as_millis());
+        let before = cpu_us(UsageWho::RUSAGE_CHILDREN)?;
+        let out = Command::new(&self.binary)
+            .args(["run", "--target", "postgres-temp:", "--driver", "database", "--workload", "LGWR-LAT1"])
+            .args(["--jobs", &jobs.to_string(), "--duration", &seconds(length.window)])
+            .args(["--warmup", &seconds(length.warmup)])
+            .arg("--results")
+            .arg(dir)
+            .stdin(Stdio::null())
+            .output()?;
+        let cpu = cpu_us(UsageWho::RUSAGE_CHILDREN)? - before;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let run = text.lines().last().filter(|_| out.status.success());
+        let Some(run) = run else {
+            return Err(format!("loadline run failed: {}", String::from_utf8_lossy(&out.stderr)).into());
+        };
+        let out = Command::new(&self.binary).args(["report", run, "--format", "csv", "--output", "-"]).output()?;
+        let table = String::from_utf8_lossy(&out.stdout);
+        let mut lines = table.lines();
+        let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
+            return Err(format!("no row in the report of {run}").into());
+        };
+        let value = |name: &str| {
+            let at = names.split(',').position(|n| n == name)?;
+            split(values).get(at).cloned()
+        };
+        if value("valid").as_deref() != Some("true") {
+            return Err(format!("the test is invalid: {}", value("invalid_reason").unwrap_or_default()).into());
+        }
+        let rate = value("commit_throughput_tps").and_then(|v| v.parse().ok());
+        Ok((cpu, rate.ok_or("the report has no throughput")?))
+    }
+}
+
+/// The fields of a line of CSV.
+fn split(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().into_iter().for_each(|f| f.push(c)),
+        }
+    }
+    fields
+}
