@@ -6,7 +6,7 @@ mod common;
 
 use common::{leftovers, ok, results, run, tests_of};
 
-const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms"];
+const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "1500ms", "--warmup", "500ms"];
 
 fn measure(target: &str, path: &str, more: &[&str]) -> common::Ran {
     let args: Vec<&str> =
