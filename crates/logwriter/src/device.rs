@@ -22,6 +22,7 @@
 mod error;
 pub mod fault;
 pub mod file;
+mod write_out;
 
 pub use error::DeviceError;
 
