@@ -33,6 +33,7 @@ mod standby;
 #[cfg(test)]
 pub(crate) mod testing;
 mod twins;
+mod write_out;
 
 pub use direct::{DirectDevice, DirectOptions, DirectSync, Via};
 pub use error::DeviceError;

@@ -157,7 +157,7 @@ fn acked(events: &[Event]) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Every cut point of one life, each with a loss of any unsynced sectors.
     #[test]
