@@ -124,3 +124,40 @@ pub(crate) fn random(seed: u64, bytes: usize) -> Vec<u8> {
     };
     (0..bytes.div_ceil(8)).flat_map(|_| word().to_le_bytes()).take(bytes).collect()
 }
+
+/// Commits that each of two does in turn.
+const TURN: usize = 8;
+
+/// Two contenders with one job each that take turns of a few commits on one thread, so that
+/// whatever else the storage does meets both alike. Returns what one turn took, in the median, as
+/// commits a second of each.
+pub(crate) fn duel(
+    one: (&dyn Contender, usize),
+    other: (&dyn Contender, usize),
+    length: Length,
+) -> Outcome<(f64, f64)> {
+    let sides = [one, other].map(|(contender, bytes)| Ok((contender.jobs(1)?, random(7, bytes), Vec::new())));
+    let mut sides: Vec<(Vec<Job>, Vec<u8>, Vec<f64>)> = sides.into_iter().collect::<Outcome<_>>()?;
+    let end = Instant::now() + length.warmup + length.window;
+    let mut turn = 0_u64;
+    while Instant::now() < end {
+        for (jobs, record, took) in &mut sides {
+            let job = jobs.first_mut().ok_or("no job")?;
+            let begun = Instant::now();
+            for _ in 0..TURN {
+                turn += 1;
+                record[..8].copy_from_slice(&turn.to_le_bytes());
+                job(record)?;
+            }
+            took.push(begun.elapsed().as_secs_f64());
+        }
+    }
+    let mut rates = sides.into_iter().map(|(_, _, mut took)| {
+        took.sort_by(f64::total_cmp);
+        took.get(took.len() / 2).map(|median| TURN as f64 / median)
+    });
+    match (rates.next().flatten(), rates.next().flatten()) {
+        (Some(one), Some(other)) => Ok((one, other)),
+        _ => Err("not one turn in the window".into()),
+    }
+}

@@ -29,6 +29,7 @@ impl Postgres {
     pub(crate) fn run(&self, root: &Path, jobs: usize, length: Length) -> Outcome<Figures> {
         let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
         let dir = dir.path();
+        let length = Length { warmup: Duration::from_secs(1), ..length };
         let long = Length { window: self.short + length.window, ..length };
         let (short_cpu, _) = self.once(dir, jobs, Length { window: self.short, ..length })?;
         let (cpu, rate) = self.once(dir, jobs, long)?;

@@ -23,6 +23,8 @@ pub(crate) enum Raw {
     Dsync,
     /// pwrite with `O_DIRECT` and `O_DSYNC`.
     DirectDsync,
+    /// pwrite with `O_DIRECT`, then fdatasync.
+    DirectFdatasync,
     /// pwrite with `O_DIRECT`, not made durable: the rate of sequential writes.
     Direct,
 }
@@ -33,6 +35,7 @@ impl Raw {
             Raw::Fdatasync => "pwrite + fdatasync",
             Raw::Dsync => "pwrite, O_DSYNC",
             Raw::DirectDsync => "pwrite, O_DIRECT + O_DSYNC",
+            Raw::DirectFdatasync => "pwrite, O_DIRECT + fdatasync",
             Raw::Direct => "pwrite, O_DIRECT",
         }
     }
@@ -66,7 +69,7 @@ impl Stream {
 impl Contender for Stream {
     fn jobs(&self, _: usize) -> Outcome<Vec<Job>> {
         let (raw, bytes, at) = (self.raw, self.bytes as u64, Arc::clone(&self.at));
-        let direct = matches!(raw, Raw::DirectDsync | Raw::Direct);
+        let direct = matches!(raw, Raw::DirectDsync | Raw::DirectFdatasync | Raw::Direct);
         let dsync = matches!(raw, Raw::DirectDsync | Raw::Dsync);
         let file = open_file(&self.path, Access { direct, dsync, ..Access::default() })?;
         let mut memory = AlignedBuf::new(self.bytes)?;
@@ -74,7 +77,7 @@ impl Contender for Stream {
             memory[..record.len()].copy_from_slice(record);
             let place = at.fetch_add(bytes, Ordering::Relaxed) % (FILE_BYTES / bytes * bytes);
             file.write_all_at(&memory, place)?;
-            if raw == Raw::Fdatasync {
+            if matches!(raw, Raw::Fdatasync | Raw::DirectFdatasync) {
                 file.sync_data()?;
             }
             Ok(())

@@ -16,7 +16,8 @@ pub(crate) struct Table {
     rounds: BTreeMap<(String, usize), Rounds>,
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|v| v.is_finite());
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -58,6 +59,13 @@ impl Table {
         let figures = |round: &Option<Result<Figures, String>>| round.clone()?.ok();
         let pairs = row.iter().zip(base).filter_map(|(a, b)| Some(of(&figures(a)?) / of(&figures(b)?)));
         median(pairs.collect())
+    }
+
+    /// The median CPU time a commit of `row` to that of `base`. Not round by round: CPU time does not
+    /// follow what the storage does at the moment.
+    pub(crate) fn cpu_ratio(&self, row: (&str, usize), base: (&str, usize)) -> Option<f64> {
+        let of = |(name, jobs): (&str, usize)| median(self.values(&(name.to_owned(), jobs), |f| f.cpu_us));
+        Some(of(row)? / of(base)?)
     }
 
     /// The table as text; rates and CPU as ratios to `bases` beside them. `order` gives the rows.
