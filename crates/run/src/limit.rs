@@ -117,7 +117,7 @@ impl Reference {
         let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
         Ok(Reference {
             target: Arc::from(target),
-            of: format!("reference log writer ({device}) in {}", dir.display()),
+            of: format!("reference log writer ({}) in {}", how(&device), dir.display()),
             interrupted: Arc::clone(interrupted),
             cpu: CpuSource::Local,
         })
@@ -172,6 +172,11 @@ impl Reference {
         let measured = run_test(&request, |_, _| ())?;
         sample_of(&measured)
     }
+}
+
+/// How a device writes, without the name of its temporary folder: `file log in «…», fdatasync, blocks of …`.
+fn how(device: &str) -> &str {
+    device.split_once("», ").map_or(device, |(_, how)| how)
 }
 
 fn sample_of(measured: &Measured) -> Result<Sample, TestError> {

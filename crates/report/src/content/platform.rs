@@ -23,6 +23,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Settings", collect(&manifests, settings));
     table("Machine", collect(&manifests, machine));
     table("Storage", collect(&manifests, storage));
+    table("What the storage allowed before the run", collect(&manifests, probes));
     table("Cost of loadline itself", collect(&manifests, overhead));
     table("Calibration: redo per transaction", collect(&manifests, calibration));
     blocks.extend(doctor(sides));
@@ -127,6 +128,30 @@ fn machine(m: &Manifest) -> Vec<(String, String)> {
         fact("Virtualisation", c.virtualisation.as_deref().unwrap_or("none seen")),
         fact("Is the database's machine", if m.target.local { "yes" } else { "no, it is loadline's own" }),
     ]
+}
+
+/// What the storage under log and data was found to do before the first test.
+fn probes(m: &Manifest) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for (role, probed) in &m.probes {
+        for row in &probed.rows {
+            let in_flight = if row.depth > 1 { format!(", {} in flight", row.depth) } else { String::new() };
+            let name = format!("{}: {}, {}{in_flight}", role, row.operation.title(), bytes(row.size_bytes as f64));
+            out.push((
+                name,
+                format!(
+                    "{}/s, {} MiB/s, {} each",
+                    number(row.per_s, 0),
+                    number(row.mib_per_s, 1),
+                    duration_ns(row.mean_ns)
+                ),
+            ));
+        }
+        let cache = if probed.direct { "past the page cache" } else { "through the page cache" };
+        let notes = probed.notes.iter().map(|n| format!("; {}", stop(n))).collect::<String>();
+        out.push((format!("{role}: how"), format!("{} in {}, {cache}{notes}", probed.engine, probed.dir)));
+    }
+    out
 }
 
 fn storage(m: &Manifest) -> Vec<(String, String)> {
