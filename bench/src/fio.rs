@@ -1,10 +1,10 @@
 //! The device probe against fio: the same file, block size, depth and engine, in turns.
 //!
 //! Both work on the probe's own test file, which has no name: fio opens it through `/proc`. CPU is
-//! that of the whole process on both sides, io_uring's kernel threads included; from fio's that of
-//! a fio that does a single I/O is taken off.
+//! that of the process on both sides. fio states that of its own thread; where io_uring has kernel
+//! threads sync the file, theirs is in neither statement of it, so there the CPU of the whole fio is
+//! taken, less that of a fio which does a single I/O.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -27,11 +27,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 7)]
     rounds: u32,
     /// Seconds per measurement
-    #[arg(long, default_value_t = 2)]
-    seconds: u32,
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
     /// Size of the test file
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     size: u64,
+    /// Only operations whose name holds this, e.g. fdatasync
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 /// What both measure.
@@ -76,9 +79,9 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     }
     session.fill(600.0, |_, _| ())?;
     let file = session.peer_path();
-    let baseline = median(&(0..5).map(|_| idle(&file)).collect::<Outcome<Vec<f64>>>()?).unwrap_or(0.0);
+    let baseline = median(&(0..9).map(|_| idle(&file)).collect::<Outcome<Vec<f64>>>()?).unwrap_or(0.0);
     println!(
-        "{} file in {}, {} s a measurement, {} rounds; fio's start takes {:.0} ms of CPU (taken off)",
+        "{} file in {}, {} s a measurement, {} rounds; fio's start takes {:.0} ms of CPU",
         loadline_model::format::bytes(session.file_bytes() as f64),
         args.dir.display(),
         args.seconds,
@@ -87,9 +90,10 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     );
     let mut all: Vec<Vec<(Figure, Figure)>> = vec![Vec::new(); POINTS.len()];
     for round in 0..args.rounds {
-        for (point, found) in POINTS.iter().zip(&mut all) {
+        let wanted = POINTS.iter().zip(&mut all).filter(|(p, _)| p.operation.id().contains(&args.only));
+        for (point, found) in wanted {
             let mut ours = || -> Outcome<Figure> {
-                let row = session.measure(point, f64::from(args.seconds))?.row.ok_or("nothing completed")?;
+                let row = session.measure(point, args.seconds)?.ok_or("nothing completed")?;
                 Ok(Figure { per_s: row.per_s, cpu_us: row.cpu_ns_per_op / 1e3 })
             };
             let theirs = || fio(&file, point, args, baseline);
@@ -103,17 +107,17 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             };
             found.push((fio, own));
         }
-        print!("round {} of {}\r", round + 1, args.rounds);
-        std::io::stdout().flush()?;
+        eprintln!("round {} of {}", round + 1, args.rounds);
     }
     println!("{}", summary(&all));
     Ok(())
 }
 
-/// Medians of both, and of the rounds' ratios, with their quartiles.
+/// Medians of both, and of the rounds' ratios, with their quartiles; and the ratio of the best
+/// rounds of both, which others on a shared machine disturbed least.
 fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
     let mut out = format!(
-        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13}  {:>9} {:>9} {:>6} {:>13}\n",
+        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13} {:>6}  {:>9} {:>9} {:>6} {:>13}\n",
         "operation",
         "KiB",
         "depth",
@@ -121,18 +125,20 @@ fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
         "ours 1/s",
         "ratio",
         "quartiles",
+        "best",
         "fio µs",
         "ours µs",
         "ratio",
         "quartiles"
     );
     let (mut rates, mut cpus) = (Vec::new(), Vec::new());
-    for (point, found) in POINTS.iter().zip(all) {
+    let best = |v: &[f64]| v.iter().copied().fold(f64::NAN, f64::max);
+    for (point, found) in POINTS.iter().zip(all).filter(|(_, found)| !found.is_empty()) {
         let of = |f: &dyn Fn(&(Figure, Figure)) -> f64| found.iter().map(f).collect::<Vec<f64>>();
         let mid = |v: &[f64]| median(v).unwrap_or(f64::NAN);
         let (rate, cpu) = (of(&|(f, o)| o.per_s / f.per_s), of(&|(f, o)| o.cpu_us / f.cpu_us));
         out += &format!(
-            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
+            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13} {:>6.3}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
             point.operation.id(),
             point.size >> 10,
             point.depth,
@@ -140,6 +146,7 @@ fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
             mid(&of(&|(_, o)| o.per_s)),
             mid(&rate),
             quartiles(&rate),
+            best(&of(&|(_, o)| o.per_s)) / best(&of(&|(f, _)| f.per_s)),
             mid(&of(&|(f, _)| f.cpu_us)),
             mid(&of(&|(_, o)| o.cpu_us)),
             mid(&cpu),
@@ -197,8 +204,9 @@ fn idle(file: &Path) -> Outcome<f64> {
 
 fn fio(file: &Path, point: &Point, args: &Args, baseline: f64) -> Outcome<Figure> {
     let before = children_cpu_s()?;
-    let out = command(file, point).arg("--time_based=1").arg(format!("--runtime={}", args.seconds)).output()?;
-    let cpu = children_cpu_s()? - before - baseline;
+    let out =
+        command(file, point).arg("--time_based=1").arg(format!("--runtime={:.0}ms", args.seconds * 1e3)).output()?;
+    let all_cpu = children_cpu_s()? - before - baseline;
     if !out.status.success() {
         return Err(format!("fio failed: {}", String::from_utf8_lossy(&out.stdout)).into());
     }
@@ -206,6 +214,11 @@ fn fio(file: &Path, point: &Point, args: &Args, baseline: f64) -> Outcome<Figure
     let reads = matches!(point.operation, Operation::RandomRead | Operation::SequentialRead);
     let part = &said["jobs"][0][if reads { "read" } else { "write" }];
     let number = |key: &str| part[key].as_f64().ok_or_else(|| format!("fio says no {key}"));
+    let own = |key: &str| said["jobs"][0][key].as_f64().ok_or_else(|| format!("fio says no {key}"));
+    let cpu = match point.operation {
+        Operation::SyncWriteFdatasyncPrealloc => all_cpu,
+        _ => (own("usr_cpu")? + own("sys_cpu")?) / 100.0 * own("job_runtime")? / 1e3,
+    };
     let (count, runtime_ms) = (number("total_ios")?, number("runtime")?);
     if said["jobs"][0]["error"] != 0 || count < 1.0 || runtime_ms < 1.0 {
         return Err(format!("fio did nothing: {part}").into());

@@ -1,10 +1,14 @@
 //! What follows from test records: statistics, sweeps with their load line, comparisons between
 //! platforms. Pure functions of records: no I/O, no clock, no target.
 
+pub mod bound;
 pub mod compare;
+pub mod sawtooth;
 pub mod stats;
 pub mod sweep;
 
+pub use bound::{Bound, Bounds, bound, bound_of_sweep};
 pub use compare::{Comparison, Factor, Metric, Platform, compare};
+pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
 pub use sweep::{LoadLine, Point, Saturation, Sweep, sweeps};

@@ -73,6 +73,7 @@ fn the_same_seed_does_the_same_work() {
     let calibration = |seed: &str| {
         let ran = ok(&[
             "run",
+            "--no-probe",
             "--workload",
             "LGWR-LAT25",
             "--jobs",

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use common::{Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, tests_of, wait_for};
 use nix::sys::signal::Signal;
 
-const SLOW: [&str; 8] =
-    ["--workload", "LGWR-LAT1,LGWR-LAT25", "--jobs", "1,2,3", "--duration", "600ms", "--warmup", "200ms"];
+const SLOW: [&str; 9] =
+    ["--workload", "LGWR-LAT1,LGWR-LAT25", "--jobs", "1,2,3", "--duration", "600ms", "--warmup", "200ms", "--no-probe"];
 
 fn start(target: &str, results: &Path) -> std::process::Child {
     let mut command = loadline();

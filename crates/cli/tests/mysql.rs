@@ -9,7 +9,8 @@ use std::process::Stdio;
 use common::mariadb::Maria;
 use common::{loadline, results, run, tests_of, wait_for};
 
-const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms"];
+const ONE: [&str; 9] =
+    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms", "--no-probe"];
 
 fn measure(url: &str, results: &str, more: &[&str]) -> common::Ran {
     let args: Vec<&str> =
@@ -22,7 +23,19 @@ fn measure(url: &str, results: &str, more: &[&str]) -> common::Ran {
 fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let common = ["--workload", "LGWR-LAT1", "--jobs", "8", "--duration", "2s", "--warmup", "500ms", "--results", path];
+    let common = [
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "8",
+        "--duration",
+        "2s",
+        "--warmup",
+        "500ms",
+        "--no-probe",
+        "--results",
+        path,
+    ];
     let with = |more: &[&str]| {
         let args: Vec<&str> = ["run", "--target", "mariadb-temp:"].iter().chain(&common).chain(more).copied().collect();
         run(&args)
@@ -92,7 +105,18 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     assert_eq!(server.sql(there).unwrap(), "0");
 
     // A commit that does not wait is a matter of the whole server, which loadline leaves alone.
-    let args = ["run", "--target", &server.url("root"), "--jobs", "1", "--results", path, "--workload", "LGWR-THR"];
+    let args = [
+        "run",
+        "--target",
+        &server.url("root"),
+        "--no-probe",
+        "--jobs",
+        "1",
+        "--results",
+        path,
+        "--workload",
+        "LGWR-THR",
+    ];
     let nowait = run(&args);
     assert!(nowait.code == 2 && nowait.err.contains("innodb_flush_log_at_trx_commit = 1"), "{}", nowait.said());
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
@@ -178,7 +202,7 @@ fn a_server_that_goes_away_in_mid_test() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let mut command = loadline();
-    command.args(["run", "--target", &server.url("root"), "--results", path, "--workload", "LGWR-LAT1"]);
+    command.args(["run", "--target", &server.url("root"), "--no-probe", "--results", path, "--workload", "LGWR-LAT1"]);
     command.args(["--jobs", "1,2", "--duration", "2s", "--warmup", "300ms"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let folder = common::folder_with_tests(dir.path(), 1);
@@ -205,7 +229,7 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
         assert!(bad.code == 2 && bad.err.contains(words), "{setting}: {}", bad.said());
     }
     let mut command = loadline();
-    command.args(["run", "--target", "mariadb-temp:", "--results", path, "--duration", "60s"]);
+    command.args(["run", "--target", "mariadb-temp:", "--no-probe", "--results", path, "--duration", "60s"]);
     command.args(["--setting", "innodb_log_file_size=1G", "--workload", "LGWR-LAT1", "--jobs", "1"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let server_dir = || {
@@ -254,7 +278,18 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
         lines.map(|l| String::from_utf8_lossy(&l).into_owned()).any(|l| l.contains(&ours) && l.contains(what))
     };
     let mut command = loadline();
-    command.args(["run", "--target", &target, "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
+    command.args([
+        "run",
+        "--target",
+        &target,
+        "--no-probe",
+        "--results",
+        path,
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1",
+    ]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the bootstrap", 30, || running("--bootstrap"));
     child.kill().unwrap();

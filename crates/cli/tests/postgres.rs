@@ -9,7 +9,8 @@ use std::process::Stdio;
 
 use common::{Server, loadline, results, run, tests_of};
 
-const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "500ms", "--warmup", "200ms"];
+const ONE: [&str; 9] =
+    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "500ms", "--warmup", "200ms", "--no-probe"];
 
 fn measure(url: &str, results: &str, more: &[&str]) -> common::Ran {
     let args: Vec<&str> =
@@ -144,6 +145,7 @@ fn work_that_goes_wrong_in_mid_run_is_marked() {
             "run",
             "--target",
             &url,
+            "--no-probe",
             "--workload",
             "LGWR-LAT1",
             "--jobs",

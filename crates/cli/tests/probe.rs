@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{Ran, loadline, ok, results, run};
@@ -156,6 +156,52 @@ fn bad_input_is_named_with_what_is_allowed() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "only the file that was there");
 }
 
+/// Lets the system call io_uring_setup of `command` fail with EPERM, as containers' profiles do.
+#[allow(unsafe_code)]
+fn forbid_io_uring(command: &mut Command) {
+    use nix::libc::{
+        BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP,
+        SECCOMP_MODE_FILTER, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SYS_io_uring_setup, prctl, sock_filter, sock_fprog,
+    };
+    use std::os::unix::process::CommandExt as _;
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    let forbid = move || {
+        let mut filter = [
+            // The number of the call is the first word of what the filter sees.
+            step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 0),
+            step(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_io_uring_setup as u32),
+            step(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | nix::libc::EPERM as u32),
+            step(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW),
+        ];
+        let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: both calls take plain numbers and a filter that lives until they return.
+        let done = unsafe {
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, std::ptr::addr_of!(program)) == 0
+        };
+        if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec nothing is allocated and no lock taken.
+    unsafe { command.pre_exec(forbid) };
+}
+
+#[test]
+fn where_io_uring_is_forbidden_threads_measure_and_the_report_says_so() {
+    let dir = results();
+    let mut command = loadline();
+    command.arg("probe").arg(dir.path()).args(SHORT).args(["--format", "json"]);
+    forbid_io_uring(&mut command);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.said());
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let probed = &json["dirs"][0];
+    assert_eq!(probed["engine"], "threads");
+    assert!(probed["engine_reason"].as_str().unwrap().contains("io_uring is forbidden"), "{}", probed["engine_reason"]);
+    assert!(ran.err.contains("instead of io_uring: io_uring is forbidden"), "{}", ran.said());
+    let deep = probed["rows"].as_array().unwrap().iter().filter(|r| r["depth"] == 64).count();
+    assert_eq!(deep, 3, "64 at once at each size");
+}
+
 #[test]
 fn a_directory_that_must_not_be_written_is_refused() {
     if !nix::unistd::geteuid().is_root() {
@@ -163,11 +209,11 @@ fn a_directory_that_must_not_be_written_is_refused() {
     }
     let dir = results();
     // Readable by all, writable by root only.
-    std::process::Command::new("chmod").arg("755").arg(dir.path()).status().unwrap();
+    Command::new("chmod").arg("755").arg(dir.path()).status().unwrap();
     let binary = tempfile::tempdir_in("/var/tmp").unwrap();
-    std::process::Command::new("chmod").arg("755").arg(binary.path()).status().unwrap();
+    Command::new("chmod").arg("755").arg(binary.path()).status().unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_loadline"), binary.path().join("loadline")).unwrap();
-    let out = std::process::Command::new("setpriv")
+    let out = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(binary.path().join("loadline"))
         .arg("probe")

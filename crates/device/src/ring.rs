@@ -175,6 +175,14 @@ impl Ring {
         }
     }
 
+    /// Hands what is queued to the kernel, without waiting.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub fn submit(&mut self) -> io::Result<()> {
+        self.submit_and_wait(0)
+    }
+
     /// An operation that has ended, if there is one.
     pub fn completed(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;

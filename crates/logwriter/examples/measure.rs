@@ -1,17 +1,18 @@
-//! The log writer beside a raw loop of the same writes and syncs, in rounds that take turns.
+//! The log writer beside a raw loop of the same writes and syncs: rounds that take turns, medians
+//! at the end.
 //!
 //! `measure DIR [JOBS [BYTES [SECONDS [ROUNDS [fdatasync|dsync]]]]]`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
-use loadline_logwriter::{Commit, LogConfig, LogDevice, LogWriter, Stats};
+use loadline_logwriter::{Commit, LogConfig, LogDevice, LogError, LogWriter};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -22,65 +23,68 @@ fn cpu() -> Result<f64> {
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// Commits per second and CPU seconds per commit of a raw loop that writes the blocks a commit of
-/// `bytes` takes, and syncs, in a file made ready as the log's are.
-fn raw(dir: &Path, bytes: usize, seconds: f64, sync: FileSync) -> Result<(f64, f64)> {
-    let dir = dir.join("raw");
-    std::fs::create_dir_all(&dir)?;
-    let config = FileConfig { sync, ..FileConfig::default() };
-    let mut maker = FileDevice::open(&dir, &config)?.file_maker();
-    maker.make(0, None)?;
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if sync == FileSync::Dsync {
-        options.custom_flags(libc::O_DSYNC);
-    }
-    let file = options.open(dir.join("redo-0000000000.log"))?;
-    let block = vec![0x5A; (bytes + 64).next_multiple_of(config.block_bytes)];
-    let (begun, cpu_begun) = (Instant::now(), cpu()?);
-    let (mut at, mut commits) = (0, 0);
-    while begun.elapsed().as_secs_f64() < seconds {
-        file.write_all_at(&block, at)?;
-        if sync == FileSync::Fdatasync {
-            file.sync_data()?;
-        }
-        at = if at + 2 * block.len() as u64 > config.file_bytes { 0 } else { at + block.len() as u64 };
-        commits += 1;
-    }
-    Ok((f64::from(commits) / begun.elapsed().as_secs_f64(), (cpu()? - cpu_begun) / f64::from(commits)))
+/// Commits per second, and CPU microseconds for each.
+#[derive(Clone, Copy)]
+struct Rate(f64, f64);
+
+/// What one stream writes and syncs, in a file made ready as the log's are.
+struct Raw {
+    file: File,
+    block: Vec<u8>,
+    at: u64,
+    config: FileConfig,
 }
 
-fn log(
-    dir: &Path,
-    jobs: usize,
-    bytes: usize,
-    seconds: f64,
-    sync: FileSync,
-    mode: Commit,
-    gather: bool,
-) -> Result<(f64, f64, Stats)> {
-    let dir = dir.join("log");
-    std::fs::create_dir_all(&dir)?;
-    let device = FileDevice::open(&dir, &FileConfig { sync, ..FileConfig::default() })?;
-    let (writer, _) = LogWriter::open(&LogConfig { gather, ..LogConfig::default() }, Box::new(device))?;
+impl Raw {
+    /// The blocks that a commit of one record of `bytes` takes.
+    fn open(dir: &Path, bytes: usize, config: FileConfig) -> Result<Self> {
+        std::fs::create_dir_all(dir)?;
+        FileDevice::open(dir, &config)?.file_maker().make(0, None)?;
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if config.sync == FileSync::Dsync {
+            options.custom_flags(libc::O_DSYNC);
+        }
+        let file = options.open(dir.join("redo-0000000000.log"))?;
+        let taken = (32 + bytes).next_multiple_of(32) + 32;
+        Ok(Self { file, block: vec![0x5A; taken.next_multiple_of(config.block_bytes)], at: 0, config })
+    }
+
+    fn run(&mut self, seconds: f64) -> Result<Rate> {
+        let (begun, cpu_begun, mut commits) = (Instant::now(), cpu()?, 0.0);
+        while begun.elapsed().as_secs_f64() < seconds {
+            self.file.write_all_at(&self.block, self.at)?;
+            if self.config.sync == FileSync::Fdatasync {
+                self.file.sync_data()?;
+            }
+            let next = self.at + self.block.len() as u64;
+            self.at = if next + self.block.len() as u64 > self.config.file_bytes { 0 } else { next };
+            commits += 1.0;
+        }
+        Ok(Rate(commits / begun.elapsed().as_secs_f64(), (cpu()? - cpu_begun) / commits * 1e6))
+    }
+}
+
+fn open(dir: &Path, config: FileConfig, gather: bool) -> Result<LogWriter> {
+    std::fs::create_dir_all(dir)?;
+    let device = FileDevice::open(dir, &config)?;
+    Ok(LogWriter::open(&LogConfig { gather, ..LogConfig::default() }, Box::new(device))?.0)
+}
+
+fn log(writer: &LogWriter, jobs: usize, bytes: usize, seconds: f64) -> Result<Rate> {
     let record = vec![0x5A; bytes];
     let stop = AtomicBool::new(false);
-    let before = writer.stats();
-    let (begun, cpu_begun) = (Instant::now(), cpu()?);
+    let (begun, cpu_begun, before) = (Instant::now(), cpu()?, writer.stats().commits_waited);
     std::thread::scope(|scope| -> Result<()> {
-        let running: Vec<_> = (0..jobs)
-            .map(|_| {
-                let mut session = writer.session()?;
-                let (record, stop) = (&record, &stop);
-                Ok(scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        session.append(record)?;
-                        session.commit(mode)?;
-                    }
-                    Ok::<_, loadline_logwriter::LogError>(())
-                }))
-            })
-            .collect::<Result<_>>()?;
+        let sessions = (0..jobs).map(|_| writer.session()).collect::<std::result::Result<Vec<_>, _>>()?;
+        let run = |mut session: loadline_logwriter::Session| {
+            while !stop.load(Ordering::Relaxed) {
+                session.append(&record)?;
+                session.commit(Commit::Wait)?;
+            }
+            Ok::<_, LogError>(())
+        };
+        let running: Vec<_> = sessions.into_iter().map(|session| scope.spawn(move || run(session))).collect();
         std::thread::sleep(Duration::from_secs_f64(seconds));
         stop.store(true, Ordering::Relaxed);
         for job in running {
@@ -88,9 +92,14 @@ fn log(
         }
         Ok(())
     })?;
-    let stats = writer.close()?;
-    let commits = (stats.commits - before.commits) as f64;
-    Ok((commits / begun.elapsed().as_secs_f64(), (cpu()? - cpu_begun) / commits, stats))
+    let commits = (writer.stats().commits_waited - before) as f64;
+    Ok(Rate(commits / begun.elapsed().as_secs_f64(), (cpu()? - cpu_begun) / commits * 1e6))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn main() -> Result<()> {
@@ -98,37 +107,52 @@ fn main() -> Result<()> {
     let dir = args.next().ok_or("name a directory")?;
     let jobs: usize = args.next().map_or(Ok(1), |arg| arg.parse())?;
     let bytes: usize = args.next().map_or(Ok(1536), |arg| arg.parse())?;
-    let seconds: f64 = args.next().map_or(Ok(2.0), |arg| arg.parse())?;
-    let rounds: usize = args.next().map_or(Ok(5), |arg| arg.parse())?;
+    let seconds: f64 = args.next().map_or(Ok(0.5), |arg| arg.parse())?;
+    let rounds: usize = args.next().map_or(Ok(20), |arg| arg.parse())?;
     let sync = if args.next().as_deref() == Some("dsync") { FileSync::Dsync } else { FileSync::Fdatasync };
-    let mode = if args.next().as_deref() == Some("nowait") { Commit::Nowait } else { Commit::Wait };
     let dir = tempfile::tempdir_in(dir)?;
-    println!("round   raw/s  raw us cpu |   log/s  log us cpu  group  fill KiB |  held ungathered/s");
+    let config = FileConfig { sync, ..FileConfig::default() };
+    let mut raw = Raw::open(&dir.path().join("raw"), bytes, config)?;
+    let gathering = open(&dir.path().join("log"), config, true)?;
+    let plain = open(&dir.path().join("plain"), config, false)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let mut all = Vec::new();
     for round in 0..rounds {
-        let (raw_rate, raw_cpu) = raw(dir.path(), bytes, seconds, sync)?;
-        let (rate, cpu, stats) = log(dir.path(), jobs, bytes, seconds, sync, mode, true)?;
-        let (plain, _, _) = log(dir.path(), jobs, bytes, seconds, sync, mode, false)?;
-        let groups = stats.groups as f64;
-        println!(
-            "{round:5} {raw_rate:7.0} {:11.1} | {rate:7.0} {:11.1} {:6.2} {:9.1} | {:5.2} {plain:7.0}  x{:.2}",
-            raw_cpu * 1e6,
-            cpu * 1e6,
-            stats.grouped_commits as f64 / groups,
-            stats.fill_sum_bytes as f64 / groups / 1024.0,
-            stats.gathers as f64 / groups,
-            rate / raw_rate,
-        );
-        let n = stats.commits_waited.max(1) as f64 * 1e3;
-        let c = stats.commit;
-        println!(
-            "      us: wait {:.1} copy {:.1} write {:.1} sync {:.1} wake {:.1}; short {} {stats:?}",
-            c.wait_ns as f64 / n,
-            c.copy_ns as f64 / n,
-            c.write_ns as f64 / n,
-            c.sync_ns as f64 / n,
-            c.wake_ns as f64 / n,
-            stats.gathers_short,
-        );
+        // Each is first as often as the others.
+        let mut rates = [Rate(0.0, 0.0); 3];
+        for turn in 0..3 {
+            let which = (round + turn) % 3;
+            rates[which] = match which {
+                0 => raw.run(seconds)?,
+                1 => log(&gathering, jobs, bytes, seconds)?,
+                _ => log(&plain, jobs, bytes, seconds)?,
+            };
+        }
+        all.push(rates);
     }
+    let rate = |which: usize| median(all.iter().map(|rates| rates[which].0));
+    let cost = |which: usize| median(all.iter().map(|rates| rates[which].1));
+    let ratio = |which: usize| median(all.iter().map(|rates| rates[which].0 / rates[0].0));
+    println!("{jobs} jobs, {bytes} B, {sync:?}, {rounds} rounds of {seconds} s, medians:");
+    println!("  raw loop of one stream  {:7.0}/s  {:6.1} us CPU", rate(0), cost(0));
+    println!("  log                     {:7.0}/s  {:6.1} us CPU  x{:.2} of raw", rate(1), cost(1), ratio(1));
+    println!("  log, gathering off      {:7.0}/s  {:6.1} us CPU  x{:.2} of raw", rate(2), cost(2), ratio(2));
+    let stats = gathering.close()?;
+    let commits = stats.commits_waited as f64 * 1e3;
+    let us = |sum: u64| sum as f64 / commits;
+    let times = stats.commit;
+    println!(
+        "  per commit: wait {:.1} copy {:.1} write {:.1} sync {:.1} wake {:.1} us; group {:.2}, of {} held back {} ({} \
+         in vain)",
+        us(times.wait_ns),
+        us(times.copy_ns),
+        us(times.write_ns),
+        us(times.sync_ns),
+        us(times.wake_ns),
+        stats.grouped_commits as f64 / stats.groups as f64,
+        stats.groups,
+        stats.gathers,
+        stats.gathers_short,
+    );
     Ok(())
 }

@@ -24,6 +24,10 @@ pub struct LogConfig {
     /// what it learns of them says that they will be back in less time than a write takes. More
     /// jobs then share a write.
     pub gather: bool,
+    /// What the size rules may write without a sync, while nobody waits and the writer is behind:
+    /// the next group is full before this one is written. 0 has each group synced. A commit that
+    /// waits, a flush and the interval sync in any case.
+    pub put_off_bytes: u64,
     /// What becomes of log files that are full.
     pub keep: Keep,
 }
@@ -47,6 +51,7 @@ impl Default for LogConfig {
             at_bytes: Some(1 << 20),
             every: Some(Duration::from_secs(3)),
             gather: true,
+            put_off_bytes: 64 << 20,
             keep: Keep::Newest(4),
         }
     }
@@ -63,18 +68,10 @@ impl LogConfig {
     /// Checks the settings against the device's sizes.
     pub(crate) fn check(&self, layout: Layout) -> Result<(), LogError> {
         let wrong = |what: String| Err(LogError::Config(what));
-        let Layout { block, file_bytes } = layout;
-        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
-            return wrong(format!(
-                "its device has blocks of {block} bytes; a power of two from 512 to 65536 is needed"
-            ));
+        if let Some(what) = layout.wrong() {
+            return wrong(what);
         }
-        if !file_bytes.is_multiple_of(block) || file_bytes < 4 * block {
-            return wrong(format!(
-                "its device has files of {file_bytes} bytes; a multiple of its block ({block} bytes), at least 4 of \
-                 them, is needed"
-            ));
-        }
+        let block = layout.block;
         if !(self.buffer_bytes as u64).is_multiple_of(block) || (self.buffer_bytes as u64) < 4 * block {
             return wrong(format!(
                 "its buffer has {} bytes; a multiple of the device's block ({block} bytes), at least 4 of them, is \

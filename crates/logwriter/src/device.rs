@@ -8,8 +8,8 @@
 //! file_maker()                            once, before anything is written
 //! files(), read(file, offset, ..)*        recovery
 //! open_file(n)                            then for n, n+1, n+2, ...
-//!   write | write_and_sync | sync         blocks of file n, each block at most once between syncs,
-//!                                         and never again once it is durable
+//!   write | write_and_sync | sync         blocks of file n, each block written once; many writes
+//!                                         may come between two syncs
 //! ```
 //!
 //! Everything written to file `n` is synced before `open_file(n + 1)` is called. The
@@ -23,6 +23,7 @@ mod direct;
 #[cfg(test)]
 mod end_to_end;
 mod error;
+pub mod fault;
 pub mod file;
 mod flash;
 mod mirror;
@@ -32,6 +33,7 @@ mod standby;
 #[cfg(test)]
 pub(crate) mod testing;
 mod twins;
+mod write_out;
 
 pub use direct::{DirectDevice, DirectOptions, DirectSync, Via};
 pub use error::DeviceError;

@@ -14,13 +14,14 @@
 
 use crate::Lsn;
 use crate::clock::Clock;
+use crate::device::{DeviceError, DeviceTimes};
 use crate::error::LogError;
 use crate::files::Files;
 use crate::output::Output;
 use crate::record::Kind;
-use crate::ring::{Claim, Port, Ring};
+use crate::ring::{Batch, Claim, Port, Ring};
 use crate::slot::{Served, Slot, Waiter, Word};
-use crate::state::{Arrival, Next, State};
+use crate::state::{Arrival, Group, Next, State};
 use crate::stats::{GroupCounts, SessionCounts, Sessions, Trigger};
 use crate::sync::{Arc, Mutex, MutexGuard, park_for, thread};
 
@@ -59,9 +60,7 @@ impl Engine {
         let header = crate::record::Header { lsn: claim.start, ..header };
         let wake_keeper = guard.claimed(false);
         drop(guard);
-        if wake_keeper {
-            self.wake_keeper();
-        }
+        crate::sync::switch_point();
         claim.put(0, &header.encode(sum));
         let mut at = header_bytes();
         for part in parts {
@@ -70,6 +69,9 @@ impl Engine {
         }
         let start = claim.start;
         drop(claim);
+        if wake_keeper {
+            self.wake_keeper();
+        }
         Ok(start)
     }
 
@@ -101,7 +103,8 @@ impl Engine {
                 self.write_group(guard, Trigger::BufferFull, false)?;
             } else {
                 drop(guard);
-                while seat.slot.read() == Word::Wait {
+                // Not for any other word: one meant for an earlier wait may come late.
+                while !matches!(seat.slot.read(), Word::Room | Word::Stopped) {
                     thread::park();
                 }
             }
@@ -175,26 +178,22 @@ impl Engine {
         guard.alive()?;
         let group = guard.begin(trigger, own_commit);
         drop(guard);
-        let mut served = Served::default();
-        let mut batch = None;
-        if let Some(pending) = group.pending {
-            let settled = self.ring.settle(pending);
-            let begun = self.clock.now_ns();
-            let times =
-                crate::locked(&self.output).write(&self.ring, &settled, &self.files, self.clock.as_ref(), &self.groups);
-            let times = match times {
-                Ok(times) => times,
-                Err(cause) => return Err(self.stop(LogError::from(cause))),
-            };
-            served = Served { done_ns: self.clock.now_ns(), write_ns: times.write_ns, sync_ns: times.sync_ns };
-            self.count(&group.gathered, trigger, group.commits, group.fill, served, settled.to.0 - settled.from.0);
-            batch = Some((settled, served.done_ns.saturating_sub(begun)));
-        }
+        let unwinding = StopOnUnwind(self);
+        let begun = self.clock.now_ns();
+        let put = match self.put(group, trigger) {
+            Ok(put) => put,
+            Err(cause) => return Err(self.stop(LogError::from(cause))),
+        };
+        drop(unwinding);
+        let done_ns = self.clock.now_ns();
+        let served = Served { done_ns, write_ns: put.times.write_ns, sync_ns: put.times.sync_ns };
+        self.groups.write_ns.add(served.write_ns);
+        self.groups.sync_ns.add(served.sync_ns);
         let mut guard = crate::locked(&self.state);
-        if let Some((_, took)) = &batch {
-            guard.gather.wrote(*took);
+        if own_commit {
+            guard.gather.wrote(done_ns.saturating_sub(begun));
         }
-        let finished = guard.finish(batch.map(|(settled, _)| settled), group.commits, own_commit, served.done_ns);
+        let finished = guard.finish(put.batch, put.synced, own_commit, done_ns);
         drop(guard);
         match finished.next {
             Next::Lead(next) => next.tell(Word::Lead),
@@ -207,14 +206,36 @@ impl Engine {
         Ok(served)
     }
 
-    fn count(&self, gathered: &Option<bool>, trigger: Trigger, commits: u64, fill: u64, served: Served, bytes: u64) {
+    /// Puts a group on the device.
+    fn put(&self, group: Group, trigger: Trigger) -> Result<Put, DeviceError> {
+        let clock = self.clock.as_ref();
+        let Some(pending) = group.pending else {
+            // All is written; what was not synced is.
+            let times = crate::locked(&self.output).sync(clock, &self.groups)?;
+            return Ok(Put { batch: None, synced: true, times });
+        };
+        let bytes = pending.to.0 - pending.from.0;
+        let batch = self.ring.settle(pending);
+        let mut output = crate::locked(&self.output);
+        let mut times = output.write(&self.ring, &batch, !group.lazy, &self.files, clock, &self.groups)?;
+        self.count(trigger, &group.gathered, group.commits, group.fill, bytes);
+        if !group.lazy {
+            return Ok(Put { batch: Some(batch), synced: true, times });
+        }
+        let written = crate::locked(&self.state).written(batch);
+        written.room.iter().for_each(|waiter| waiter.tell(Word::Room));
+        if written.sync {
+            times.sync_ns += output.sync(clock, &self.groups)?.sync_ns;
+        }
+        Ok(Put { batch: None, synced: written.sync, times })
+    }
+
+    fn count(&self, trigger: Trigger, gathered: &Option<bool>, commits: u64, fill: u64, bytes: u64) {
         let groups = &self.groups;
         groups.group(trigger, commits);
         groups.log_bytes.add(bytes);
         groups.fill_sum.add(fill);
         groups.fill_max.raise(fill);
-        groups.write_ns.add(served.write_ns);
-        groups.sync_ns.add(served.sync_ns);
         if let Some(short) = gathered {
             groups.gathers.add(1);
             groups.gathers_short.add(u64::from(*short));
@@ -262,6 +283,25 @@ impl Engine {
                 Some(due) => park_for(due.saturating_sub(now)),
                 None => thread::park(),
             }
+        }
+    }
+}
+
+/// How a group got onto the device.
+struct Put {
+    /// What is still to be freed.
+    batch: Option<Batch>,
+    synced: bool,
+    times: DeviceTimes,
+}
+
+/// Stops the log if the device panics, so that nobody waits for its writer for ever.
+struct StopOnUnwind<'e>(&'e Engine);
+
+impl Drop for StopOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(LogError::Panicked);
         }
     }
 }

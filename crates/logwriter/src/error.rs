@@ -16,6 +16,10 @@ pub enum LogError {
     /// The log was closed.
     #[error("the log is closed: open it again to go on")]
     Closed,
+    /// The device's code panicked. As with [`LogError::Stopped`], nothing is reported durable any
+    /// more.
+    #[error("the log has stopped and reports nothing durable until it is opened again: its device panicked")]
+    Panicked,
     /// A record does not fit.
     #[error(
         "a record of {bytes} bytes does not fit into a log that takes {most}: append it in pieces (a transaction may \
@@ -48,6 +52,9 @@ pub enum RecoverError {
     /// The device could not be read.
     #[error("the log cannot be read: {0}")]
     Device(Arc<DeviceError>),
+    /// Sizes that no log can have.
+    #[error("the log cannot be read: {0}")]
+    Sizes(String),
     /// A file between two others is not there, or is not a log file any more.
     #[error(
         "log file {file} on {device} is missing or damaged while later ones are there: what it held is lost. Put it \

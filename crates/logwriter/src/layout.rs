@@ -8,6 +8,9 @@ use crate::Lsn;
 const MAGIC: &[u8; 8] = b"LLREDO01";
 const USED: usize = 56;
 
+/// The largest log file: 1 TiB.
+const MOST_FILE: u64 = 1 << 40;
+
 /// The fixed sizes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -16,6 +19,26 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// What is wrong with the sizes, if no log can have them.
+    pub(crate) fn wrong(self) -> Option<String> {
+        let Self { block, file_bytes } = self;
+        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
+            Some(format!("its device has blocks of {block} bytes; a power of two from 512 to 65536 is needed"))
+        } else if !file_bytes.is_multiple_of(block) || file_bytes < 4 * block || file_bytes > MOST_FILE {
+            Some(format!(
+                "its device has files of {file_bytes} bytes; a multiple of its block ({block} bytes), at least 4 of \
+                 them and at most {MOST_FILE} bytes, is needed"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Whether a file of this number can be: positions in it are far from overflowing.
+    pub(crate) fn can_have(self, file: u64) -> bool {
+        file.checked_add(2).and_then(|files| files.checked_mul(self.file_bytes)).is_some_and(|end| end < 1 << 62)
+    }
+
     /// Bytes of the log that one file holds.
     pub(crate) fn per_file(self) -> u64 {
         self.file_bytes - self.block

@@ -19,6 +19,9 @@
 //! no sector atomicity; the price, part of a block a group, is in [`Stats`] (`log_bytes` against
 //! `redo_bytes`).
 //!
+//! What nobody waits for may be synced later than it is written, while more of it comes than the
+//! device takes ([`LogConfig::put_off_bytes`]); what is reported durable is durable.
+//!
 //! After a failed write or sync nothing is reported durable any more until the log is opened
 //! again, which reads from the device what is there.
 //!
@@ -46,12 +49,16 @@ mod ends;
 mod engine;
 mod error;
 mod files;
+#[cfg(test)]
+mod files_tests;
 mod gather;
 mod layout;
 mod output;
 mod record;
 mod recover;
 mod ring;
+#[cfg(test)]
+mod ring_tests;
 mod session;
 mod slot;
 mod state;

@@ -49,11 +49,13 @@ impl Output {
         self.device.as_ref()
     }
 
-    /// Writes a batch and makes it durable, file by file.
+    /// Writes a batch, file by file, and makes it durable, with all before it, if `sync`. A file's
+    /// end is synced in any case.
     pub(crate) fn write(
         &mut self,
         ring: &Ring,
         batch: &Batch,
+        sync: bool,
         files: &Files,
         clock: &dyn Clock,
         counts: &GroupCounts,
@@ -71,7 +73,7 @@ impl Output {
             let piece = ring.piece(batch, at, in_file);
             let end = Lsn(at.0 + piece.len() as u64);
             let offset = self.layout.offset(at);
-            if end == batch.to || piece.len() as u64 == in_file {
+            if (sync && end == batch.to) || piece.len() as u64 == in_file {
                 let times = self.device.write_and_sync(offset, piece, &|| clock.now_ns())?;
                 sum.write_ns += times.write_ns;
                 sum.sync_ns += times.sync_ns;
@@ -86,6 +88,14 @@ impl Output {
             at = end;
         }
         Ok(sum)
+    }
+
+    /// Makes durable what was written.
+    pub(crate) fn sync(&mut self, clock: &dyn Clock, counts: &GroupCounts) -> Result<DeviceTimes, DeviceError> {
+        let begun = clock.now_ns();
+        self.device.sync()?;
+        counts.syncs.add(1);
+        Ok(DeviceTimes { write_ns: 0, sync_ns: clock.now_ns().saturating_sub(begun) })
     }
 
     fn switch(&mut self, file: u64, at: Lsn, files: &Files, counts: &GroupCounts) -> Result<(), DeviceError> {

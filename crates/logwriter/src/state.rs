@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::Lsn;
-use crate::config::SizeRules;
+use crate::config::{LogConfig, SizeRules};
 use crate::error::LogError;
 use crate::gather::{Gather, Plan};
 use crate::ring::{Batch, Cursor, Pending};
@@ -62,8 +62,18 @@ pub(crate) struct Group {
     pub(crate) pending: Option<Pending>,
     pub(crate) commits: u64,
     pub(crate) fill: u64,
+    /// Nobody waits for it: whether it is synced at once is asked when it is written.
+    pub(crate) lazy: bool,
     /// Whether it was held back, and if so whether not all came.
     pub(crate) gathered: Option<bool>,
+}
+
+/// What is to be done after a lazy group was written.
+pub(crate) struct Written {
+    /// There is room for them.
+    pub(crate) room: Vec<Waiter>,
+    /// It is to be synced.
+    pub(crate) sync: bool,
 }
 
 struct RoomWaiter {
@@ -81,24 +91,30 @@ pub(crate) struct State {
     /// In the order of their records.
     waiters: VecDeque<(Lsn, Waiter)>,
     room: VecDeque<RoomWaiter>,
-    /// Written up to here by the background thread, whatever the rules say, and why.
+    /// Synced up to here; written, and free in the ring, up to the cursor's `freed`.
+    durable: Lsn,
+    /// The most that may be written and not synced.
+    put_off_bytes: u64,
+    /// Made durable up to here by the background thread, whatever the rules say, and why.
     want: (Lsn, Trigger),
     /// The size rule that sealed what is sealed.
     sealed_by: Trigger,
     commits: u64,
     commits_sealed: u64,
-    commits_durable: u64,
+    commits_written: u64,
     stopped: Option<LogError>,
     /// The background thread is to end.
     pub(crate) over: bool,
 }
 
 impl State {
-    pub(crate) fn new(cursor: Cursor, rules: SizeRules, at_commit: bool, gather: bool) -> Self {
+    pub(crate) fn new(cursor: Cursor, config: &LogConfig) -> Self {
         Self {
-            rules,
-            at_commit,
-            gather: Gather::new(gather),
+            rules: config.size_rules(),
+            at_commit: config.at_commit,
+            gather: Gather::new(config.gather),
+            durable: cursor.freed(),
+            put_off_bytes: config.put_off_bytes,
             phase: Phase::Idle,
             waiters: VecDeque::new(),
             room: VecDeque::new(),
@@ -106,7 +122,7 @@ impl State {
             sealed_by: Trigger::Bytes,
             commits: 0,
             commits_sealed: 0,
-            commits_durable: 0,
+            commits_written: 0,
             stopped: None,
             over: false,
             cursor,
@@ -144,7 +160,7 @@ impl State {
 
     /// Asks for everything up to now to be written, without waiting for it.
     pub(crate) fn want_all(&mut self, why: Trigger) {
-        if self.cursor.fill() > 0 && self.want.0 < self.cursor.next() {
+        if self.durable < self.cursor.next() {
             self.want = (self.cursor.next(), why);
         }
     }
@@ -158,7 +174,7 @@ impl State {
         waiter: impl FnOnce() -> Waiter,
     ) -> Result<Arrival, LogError> {
         self.alive()?;
-        if self.cursor.freed() >= upto {
+        if self.durable >= upto {
             return Ok(Arrival::Durable);
         }
         let lead = match self.phase {
@@ -230,7 +246,7 @@ impl State {
         }
         if self.cursor.sealed() > self.cursor.freed() {
             Some(self.sealed_by)
-        } else if self.want.0 > self.cursor.freed() {
+        } else if self.want.0 > self.durable {
             Some(self.want.1)
         } else if self.room.is_empty() {
             None
@@ -255,17 +271,31 @@ impl State {
         if !by_size || more_wanted {
             self.seal();
         }
-        let commits = self.commits_sealed - self.commits_durable;
-        Group { pending: self.cursor.take(), commits, fill: self.cursor.fill(), gathered }
+        let commits = self.commits_sealed - self.commits_written;
+        self.commits_written = self.commits_sealed;
+        let lazy = (by_size || trigger == Trigger::BufferFull) && waiting == 0 && self.want.0 <= self.durable;
+        Group { pending: self.cursor.take(), commits, fill: self.cursor.fill(), lazy, gathered }
     }
 
-    /// The group is durable.
-    pub(crate) fn finish(&mut self, batch: Option<Batch>, commits: u64, own_commit: bool, now_ns: u64) -> Finished {
+    /// A lazy group is written. Its sync is put off while the writer is behind, that is, while the
+    /// next group is full already and nobody waits: one sync then does for both.
+    pub(crate) fn written(&mut self, batch: Batch) -> Written {
+        self.cursor.free(batch);
+        let written = self.cursor.freed();
+        let behind = self.cursor.sealed() > written && self.waiters.is_empty() && self.want.0 <= self.durable;
+        let put_off = behind && written.0 - self.durable.0 < self.put_off_bytes;
+        Written { room: self.grant_room(), sync: !put_off }
+    }
+
+    /// The group is written and, if `synced`, durable with all before it.
+    pub(crate) fn finish(&mut self, batch: Option<Batch>, synced: bool, own_commit: bool, now_ns: u64) -> Finished {
         if let Some(batch) = batch {
             self.cursor.free(batch);
         }
-        self.commits_durable += commits;
-        let durable = self.cursor.freed();
+        if synced {
+            self.durable = self.cursor.freed();
+        }
+        let durable = self.durable;
         let end = self.waiters.partition_point(|(upto, _)| *upto <= durable);
         let served: Vec<Waiter> = self.waiters.drain(..end).map(|(_, waiter)| waiter).collect();
         let room = self.grant_room();

@@ -61,19 +61,20 @@ pub struct Stats {
     pub records: u64,
     /// Redo: bytes of payload appended.
     pub redo_bytes: u64,
-    /// Bytes of the log that became durable: redo, its headers, and the filling up of blocks and
+    /// Bytes of the log that were written: redo, its headers, and the filling up of blocks and
     /// files.
     pub log_bytes: u64,
-    /// Groups written and synced.
+    /// Groups written.
     pub groups: u64,
     /// Calls that wrote to the device. More than groups where one went around the buffer's end or
     /// into the next file.
     pub writes: u64,
-    /// Calls that made what was written durable.
+    /// Calls that made what was written durable. Fewer than groups where the size rules put them
+    /// off ([`crate::LogConfig::put_off_bytes`]).
     pub syncs: u64,
     /// Blocks written, file headers included.
     pub blocks: u64,
-    /// Commits in the groups that are durable: `grouped_commits / groups` is the mean group.
+    /// Commits in the groups that were written: `grouped_commits / groups` is the mean group.
     pub grouped_commits: u64,
     /// The largest group, in commits.
     pub group_max: u64,

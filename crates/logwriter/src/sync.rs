@@ -25,6 +25,10 @@ pub(crate) fn back_off(round: u32) {
     }
 }
 
+/// Where another thread may well come in between: nothing here, a switch under a deterministic
+/// scheduler, which sees none in a copy of bytes.
+pub(crate) fn switch_point() {}
+
 /// Takes a lock. What it guards is whole even where a thread panicked with it: no step that
 /// panics is taken between two that belong together.
 pub(crate) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {

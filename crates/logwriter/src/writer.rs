@@ -62,7 +62,8 @@ impl LogWriter {
         let start = layout.block_up(recovered.end);
         let first = layout.file(start);
         let log = if recovered.log == 0 { identity() } else { recovered.log };
-        let epoch = recovered.epoch + 1;
+        let openings = || LogError::Config("it has been opened 4294967295 times: begin a new one".into());
+        let epoch = recovered.epoch.checked_add(1).ok_or_else(openings)?;
         let memory = ring(config.buffer_bytes, layout, log, epoch, start);
         let no_memory =
             || LogError::Config(format!("there is no memory for a buffer of {} bytes", config.buffer_bytes));
@@ -70,7 +71,7 @@ impl LogWriter {
         let files = Files::new(device.file_maker(), &have, first, config.keep);
         let engine = Engine {
             ring,
-            state: Mutex::new(State::new(cursor, config.size_rules(), config.at_commit, config.gather)),
+            state: Mutex::new(State::new(cursor, config)),
             output: Mutex::new(Output::new(device, layout, log, epoch)),
             files,
             clock,

@@ -23,4 +23,4 @@ pub use leftovers::{Leftovers, clean_leftovers};
 pub use options::{ProbeOptions, SMALLEST_FILE};
 pub use plan::{Point, READ_DEPTHS, READ_SIZES, SEQUENTIAL_DEPTHS, SEQUENTIAL_SIZE, SYNC_SIZES, points};
 pub use run::{Event, probe};
-pub use session::{Measured, Session};
+pub use session::Session;

@@ -143,7 +143,10 @@ impl Transfer<'_> {
         {
             data.stamp(buffer);
         }
-        ring.queue(self.direction, slot, offsets.next(self.blocks) * self.size)
+        ring.queue(self.direction, slot, offsets.next(self.blocks) * self.size)?;
+        // One by one, though batches would save a third of the CPU: the device has something to do
+        // while the next one is made. Batches gave 5 to 16 % less at 32 in flight.
+        ring.submit()
     }
 
     /// A slice with a thread per operation in flight. Each thread has a window of its own between

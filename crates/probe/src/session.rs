@@ -30,13 +30,6 @@ const LARGEST_SIDE: u64 = 256 * MIB;
 /// Share of a slice under load before its window opens.
 const WARM_UP: f64 = 0.1;
 
-/// What one slice or several of a point found.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// The row; none where nothing completed.
-    pub row: Option<ProbeRow>,
-}
-
 /// A directory with the probe's files in it. They vanish with this value, or with the process.
 #[derive(Debug)]
 pub struct Session<'a> {
@@ -218,14 +211,15 @@ impl<'a> Session<'a> {
         Ok(at)
     }
 
-    /// Measures `point` once, in a window of `seconds`.
+    /// Measures `point` once, in `seconds` with a tenth of them as warm-up; none where nothing
+    /// completed in the window.
     ///
     /// # Errors
     /// As [`crate::probe`].
-    pub fn measure(&mut self, point: &Point, seconds: f64) -> Result<Measured, ProbeError> {
+    pub fn measure(&mut self, point: &Point, seconds: f64) -> Result<Option<ProbeRow>, ProbeError> {
         let mut tally = Tally::new(self.is_direct(point));
         self.slice(point, seconds, &mut tally)?;
-        Ok(Measured { row: tally.row(point) })
+        Ok(tally.row(point))
     }
 
     /// Whether `point` leaves the page cache out.

@@ -167,7 +167,7 @@ fn what_a_peer_opens_is_the_test_file() {
     assert_eq!(session.fill(60.0, |_, _| ()).unwrap(), SMALLEST_FILE);
     assert_eq!(std::fs::metadata(session.peer_path()).unwrap().len(), SMALLEST_FILE);
     let point = Point { operation: Operation::SequentialWrite, size: 1 << 20, depth: 8 };
-    let row = session.measure(&point, 0.1).unwrap().row.unwrap();
+    let row = session.measure(&point, 0.1).unwrap().unwrap();
     assert_eq!((row.operation, row.depth), (Operation::SequentialWrite, 8));
 }
 

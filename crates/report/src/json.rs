@@ -1,10 +1,10 @@
 //! Everything as one JSON object: manifests and records as stored, and the computed summary.
 
-use loadline_analyze::{Comparison, LoadLine, Saturation, Sweep};
+use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
-use crate::side::{Side, comparisons, sides};
+use crate::side::{Scan, Side, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
@@ -31,6 +31,7 @@ struct Summary<'a> {
     valid: usize,
     invalid: usize,
     sweeps: Vec<SweepSummary<'a>>,
+    scans: Vec<ScanSummary<'a>>,
     comparisons: Vec<Comparison>,
 }
 
@@ -43,6 +44,18 @@ struct SweepSummary<'a> {
     peak_throughput_tps: Option<f64>,
     saturation: Saturation,
     load_line: LoadLine,
+    bound: Option<Bound>,
+}
+
+/// A scan of commit time over redo; its points are `sizes` of the test.
+#[derive(Serialize)]
+struct ScanSummary<'a> {
+    label: &'a str,
+    workload: &'a str,
+    test: u32,
+    valid: bool,
+    result: Option<&'a Shape>,
+    cause: Option<&'a str>,
 }
 
 /// The object, indented, with a line end.
@@ -67,6 +80,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
             valid,
             invalid: tests - valid,
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
+            scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
             comparisons: comparisons(&sides),
         },
     };
@@ -84,5 +98,17 @@ fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
         peak_throughput_tps: peak.and_then(|p| p.throughput()).map(|t| t.mean),
         saturation: sweep.saturation(),
         load_line: sweep.load_line(side.run.manifest.plan.latency_objective_ns),
+        bound: bound_of_sweep(sweep, &side.run.records),
+    }
+}
+
+fn scan_summary<'a>(side: &'a Side<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
+    ScanSummary {
+        label: &side.label,
+        workload: &scan.record.workload,
+        test: scan.record.test,
+        valid: scan.record.valid,
+        result: scan.shape.as_ref(),
+        cause: scan.cause.as_deref(),
     }
 }

@@ -5,6 +5,7 @@
 //! the format that was asked for. Column names, units and formats come from
 //! [`loadline_model::column`] only.
 
+mod cause;
 mod columns;
 mod content;
 mod csv;

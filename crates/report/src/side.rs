@@ -1,8 +1,10 @@
 //! The platforms of a report: one a run, each with a name of its own.
 
-use loadline_analyze::{Comparison, Platform, Sweep, compare, sweeps};
+use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
+use loadline_model::TestRecord;
 
 use crate::RunData;
+use crate::cause;
 
 /// One run as a platform.
 #[derive(Debug)]
@@ -13,6 +15,33 @@ pub(crate) struct Side<'a> {
     pub(crate) run: &'a RunData,
     /// Its sweeps.
     pub(crate) sweeps: Vec<Sweep>,
+    /// Its scans of commit time over redo.
+    pub(crate) scans: Vec<Scan<'a>>,
+}
+
+/// A test that scanned commit time over redo since the last commit.
+#[derive(Debug)]
+pub(crate) struct Scan<'a> {
+    /// The test.
+    pub(crate) record: &'a TestRecord,
+    /// What came out; `None` for an invalid test, whose figures do not hold.
+    pub(crate) shape: Option<Shape>,
+    /// Which of the target's settings makes the sawtooth, in a sentence; `None` if there is none.
+    pub(crate) cause: Option<String>,
+}
+
+fn scans(run: &RunData) -> Vec<Scan<'_>> {
+    let of = |record| {
+        let shape = Some(record).filter(|r: &&TestRecord| r.valid).map(|r| shape(&r.sizes));
+        let cause = match &shape {
+            Some(Shape::Sawtooth { period_bytes, .. }) => {
+                Some(cause::sentence(*period_bytes, &run.manifest.target.settings))
+            }
+            _ => None,
+        };
+        Scan { record, shape, cause }
+    };
+    run.records.iter().filter(|r| !r.sizes.is_empty()).map(of).collect()
 }
 
 /// The platforms of `runs`. Where two are called the same, the run id tells them apart.
@@ -30,7 +59,7 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<Side<'_>> {
             label = format!("{wanted} #{n}");
             n += 1;
         }
-        out.push(Side { label, run, sweeps: sweeps(&run.records) });
+        out.push(Side { label, run, sweeps: sweeps(&run.records), scans: scans(run) });
     }
     out
 }
@@ -48,12 +77,26 @@ pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
     compare(&platforms)
 }
 
-/// Codes of all workloads, in the order in which they first appear.
+/// Codes of the workloads that were swept over jobs, in the order in which they first appear.
+pub(crate) fn swept(sides: &[Side<'_>]) -> Vec<String> {
+    distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.as_str()))
+}
+
+/// Codes of the workloads that scanned commit time over redo.
+pub(crate) fn scanned(sides: &[Side<'_>]) -> Vec<String> {
+    distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.as_str()))
+}
+
+/// Codes of all workloads.
 pub(crate) fn workloads(sides: &[Side<'_>]) -> Vec<String> {
+    distinct(sides.iter().flat_map(|s| &s.run.records).map(|r| r.workload.as_str()))
+}
+
+fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for sweep in sides.iter().flat_map(|s| &s.sweeps) {
-        if !out.contains(&sweep.workload) {
-            out.push(sweep.workload.clone());
+    for code in codes {
+        if !out.iter().any(|c| c == code) {
+            out.push(code.to_owned());
         }
     }
     out

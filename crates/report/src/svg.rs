@@ -31,6 +31,10 @@ pub(crate) struct Line {
     pub(crate) opacity: f64,
     /// Whether the line is broken up, for figures that do not hold.
     pub(crate) dashed: bool,
+    /// An area behind the line: x, lower and upper end.
+    pub(crate) band: Vec<[f64; 3]>,
+    /// What was fitted to the points, drawn over them.
+    pub(crate) fit: Vec<(f64, f64)>,
 }
 
 /// A chart.
@@ -42,6 +46,10 @@ pub(crate) struct Chart {
     pub(crate) lines: Vec<Line>,
     /// Markers and a legend above, or plain lines with their names at their ends.
     pub(crate) markers: bool,
+    /// Markers are small and not joined: many points, with a curve fitted to them.
+    pub(crate) dots: bool,
+    /// Where the y axis ends, whatever lies above it.
+    pub(crate) y_end: Option<f64>,
     /// Whether x is a count.
     pub(crate) whole_x: bool,
     pub(crate) width: f64,
@@ -129,7 +137,9 @@ impl Chart {
         let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
         all().next()?;
         let x_max = all().map(|p| p.x).fold(0.0, f64::max);
-        let y_max = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y))).fold(0.0, f64::max);
+        let drawn = self.lines.iter().flat_map(|l| l.band.iter().map(|b| b[2]).chain(l.fit.iter().map(|f| f.1)));
+        let y_points = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y)));
+        let y_max = self.y_end.unwrap_or_else(|| y_points.chain(drawn.filter(|y| y.is_finite())).fold(0.0, f64::max));
         let (y_ticks, y_step) = ticks(y_max, 4.0, false);
         let (x_ticks, x_step) = ticks(x_max, 6.0, self.whole_x);
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
@@ -187,7 +197,8 @@ impl Chart {
                 x = 8.0;
                 y += 16.0;
             }
-            let _ = write!(s, "<g class=\"c{}\">{}", line.colour % COLOURS + 1, marker(line.colour, x, y - 4.0, "mk"));
+            let _ =
+                write!(s, "<g class=\"c{}\">{}", line.colour % COLOURS + 1, self.mark(line.colour, x, y - 4.0, "mk"));
             let _ = write!(s, "<text class=\"le\" x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>", x + 9.0, escape(&name));
             x += wide;
         }
@@ -202,12 +213,20 @@ impl Chart {
         };
         let _ = write!(s, "<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1);
         let ok = |p: &&Point| p.x.is_finite() && p.y.is_finite();
-        let path: Vec<String> =
-            line.points.iter().filter(ok).map(|p| format!("{:.1},{:.1}", frame.x(p.x), frame.y(p.y))).collect();
-        if path.len() > 1 {
-            let class = if line.dashed { "ln da" } else { "ln" };
-            let _ = write!(s, "<polyline class=\"{class}\" points=\"{}\"/>", path.join(" "));
+        let joined = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
+            let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
+            finite.map(|(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y))).collect::<Vec<_>>().join(" ")
+        };
+        if !line.band.is_empty() {
+            let edges = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
+            let _ = write!(s, "<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges }));
         }
+        if line.points.iter().filter(ok).count() > 1 && !self.dots {
+            let class = if line.dashed { "ln da" } else { "ln" };
+            let path = joined(&mut line.points.iter().map(|p| (p.x, p.y)));
+            let _ = write!(s, "<polyline class=\"{class}\" points=\"{path}\"/>");
+        }
+        let small = if self.dots { "mk sm" } else { "mk" };
         for p in line.points.iter().filter(ok) {
             let (x, y) = (frame.x(p.x), frame.y(p.y));
             if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
@@ -220,15 +239,27 @@ impl Chart {
                 );
             }
             if self.markers {
-                tipped(s, &marker(line.colour, x, y, "mk"), &p.tip);
+                tipped(s, &self.mark(line.colour, x, y, small), &p.tip);
             }
         }
         if self.markers {
             for p in line.hollow.iter().filter(ok) {
-                tipped(s, &marker(line.colour, frame.x(p.x), frame.y(p.y), "mk ho"), &p.tip);
+                let class = format!("{small} ho");
+                tipped(s, &self.mark(line.colour, frame.x(p.x), frame.y(p.y), &class), &p.tip);
             }
         }
+        if line.fit.len() > 1 {
+            let _ = write!(s, "<polyline class=\"ft\" points=\"{}\"/>", joined(&mut line.fit.iter().copied()));
+        }
         s.push_str("</g>");
+    }
+
+    /// The line's marker, or a dot.
+    fn mark(&self, colour: usize, x: f64, y: f64, class: &str) -> String {
+        if self.dots {
+            return format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.2\"/>");
+        }
+        marker(colour, x, y, class)
     }
 
     /// Names at the right ends of the lines, moved apart where they would lie on each other.

@@ -1,10 +1,12 @@
-//! The table that `loadline run` ends with.
+//! The tables that `loadline run` ends with: every test, then a line a workload.
 
+use loadline_analyze::sweep::{LATENCY, RESPONSE, THROUGHPUT};
+use loadline_analyze::{bound_of_sweep, shape, sweeps};
 use loadline_model::column::{Cell, column};
 use loadline_model::{Column, Table, TestRecord};
 
-use crate::content::{stop, test_cell};
-use crate::doc::{Head, Notes};
+use crate::content::{figure, name, sentence, stop, test_cell};
+use crate::doc::{Cell as Shown, Head, Notes};
 use crate::text::{clean, column_width, grid, superscript, total, wrapped};
 
 /// What a narrow terminal shows, the most telling first. The rest follows in the table's order.
@@ -31,30 +33,97 @@ const NEVER_LEFT_OUT: usize = 3;
 const PROSE: usize = 100;
 
 /// `records` as tables for a terminal that is `width` characters wide (`None`: as wide as needed),
-/// one a platform and workload. Columns that do not fit are left out and named below; invalid
-/// tests are marked ✗ with their reason below, and every reason for a missing figure stands once.
+/// one a platform and workload, then a line a workload: its peak, how far that is from the limit, and
+/// what bounds it. Columns that do not fit are left out and named below; invalid tests are marked ✗
+/// with their reason below, and every reason for a missing figure stands once. A scan of commit time
+/// over redo has its shape in words instead of a table.
 #[must_use]
 pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     if records.is_empty() {
         return "No test was finished.\n".to_owned();
     }
-    let all = usual(records);
-    let columns = fitting(&all, records, width);
+    let swept: Vec<&TestRecord> = records.iter().filter(|r| r.sizes.is_empty()).collect();
+    let all = if swept.is_empty() { Vec::new() } else { usual(&swept) };
+    let columns = fitting(&all, &swept, width);
+    let prose = width.unwrap_or(PROSE).clamp(40, PROSE);
     let head: Vec<Head> = columns.iter().map(|c| Head::of(c)).collect();
     let mut notes = Notes::default();
     let mut out = String::new();
     for group in groups(records) {
+        let (scans, tests): (Vec<&TestRecord>, Vec<&TestRecord>) = group.iter().partition(|r| !r.sizes.is_empty());
         let rows: Vec<Vec<String>> =
-            group.iter().map(|r| columns.iter().map(|c| shown(r, c, &mut notes)).collect()).collect();
+            tests.iter().map(|r| columns.iter().map(|c| shown(r, c, &mut notes)).collect()).collect();
         if !out.is_empty() {
             out.push('\n');
         }
         out.push_str(&wrapped(&title(&group), "", width.unwrap_or(usize::MAX)));
-        out.push_str(&grid(&head, &rows));
+        if !rows.is_empty() {
+            out.push_str(&grid(&head, &rows));
+        }
+        for scan in scans {
+            let said = if scan.valid { sentence(&shape(&scan.sizes)) } else { "no shape is told".to_owned() };
+            let cross = if scan.valid { "" } else { "✗" };
+            out.push_str(&wrapped(&format!("Test {}{cross}: {said}.", scan.test), "", prose));
+        }
     }
-    let prose = width.unwrap_or(PROSE).clamp(40, PROSE);
+    out.push_str(&workloads(records, &mut notes, width.unwrap_or(usize::MAX), prose));
     out.push_str(&below(records, &all, &columns, notes, prose));
     out
+}
+
+/// A line a workload, and what bounds it in words; nothing where no workload has a valid test.
+fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose: usize) -> String {
+    let sweeps = sweeps(records);
+    let (mut rows, mut words) = (Vec::new(), String::new());
+    for sweep in &sweeps {
+        let Some(peak) = sweep.peak() else { continue };
+        let own: Vec<TestRecord> =
+            records.iter().filter(|r| r.run == sweep.run && r.platform == sweep.platform).cloned().collect();
+        let alike = sweeps.iter().filter(|s| s.workload == sweep.workload && s.run == sweep.run).count();
+        let mut name = name(sweep, alike > 1);
+        if sweeps.iter().any(|s| s.run != sweep.run) {
+            name = format!("{name} on {} (run {})", sweep.platform, sweep.run);
+        }
+        let shown = |cell: Shown| format!("{}{}", clean(&cell.text), superscript(&cell.mark));
+        let mut figure = |id: &str| shown(figure(&own, peak, id, notes));
+        let latency = if peak.figure(RESPONSE).is_some() { RESPONSE } else { LATENCY };
+        let mut row = vec![clean(&name), figure(THROUGHPUT), peak.jobs.to_string(), figure(latency)];
+        row.push(figure("limit_share_pct"));
+        let bound = bound_of_sweep(sweep, &own);
+        row.push(bound.as_ref().map_or("not told", |b| b.by.name()).to_owned());
+        rows.push(row);
+        if let Some(b) = bound {
+            words.push_str(&wrapped(&format!("{name} is bounded by {}.", stop(&b.sentence())), "", prose));
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = [
+        Head::text("Workload"),
+        Head::number("Peak", "tps"),
+        Head::number("at", "jobs"),
+        Head::number("Latency", "ms"),
+        Head::number("Of limit", "%"),
+        Head::text("Bounded by"),
+    ];
+    let mut table = grid(&head, &rows);
+    if table.lines().any(|l| l.chars().count() > available) {
+        // No column can be left out; as sentences they fit any width.
+        let says = |row: &Vec<String>| {
+            let parts = head.iter().zip(row).skip(1).map(|(h, cell)| match h.unit.as_str() {
+                "" => format!("{} {cell}", h.title.to_lowercase()),
+                unit => format!("{} {cell} {unit}", h.title.to_lowercase()),
+            });
+            wrapped(
+                &format!("{}: {}.", row.first().map_or("", String::as_str), parts.collect::<Vec<_>>().join(", ")),
+                "",
+                prose,
+            )
+        };
+        table = rows.iter().map(says).collect();
+    }
+    format!("\n{table}\n{words}")
 }
 
 /// Tests of one platform, run, workload and driver, in the order in which they first appear.
@@ -79,7 +148,7 @@ fn title(group: &[&TestRecord]) -> String {
 }
 
 /// The table's columns; run and workload stand above it.
-fn usual(records: &[TestRecord]) -> Vec<&'static Column> {
+fn usual(records: &[&TestRecord]) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
         Table::of(group).shown_columns().filter(|c| !["run", "workload"].contains(&c.id)).collect();
@@ -93,7 +162,7 @@ fn usual(records: &[TestRecord]) -> Vec<&'static Column> {
 }
 
 /// Those of `all` that fit `width`: the most telling ones, in the table's order.
-fn fitting(all: &[&'static Column], records: &[TestRecord], available: Option<usize>) -> Vec<&'static Column> {
+fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<usize>) -> Vec<&'static Column> {
     let Some(available) = available else { return all.to_vec() };
     let widths: Vec<usize> = all
         .iter()

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{record, run, two_platforms};
+use common::{record, run, two_platforms, two_scans};
+use loadline_model::limits::SizePoint;
 use loadline_model::{Check, TestRecord};
 use loadline_report::{Format, Options, ReportError, RunData, render, terminal_table};
 use proptest::prelude::*;
@@ -166,6 +167,73 @@ fn json_holds_runs_and_summary() {
     assert!((factor["factor"]["value"].as_f64().unwrap() - 2.6).abs() < 1e-9);
 }
 
+#[test]
+fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
+    let mut runs = two_scans();
+    let page = text(&runs, Format::Html);
+    let unescaped = page.replace("&#x2f;", "/");
+    for wanted in [
+        "Sawtooth: commit time falls every 1.0",
+        "Likely cause: wal_writer_flush_after = 1MB (1.0 MiB).",
+        "No sawtooth: a straight line fits",
+        "LGWR-SIZE: medians of all platforms",
+        "disk – LGWR-SIZE, test 4",
+        "flash – LGWR-SIZE, test 4",
+        "class=\"bd\"",
+        "class=\"ft\"",
+    ] {
+        assert!(unescaped.contains(wanted), "the page lacks «{wanted}»");
+    }
+    assert!(!page.contains("LGWR-SIZE: throughput over jobs") && !page.contains("LGWR-SIZE: throughput over time"));
+    let markdown = text(&runs, Format::Markdown);
+    assert!(markdown.contains("Likely cause: wal\\_writer\\_flush\\_after = 1MB"), "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    assert_eq!(json["summary"]["sweeps"].as_array().unwrap().len(), 2);
+    assert_eq!(json["runs"][0]["tests"][3]["sizes"].as_array().unwrap().len(), 97);
+    assert_eq!(json["summary"]["scans"][0]["result"]["shape"], "sawtooth");
+    assert_eq!(json["summary"]["scans"][1]["result"]["shape"], "straight");
+    let csv = text(&runs, Format::Csv);
+    assert_eq!(csv.lines().count(), 9, "one line a test, scans among them");
+    // Another setting, and the scan without one: nothing is guessed.
+    runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
+    let words = text(&runs, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
+    // What does not hold has no shape.
+    runs[0].records[3].add_check(Check::require("commits", false, "the counts differ".to_owned()));
+    let page = text(&runs, Format::Html);
+    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is told."));
+    assert!(page.contains("class=\"mk sm ho\""), "its medians are hollow");
+}
+
+#[test]
+fn the_limit_and_what_bounds_are_told() {
+    let runs = two_platforms();
+    for format in [Format::Html, Format::Markdown, Format::Text] {
+        let report = text(&runs, format).replace("&#x2f;", "/");
+        assert!(report.contains("bounded by log sync: sessions waited"), "{format:?}");
+        assert!(report.contains("reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg"), "{format:?}");
+        assert!(report.contains("the limit of the device was not measured"), "{format:?}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    assert_eq!(json["summary"]["sweeps"][0]["bound"]["by"], "log-sync");
+    let table = terminal_table(&runs[1].records, Some(100));
+    assert!(table.contains("LGWR-LAT1 is bounded by log sync"), "{table}");
+}
+
+#[test]
+fn a_line_a_workload_fits_a_narrow_terminal_as_a_sentence() {
+    let mut records = run("pg", "run-1", 1.0).records;
+    let mut other = records[2].clone();
+    other.parameters.insert("a_parameter_with_a_long_name".to_owned(), 1_200_000);
+    other.test = 7;
+    records.push(other);
+    let table = terminal_table(&records, Some(70));
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = "LGWR-LAT1 (database driver, a_parameter_with_a_long_name 1200000): peak 5,800 tps, at 4 jobs, latency 0.690 \
+                  ms, of limit –¹ %, bounded by log sync.";
+    assert!(words.contains(wanted), "{table}");
+}
+
 fn any_figure() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(-0.0), Just(1e300), Just(f64::MAX), Just(f64::NAN), Just(f64::INFINITY), -1e9..1e9f64]
 }
@@ -199,6 +267,10 @@ proptest! {
             r.invalid_reason = (!valid).then(|| words.clone());
             r.leave_out("errors", words.clone());
             r.error_texts.insert(words.clone(), u64::MAX);
+            if *w == 2 {
+                let point = |i: u32| SizePoint { redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };
+                r.sizes = (0..20).map(point).collect();
+            }
             r
         }).collect();
         for format in ALL {

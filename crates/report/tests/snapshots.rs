@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{run, two_platforms};
+use common::{run, two_platforms, two_scans};
 use loadline_report::{Format, Options, render, terminal_table};
 
 fn text(format: Format) -> String {
@@ -39,4 +39,16 @@ fn terminal_at_80_columns() {
 #[test]
 fn terminal_at_200_columns() {
     insta::assert_snapshot!(terminal_table(&run("a", "run-a", 1.0).records, Some(200)));
+}
+
+#[test]
+fn scans_as_plain_text() {
+    insta::assert_snapshot!(
+        String::from_utf8(render(&two_scans(), Format::Text, &Options::default()).unwrap()).unwrap()
+    );
+}
+
+#[test]
+fn scans_on_a_terminal() {
+    insta::assert_snapshot!(terminal_table(&two_scans()[0].records, Some(100)));
 }

@@ -7,6 +7,7 @@ mod common;
 
 use common::manifest;
 use loadline_model::column::column;
+use loadline_model::limits::SizePoint;
 use loadline_model::plan::PlannedWorkload;
 use loadline_report::{Format, Options, RunData, render};
 use std::collections::BTreeMap;
@@ -66,6 +67,32 @@ fn the_factors_of_the_study_are_computed() {
 fn the_fixture_is_left_for_eyes() {
     let page = written("two-platforms.html", &common::two_platforms());
     assert!(page.contains("sata ssd · nvme"));
+    written("two-scans.html", &common::two_scans());
     let page = written("one-platform.html", &common::two_platforms()[1..]);
     assert!(!page.contains("Factors between platforms"), "one platform has no factors");
+}
+
+#[test]
+fn a_busy_disk_is_read_in_its_lowest_deciles() {
+    let rows = include_str!("../../analyze/tests/data/commit-time-by-redo.csv").lines();
+    let mut run = common::run("busy disk", "run-busy", 1.0);
+    run.records.truncate(1);
+    let mut scan = common::scan(&run.manifest, 2, None, 0.0);
+    scan.sizes = rows
+        .map(|l| l.split(',').collect::<Vec<_>>())
+        .filter(|r| r[0] == "1 MiB")
+        .map(|r| SizePoint {
+            redo_bytes: r[1].parse().unwrap(),
+            commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
+            write_ns: Vec::new(),
+        })
+        .collect();
+    run.records.push(scan);
+    run.manifest.target.settings.insert("flush_at_bytes".to_owned(), "1048576".to_owned());
+    let page = written("busy-disk.html", &[run]);
+    for wanted in
+        ["(in the lowest deciles: stalls blur the medians)", "flush_at_bytes = 1048576 (1.0 MiB).", "cut off above"]
+    {
+        assert!(page.contains(wanted), "the page lacks «{wanted}»");
+    }
 }

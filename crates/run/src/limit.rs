@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
+use loadline_model::format::bytes;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, LimitSource, LogWriterPoint, TestLimit};
 use loadline_target::{OpenRequest, Target, Work, open};
@@ -23,6 +24,8 @@ use crate::test::{Measured, Request, TestError, run_test};
 /// Warm-up and window of one measurement, s. Half a second of commits is some thousands.
 const WARMUP_S: f64 = 0.2;
 const WINDOW_S: f64 = 0.5;
+/// Free space that its log files are made in: five at the most, and as much again for everybody else.
+pub const NEEDS_BYTES: u64 = 640 << 20;
 /// The redo of the reference may differ from that of the test by this share.
 const CLOSE: f64 = 0.05;
 
@@ -33,6 +36,9 @@ pub struct Reference {
     interrupted: Arc<AtomicBool>,
     cpu: CpuSource,
 }
+
+/// Time that a measurement takes besides, s: sessions, counters.
+const AROUND_S: f64 = 0.1;
 
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +102,17 @@ impl Reference {
     /// # Errors
     /// Why it cannot be.
     pub fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<Reference, String> {
+        if let Ok(s) = nix::sys::statvfs::statvfs(dir) {
+            let free = s.blocks_available().saturating_mul(s.fragment_size());
+            if free < NEEDS_BYTES {
+                return Err(format!(
+                    "the reference log writer needs {} free in {}, there are {}",
+                    bytes(NEEDS_BYTES as f64),
+                    dir.display(),
+                    bytes(free as f64)
+                ));
+            }
+        }
         let target = open(&OpenRequest::new("wal:", dir.to_owned())).map_err(|e| e.to_string())?;
         let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
         Ok(Reference {
@@ -226,16 +243,21 @@ pub fn grid(
 ) -> Result<Vec<LogWriterPoint>, String> {
     let reference = Reference::open(dir, interrupted)?;
     let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((*w, w.redo?))).collect();
-    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64;
-    let warmup_s = (each_s / 3.0).min(WARMUP_S);
-    let window_s = (each_s - warmup_s).max(0.05);
+    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - AROUND_S;
+    let warmup_s = (each_s / 3.0).clamp(0.03, WARMUP_S);
+    let window_s = (each_s - warmup_s).max(0.1);
     let mut points = Vec::new();
     for (workload, redo) in swept {
         let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
         let work = Arc::new(reference.same_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(workload.code, jobs);
-            let sample = reference.sample_for(&work, jobs, warmup_s, window_s).map_err(|e| e.to_string())?;
+            let sample = match reference.sample_for(&work, jobs, warmup_s, window_s) {
+                Ok(sample) => sample,
+                // Nothing completed in so short a window: there is no figure at this number of jobs.
+                Err(TestError::Counters(_)) => continue,
+                Err(e) => return Err(e.to_string()),
+            };
             points.push(LogWriterPoint {
                 of: reference.of.clone(),
                 workload: workload.code.to_owned(),

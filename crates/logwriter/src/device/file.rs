@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise, posix_fallocate};
 
-use super::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+use super::{DeviceError, DeviceTimes, FileMaker, LogDevice, write_out};
 
 /// How a write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,24 @@ impl FileDevice {
     }
 }
 
+/// Large writes go to the page cache in pieces of this many bytes, each of which is on its way to
+/// the device while the next is copied.
+const WRITE_OUT: usize = 1 << 20;
+
+/// Writes a piece in full.
+fn write_piece(file: &File, path: &str, offset: u64, piece: &[u8]) -> Result<(), DeviceError> {
+    let mut written = 0;
+    while written < piece.len() {
+        match file.write_at(&piece[written..], offset + written as u64) {
+            Ok(0) => return Err(DeviceError::Short { what: path.to_owned(), offset, asked: piece.len(), written }),
+            Ok(more) => written += more,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(failed_named("write to", path.to_owned(), cause)),
+        }
+    }
+    Ok(())
+}
+
 impl LogDevice for FileDevice {
     fn block_bytes(&self) -> usize {
         self.config.block_bytes
@@ -147,13 +165,13 @@ impl LogDevice for FileDevice {
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
         let (file, path) = self.current()?;
-        let mut written = 0;
-        while written < blocks.len() {
-            match file.write_at(&blocks[written..], offset + written as u64) {
-                Ok(0) => return Err(DeviceError::Short { what: path.clone(), offset, asked: blocks.len(), written }),
-                Ok(more) => written += more,
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(failed_named("write to", path.clone(), cause)),
+        for (number, piece) in blocks.chunks(WRITE_OUT).enumerate() {
+            let at = offset + (number * WRITE_OUT) as u64;
+            write_piece(file, path, at, piece)?;
+            // Not for the small groups of commits: their sync follows at once.
+            if piece.len() == WRITE_OUT && self.config.sync == FileSync::Fdatasync {
+                write_out::begin(file, at, piece.len())
+                    .map_err(|cause| failed_named("write out", path.clone(), cause))?;
             }
         }
         Ok(())

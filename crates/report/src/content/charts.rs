@@ -70,6 +70,7 @@ fn jobs_chart(sides: &[Side<'_>], workload: &str, column: &Column, title: &str) 
         whole_x: true,
         width: 400.0,
         height: 270.0,
+        ..svg::Chart::default()
     }
 }
 
@@ -99,7 +100,7 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
             Some(svg::Point { x: f64::from(jobs), y, bar: None, tip })
         })
         .collect();
-    svg::Line { name: name.clone(), points, hollow, colour, opacity: 1.0, dashed: false }
+    svg::Line { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::Line::default() }
 }
 
 /// Per platform and workload: throughput over time, a line a test.
@@ -123,6 +124,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
                 whole_x: false,
                 width: 600.0,
                 height: 250.0,
+                ..svg::Chart::default()
             };
             charts.extend(chart.svg().map(|svg| Chart { title, svg }));
         }
@@ -182,6 +184,7 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
                 colour,
                 opacity: 0.4 + 0.6 * share,
                 dashed: !test.valid,
+                ..svg::Line::default()
             })
         })
         .filter(|l| !l.points.is_empty())

@@ -1,10 +1,13 @@
-//! The key figures: per workload and platform its peak, the latency there and the load line.
+//! The key figures: per workload and platform its peak, the latency there, how far that is from the
+//! limit and what bounds it, and the load line.
 
-use loadline_analyze::{Estimate, LoadLine, Point, Saturation, Sweep};
+use loadline_analyze::{Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
+use loadline_model::TestRecord;
 use loadline_model::column::column;
-use loadline_model::format::{ABSENT, duration_ns, number};
+use loadline_model::format::{ABSENT, bytes, duration_ns, number};
+use loadline_model::limits::{LimitSource, TestLimit};
 
-use super::count;
+use super::{count, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::Side;
@@ -30,6 +33,8 @@ fn table(sides: &[Side<'_>], workloads: &[String]) -> Table {
         Head::number("p99", "ms").tip("99th percentile of the same."),
         Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."),
         Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."),
+        Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."),
+        Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."),
         Head::text("Growth"),
         Head::text("Load line"),
     ]);
@@ -64,20 +69,26 @@ fn row(side: &Side<'_>, sweep: &Sweep, several: bool, first: bool, notes: &mut N
             } else {
                 ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"]
             };
-            cells.push(figure(side, peak, "commit_throughput_tps", notes));
+            let records = &side.run.records;
+            cells.push(figure(records, peak, "commit_throughput_tps", notes));
             cells.push(peak.jobs.to_string().into());
-            cells.extend(latency.map(|id| figure(side, peak, id, notes)));
-            cells.push(figure(side, peak, "redo_mib_per_s", notes));
-            cells.push(figure(side, peak, "redo_kib_per_tx", notes));
+            cells.extend(latency.map(|id| figure(records, peak, id, notes)));
+            cells.push(figure(records, peak, "redo_mib_per_s", notes));
+            cells.push(figure(records, peak, "redo_kib_per_tx", notes));
+            cells.push(limit(records, peak, notes));
+            cells.push(figure(records, peak, "limit_share_pct", notes));
         }
         None => {
             let mark = notes.mark("no valid test has a throughput", "");
-            cells.extend((0..7).map(|_| Cell { text: ABSENT.to_owned(), mark: mark.clone() }));
+            cells.extend((0..9).map(|_| Cell { text: ABSENT.to_owned(), mark: mark.clone() }));
         }
     }
     cells.push(format!("{}{}", growth(sweep.saturation()), beyond(sweep)).into());
     cells.push(load_line(&sweep.load_line(side.run.manifest.plan.latency_objective_ns)).into());
-    Row { cells, first, ..Row::default() }
+    let of = if several { format!("{}: ", side.label) } else { String::new() };
+    let bound = bound_of_sweep(sweep, &side.run.records);
+    let remark = bound.map(|b| format!("{of}bounded by {}.", stop(&b.sentence()))).unwrap_or_default();
+    Row { cells, first, remark, ..Row::default() }
 }
 
 /// The workload, and what tells its sweep from others of the same workload on the platform.
@@ -95,21 +106,56 @@ pub(crate) fn name(sweep: &Sweep, ambiguous: bool) -> String {
 }
 
 /// A figure of `point` with its interval, or `–` with the reason that its tests give.
-pub(crate) fn figure(side: &Side<'_>, point: &Point, id: &str, notes: &mut Notes) -> Cell {
+pub(crate) fn figure(records: &[TestRecord], point: &Point, id: &str, notes: &mut Notes) -> Cell {
     let Some(column) = column(id) else { return ABSENT.into() };
     match point.figure(id) {
         Some(e) => with_interval(column, e).into(),
         None => {
-            let reason = side
-                .run
-                .records
-                .iter()
-                .filter(|r| point.tests.contains(&r.test))
-                .find_map(|r| r.absent.get(id))
-                .map_or("the record gives no reason", String::as_str);
+            let reason = reason(records, point, id).unwrap_or("the record gives no reason");
             Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
         }
     }
+}
+
+/// Why the tests of `point` have no figure `id`.
+fn reason<'a>(records: &'a [TestRecord], point: &Point, id: &str) -> Option<&'a str> {
+    let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
+    of_point.filter_map(|r| r.absent.get(id)).map(String::as_str).next()
+}
+
+/// The limit, with a note that says what set it.
+fn limit(records: &[TestRecord], point: &Point, notes: &mut Notes) -> Cell {
+    const ID: &str = "limit_tps";
+    let title = column(ID).map(loadline_model::Column::heading).unwrap_or_default();
+    let mut cell = match (point.figure(ID), reason(records, point, ID), reason(records, point, "limit_share_pct")) {
+        // Records made before the limit had a column of its own say it of the share only.
+        (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
+        _ => figure(records, point, ID, notes),
+    };
+    let mut marks: Vec<String> = Vec::new();
+    for set_by in records.iter().filter(|r| point.tests.contains(&r.test)).filter_map(|r| r.limit.as_ref()) {
+        let mark = notes.mark(&what_limits(set_by), &title);
+        if !marks.contains(&mark) {
+            marks.push(mark);
+        }
+    }
+    if !marks.is_empty() && cell.mark.is_empty() {
+        cell.mark = marks.join(" ");
+    }
+    cell
+}
+
+fn what_limits(limit: &TestLimit) -> String {
+    let work = format!(
+        "{}, {} of redo per transaction",
+        count(limit.jobs as usize, "job", "jobs"),
+        bytes(limit.redo_bytes_per_tx)
+    );
+    let source = match limit.source {
+        LimitSource::Run => "measured right before and after the test",
+        LimitSource::File => "brought by --limits FILE",
+    };
+    format!("{}, {work}, {source}", limit.of)
 }
 
 /// `14,900 ± 120`, or the mean alone where there is no interval.
@@ -173,6 +219,7 @@ fn meaning() -> Block {
          statement to the return of its commit. The load line is the highest load at which mean latency still meets the \
          objective; where no objective was given it is the load with the highest power (throughput / latency), marked \
          «power». «a ± b» is a mean over repetitions with its 95 % confidence interval (Student's t); a percentile over \
-         repetitions is the mean of the repetitions' percentiles.",
+         repetitions is the mean of the repetitions' percentiles. The limit is what the hardware allows for the same work; \
+         what bounds the workload follows from the figures named with it, and is «not told» where they do not suffice.",
     )
 }

@@ -7,8 +7,11 @@ mod factors;
 mod glossary;
 mod key;
 mod platform;
+mod sizes;
 mod tables;
 
+pub(crate) use key::{figure, name};
+pub(crate) use sizes::sentence;
 pub(crate) use tables::cell as test_cell;
 
 use loadline_model::Column;
@@ -16,21 +19,22 @@ use loadline_model::manifest::RunState;
 
 use crate::RunData;
 use crate::doc::{Document, Section};
-use crate::side::{Side, comparisons, sides, workloads};
+use crate::side::{Side, comparisons, sides, swept, workloads};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the usual ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
     let sides = sides(runs);
-    let workloads = workloads(&sides);
+    let swept = swept(&sides);
     let comparisons = comparisons(&sides);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
     let sections = [
-        key::section(&sides, &workloads),
+        key::section(&sides, &swept),
         factors::summary(&comparisons),
-        charts::over_jobs(&sides, &workloads),
-        tables::section(&sides, &workloads, chosen),
+        charts::over_jobs(&sides, &swept),
+        sizes::section(&sides),
+        tables::section(&sides, &workloads(&sides), chosen),
         factors::in_full(&comparisons),
         charts::over_time(&sides),
         evidence::section(&sides),

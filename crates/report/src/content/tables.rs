@@ -120,7 +120,7 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         .filter(|p| !p.tests.is_empty())
         .map(|p| {
             let mut cells: Vec<Cell> = vec![p.jobs.to_string().into(), p.tests.len().to_string().into()];
-            cells.extend(columns.iter().map(|c| figure(side, p, c.id, &mut notes)));
+            cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c.id, &mut notes)));
             Row { cells, ..Row::default() }
         })
         .collect();

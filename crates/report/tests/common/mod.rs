@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
 use loadline_model::manifest::{Calibration, Machine, Overhead, RunState, Storage, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
@@ -217,6 +218,21 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
         reason: "it needs 3 GiB of free space, and there are 2".to_owned(),
     });
     b.manifest.target.settings.insert("wal_buffers".to_owned(), "64MB".to_owned());
+    for r in &mut b.records {
+        let tps = r.figure("commit_throughput_tps").unwrap();
+        let limit = tps * (1.2 + 0.01 * f64::from(r.test));
+        r.limit = Some(TestLimit {
+            of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
+            jobs: r.jobs,
+            redo_bytes_per_tx: r.figure("redo_kib_per_tx").unwrap() * 1024.0,
+            tps: limit,
+            samples: vec![limit * 0.99, limit * 1.01],
+            latency_ns_mean: f64::from(r.jobs) / limit * 1e9,
+            source: LimitSource::Run,
+        });
+        r.set("limit_tps", limit);
+        r.set("limit_share_pct", tps / limit * 100.0);
+    }
     let bad = &mut b.records[5];
     bad.add_check(Check::require(
         "commits",
@@ -227,4 +243,40 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     bad.error_texts.insert("40001: could not serialize access".to_owned(), 3);
     bad.notes.push("a checkpoint began in the window".to_owned());
     vec![run("sata ssd", "20250304-040506-sata", 1.0), b]
+}
+
+/// A scan of commit time over redo as test `test`: 0 to 6 MiB in 64 KiB steps, 12 commits each. A flush
+/// at each multiple of `flush_at` leaves the rest to the commit; without one, all of it is.
+pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f64) -> TestRecord {
+    let mut r = record(m, test, "LGWR-SIZE", 1, 400.0, 3_072.0);
+    let mut state = u64::from(test) + 40;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / 2_147_483_648.0
+    };
+    r.sizes = (0..=96)
+        .map(|i| {
+            let redo_bytes = f64::from(i) * 65_536.0;
+            let left = flush_at.map_or(redo_bytes, |at| (redo_bytes + 4096.0) % at);
+            let ideal = 250_000.0 + ns_per_mib * left / 1_048_576.0;
+            // One commit of 20 meets a stall.
+            let mut time = || ideal * (0.9 + 0.2 * noise()) * if noise() < 0.05 { 4.0 } else { 1.0 };
+            let commit_ns: Vec<u64> = (0..12).map(|_| time() as u64).collect();
+            SizePoint { redo_bytes, write_ns: vec![(redo_bytes * 0.8) as u64; commit_ns.len()], commit_ns }
+        })
+        .collect();
+    r
+}
+
+/// Two platforms whose scans differ: a sawtooth that a setting explains, and a straight line.
+pub(crate) fn two_scans() -> Vec<RunData> {
+    let one = |platform: &str, id: &str, flush_at, ns_per_mib| {
+        let mut run = run(platform, id, 1.0);
+        run.records.truncate(3);
+        run.manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "1MB".to_owned());
+        let scan = scan(&run.manifest, 4, flush_at, ns_per_mib);
+        run.records.push(scan);
+        run
+    };
+    vec![one("disk", "run-disk", Some(1_048_576.0), 1_100_000.0), one("flash", "run-flash", None, 300_000.0)]
 }

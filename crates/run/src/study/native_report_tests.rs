@@ -103,6 +103,7 @@ fn two_tests(
         doctor: Vec::new(),
         machine: loadline_collect::inventory::machine(),
         overhead: Overhead::default(),
+        probes: Default::default(),
         calibration: Default::default(),
         state: RunState::Started,
     };

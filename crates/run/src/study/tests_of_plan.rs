@@ -143,7 +143,8 @@ impl Context {
         match (half?, &self.limits) {
             (Some(half), Limits::Reference(reference)) => reference.after(half),
             (_, Limits::Points(points)) => {
-                let redo = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known")?;
+                let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
+                let redo = self.redo_bytes(work).or(seen)?;
                 LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
             }
             _ => Err("it was not measured".to_owned()),

@@ -6,7 +6,7 @@ use super::wire::Connection;
 use crate::error::TargetError;
 
 /// Settings that are stated in every run, whether they are set or not.
-const STATED: [&str; 44] = [
+const STATED: [&str; 45] = [
     "archive_command",
     "archive_mode",
     "archive_timeout",
@@ -51,6 +51,7 @@ const STATED: [&str; 44] = [
     "wal_segment_size",
     "wal_sync_method",
     "wal_writer_delay",
+    "wal_writer_flush_after",
 ];
 
 /// Parts of names of settings that may hold a secret or the place of one.

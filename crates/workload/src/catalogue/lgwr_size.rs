@@ -32,12 +32,12 @@ const PARAMS: &[Param] = &[
         // What generates redo in earnest computes in between. Without a limit the reference log writer is
         // given redo faster than any device takes it, and a commit waits for all of it whatever the rules.
         name: "pace-mib",
-        default: 64,
+        default: 128,
         min: 0,
         max: 1 << 20,
         meaning: "redo is generated no faster than this, MiB/s (0: as fast as the target takes it)",
     },
-    Param { name: "samples", default: 6, min: 3, max: 1000, meaning: "transactions of each size" },
+    Param { name: "samples", default: 16, min: 3, max: 1000, meaning: "transactions of each size" },
 ];
 
 /// LGWR-SIZE.

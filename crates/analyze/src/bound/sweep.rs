@@ -1,0 +1,67 @@
+//! What bounds a workload at its peak: the tests there, and what more jobs did.
+
+use loadline_model::TestRecord;
+use loadline_model::format::number;
+
+use super::{Bound, Bounds, bound};
+use crate::stats::mean;
+use crate::sweep::{Sweep, THROUGHPUT};
+
+/// What bounds the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
+/// without a valid test.
+///
+/// Repetitions that are bound by different things are told as such. A peak below the highest job count
+/// may hide a single writer: with one job there is no queue for it. So where more jobs gave no more,
+/// and were bound by a single writer, the workload is.
+#[must_use]
+pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
+    let peak = sweep.peak()?;
+    let here = at(&sweep.run, &peak.tests, records)?;
+    let tps = |tests: &[u32]| {
+        let all: Vec<f64> = records
+            .iter()
+            .filter(|r| r.run == sweep.run && tests.contains(&r.test))
+            .filter_map(|r| r.figure(THROUGHPUT))
+            .collect();
+        mean(&all)
+    };
+    let beyond = sweep.points.iter().rev().find(|p| p.jobs > peak.jobs && !p.tests.is_empty());
+    if let Some(beyond) = beyond
+        && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == Bounds::SingleWriter)
+        && let (Some(most), Some(then)) = (tps(&peak.tests), tps(&beyond.tests))
+    {
+        let mut from = there.from;
+        if !from.contains(&THROUGHPUT) {
+            from.push(THROUGHPUT);
+        }
+        let because = format!(
+            "throughput does not grow with jobs ({} tps with {}, {} with {}); {}",
+            number(most, 0),
+            peak.jobs,
+            number(then, 0),
+            beyond.jobs,
+            there.because
+        );
+        return Some(Bound { by: Bounds::SingleWriter, because, from });
+    }
+    Some(here)
+}
+
+/// What bounds the valid tests numbered `tests`: the median one's words, if they agree.
+fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
+    let mut all: Vec<(f64, Bound)> = records
+        .iter()
+        .filter(|r| r.run == run && tests.contains(&r.test))
+        .filter_map(|r| Some((r.figure(THROUGHPUT)?, bound(r)?)))
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut kinds: Vec<&'static str> = all.iter().map(|(_, b)| b.by.name()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let middle = all.get(all.len() / 2)?.1.clone();
+    if kinds.len() > 1 {
+        let because = format!("repetitions differ ({}); one of them: {}", kinds.join(", "), middle.sentence());
+        return Some(Bound { by: Bounds::NotTold, because, from: middle.from });
+    }
+    Some(middle)
+}

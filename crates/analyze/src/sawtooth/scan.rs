@@ -1,0 +1,316 @@
+//! The search over periods and phases.
+//!
+//! For a frequency f (teeth per step), the sizes are put in the order of u = frac(f·x). A sawtooth
+//! that falls between the k-th and the next is u + [rank < k], up to a constant; so the fit of every
+//! phase follows from running sums over that order, and no phase needs a grid. What does not depend
+//! on the times is computed once per frequency and used for every random order.
+
+/// Frequencies per 1/range: the end of the range moves by a sixteenth of a tooth from one to the next.
+const OVERSAMPLING: f64 = 16.0;
+/// The same, around the best one.
+const FINE: f64 = 160.0;
+/// Frequencies in a search at most.
+const MOST: usize = 6000;
+/// A gap between two values of u that is rounding.
+const NO_GAP: f64 = 1e-9;
+
+/// Weighted values by size, without what a smooth trend explains.
+#[derive(Debug)]
+pub(super) struct Space {
+    /// 1 / σ by size.
+    weight: Vec<f64>,
+    /// Orthonormal columns of the trend, weighted.
+    trend: Vec<Vec<f64>>,
+}
+
+impl Space {
+    /// With a trend that may bend: a parabola. `None` if the sizes do not span a range.
+    pub(super) fn new(x: &[f64], sigma: &[f64]) -> Option<Space> {
+        Space::with(x, sigma, 2)
+    }
+
+    /// With a straight trend.
+    pub(super) fn line(x: &[f64], sigma: &[f64]) -> Option<Space> {
+        Space::with(x, sigma, 1)
+    }
+
+    fn with(x: &[f64], sigma: &[f64], degree: i32) -> Option<Space> {
+        let range = x.last().copied().filter(|r| *r > 0.0)?;
+        let mut space = Space { weight: sigma.iter().map(|s| 1.0 / s).collect(), trend: Vec::new() };
+        for power in 0..=degree {
+            let mut column: Vec<f64> =
+                x.iter().zip(&space.weight).map(|(x, w)| (2.0 * x / range - 1.0).powi(power) * w).collect();
+            // Twice, because once loses digits.
+            space.project_out(&mut column);
+            space.project_out(&mut column);
+            let norm = dot(&column, &column).sqrt();
+            if !(norm.is_finite() && norm > 0.0) {
+                return None;
+            }
+            column.iter_mut().for_each(|v| *v /= norm);
+            space.trend.push(column);
+        }
+        Some(space)
+    }
+
+    /// Takes the trend off weighted values.
+    pub(super) fn project_out(&self, values: &mut [f64]) {
+        for q in &self.trend {
+            let share = dot(q, values);
+            values.iter_mut().zip(q).for_each(|(v, q)| *v -= share * q);
+        }
+    }
+
+    /// Times as weighted values without their trend.
+    pub(super) fn residual(&self, times: &[f64]) -> Vec<f64> {
+        let mut out: Vec<f64> = times.iter().zip(&self.weight).map(|(t, w)| t * w).collect();
+        self.project_out(&mut out);
+        self.project_out(&mut out);
+        out
+    }
+
+    /// The share of `residual` that one break explains, and the size that it lies before: a step up or
+    /// down, a kink, or both at once.
+    pub(super) fn one_break(&self, x: &[f64], residual: &[f64]) -> Option<(f64, usize)> {
+        let all = dot(residual, residual);
+        let mut best: Option<(f64, usize)> = None;
+        for (i, from) in x.iter().enumerate().skip(1) {
+            let after = |of: &dyn Fn(f64) -> f64| -> Vec<f64> {
+                let column = x.iter().zip(&self.weight).enumerate();
+                column.map(|(j, (x, w))| if j >= i { of(x - from) * w } else { 0.0 }).collect()
+            };
+            let (mut rest, mut explained) = (self.clone_trend(), 0.0);
+            for mut column in [after(&|_| 1.0), after(&|x| x)] {
+                let whole = dot(&column, &column);
+                rest.project_out(&mut column);
+                let left = dot(&column, &column);
+                if left > 1e-9 * whole {
+                    explained += dot(&column, residual).powi(2) / left;
+                    let norm = left.sqrt();
+                    rest.trend.push(column.into_iter().map(|v| v / norm).collect());
+                }
+            }
+            let share = explained / all;
+            if share.is_finite() && best.is_none_or(|(b, _)| share > b) {
+                best = Some((share, i));
+            }
+        }
+        best
+    }
+
+    fn clone_trend(&self) -> Space {
+        Space { weight: Vec::new(), trend: self.trend.clone() }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// One frequency, prepared.
+#[derive(Debug)]
+struct Table {
+    frequency: f64,
+    /// frac(f·x) by size.
+    u: Vec<f64>,
+    /// By k: number of the size with rank k.
+    sizes: Vec<u32>,
+    /// By k: 1 / square of what the trend leaves of the sawtooth that falls before it; 0 if it cannot
+    /// be fitted.
+    inverses: Vec<f64>,
+    /// By k: the gap in u before it.
+    gaps: Vec<f64>,
+}
+
+/// Frequencies that are searched.
+#[derive(Debug)]
+pub(super) struct Tables(Vec<Table>);
+
+/// The best sawtooth of a search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fit {
+    /// Teeth per step.
+    pub(super) frequency: f64,
+    /// Share of the residual's square that it explains, 0…1.
+    pub(super) share: f64,
+}
+
+/// Where the period lies, all phases and near frequencies weighed by how likely they make the times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Local {
+    /// Teeth per step.
+    pub(super) frequency: f64,
+    /// frac(f·x) at which it falls.
+    pub(super) phase: f64,
+    /// 95 % of the weight lies above this period, steps.
+    pub(super) low_period: f64,
+    /// And below this one.
+    pub(super) high_period: f64,
+}
+
+impl Tables {
+    /// Periods from 3 steps to half the range.
+    pub(super) fn whole_range(space: &Space, x: &[f64]) -> Tables {
+        let range = x.last().copied().unwrap_or(1.0);
+        let (low, high) = (2.0 / range, 1.0 / 3.0);
+        let n = (((high - low) * range * OVERSAMPLING).floor().max(0.0) as usize).min(MOST);
+        let step = (high - low) / n.max(1) as f64;
+        Tables((0..=n).map(|i| Table::new(space, x, low + i as f64 * step)).collect())
+    }
+
+    /// Half a tooth over the range more and less than `frequency`.
+    pub(super) fn around(space: &Space, x: &[f64], frequency: f64) -> Tables {
+        let range = x.last().copied().unwrap_or(1.0);
+        let half = (0.5 * FINE) as i32;
+        let all = (-half..=half).map(|i| frequency + f64::from(i) / (FINE * range)).filter(|f| *f * range >= 1.8);
+        Tables(all.map(|f| Table::new(space, x, f)).collect())
+    }
+
+    /// The sawtooth that explains most of `residual`; `None` if none rises.
+    pub(super) fn best(&self, space: &Space, residual: &[f64]) -> Option<Fit> {
+        let weighted: Vec<f64> = residual.iter().zip(&space.weight).map(|(r, w)| r * w).collect();
+        let all = dot(residual, residual);
+        let mut best: Option<Fit> = None;
+        for table in &self.0 {
+            let square = table.best(&weighted);
+            if square > 0.0 && best.is_none_or(|b| square > b.share) {
+                best = Some(Fit { frequency: table.frequency, share: square });
+            }
+        }
+        best.map(|b| Fit { share: b.share / all, ..b }).filter(|b| b.share.is_finite())
+    }
+
+    /// Where the period lies; `None` if no sawtooth fits.
+    pub(super) fn locate(&self, space: &Space, residual: &[f64]) -> Option<Local> {
+        let weighted: Vec<f64> = residual.iter().zip(&space.weight).map(|(r, w)| r * w).collect();
+        let all = dot(residual, residual);
+        // A perfect fit would make everything else impossible, and the logarithm infinite.
+        let left = |square: f64| (1.0 - square / all).max(1e-9);
+        let most = self.0.iter().map(|t| t.best(&weighted)).fold(0.0, f64::max);
+        if most.is_nan() || most <= 0.0 {
+            return None;
+        }
+        // Likelihood of normal noise of unknown size: (what is left)^(−n/2).
+        let power = residual.len() as f64 / 2.0;
+        let likelihood = |square: f64| (power * (left(most).ln() - left(square).ln())).exp();
+        let worth_it = (1.0 - left(most) * (20.0 / power).exp()) * all;
+        let by_frequency: Vec<(f64, f64)> = self
+            .0
+            .iter()
+            .map(|t| {
+                let phases = t.squares(&weighted).zip(&t.gaps).filter(|(square, _)| *square >= worth_it);
+                (t.frequency, phases.map(|(square, gap)| likelihood(square) * gap).sum())
+            })
+            .collect();
+        let total: f64 = by_frequency.iter().map(|(_, w)| w).sum();
+        if !(total.is_finite() && total > 0.0) {
+            return None;
+        }
+        let period = by_frequency.iter().map(|(f, w)| w / f).sum::<f64>() / total;
+        let mut so_far = 0.0;
+        let (mut low_f, mut high_f) = (None, 1.0 / period);
+        for (f, w) in &by_frequency {
+            so_far += w / total;
+            if so_far >= 0.025 && low_f.is_none() {
+                low_f = Some(*f);
+            }
+            if so_far <= 0.975 || low_f == Some(*f) {
+                high_f = *f;
+            }
+        }
+        let table = self
+            .0
+            .iter()
+            .min_by(|a, b| (a.frequency - 1.0 / period).abs().total_cmp(&(b.frequency - 1.0 / period).abs()))?;
+        Some(Local {
+            frequency: table.frequency,
+            phase: table.phase(&weighted),
+            low_period: 1.0 / high_f.max(1.0 / period),
+            high_period: 1.0 / low_f.unwrap_or(1.0 / period),
+        })
+    }
+}
+
+impl Table {
+    fn new(space: &Space, x: &[f64], frequency: f64) -> Table {
+        let u: Vec<f64> = x.iter().map(|x| (x * frequency).rem_euclid(1.0)).collect();
+        let mut order: Vec<(f64, usize)> = u.iter().copied().zip(0..).collect();
+        order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let weight = |i: usize| space.weight.get(i).copied().unwrap_or(0.0);
+        let mut norm: f64 = u.iter().zip(&space.weight).map(|(u, w)| (u * w).powi(2)).sum();
+        let teeth: Vec<f64> = u.iter().zip(&space.weight).map(|(u, w)| u * w).collect();
+        let mut on: Vec<f64> = space.trend.iter().map(|q| dot(q, &teeth)).collect();
+        let mut before = order.last().map_or(0.0, |o| o.0 - 1.0);
+        let mut table = Table { frequency, u, sizes: Vec::new(), inverses: Vec::new(), gaps: Vec::new() };
+        for (u, size) in order {
+            let left = norm - on.iter().map(|b| b * b).sum::<f64>();
+            let gap = u - before;
+            let fits = gap > NO_GAP && left > 1e-9 * norm;
+            // A scan has thousands of sizes at most: they have been measured one after another.
+            table.sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
+            table.inverses.push(if fits { 1.0 / left } else { 0.0 });
+            table.gaps.push(gap);
+            before = u;
+            let w = weight(size);
+            norm += (2.0 * u + 1.0) * w * w;
+            on.iter_mut().zip(&space.trend).for_each(|(b, q)| *b += w * q.get(size).copied().unwrap_or(0.0));
+        }
+        table
+    }
+
+    /// By phase: how much of the residual's square a rising sawtooth explains.
+    fn squares<'a>(&'a self, weighted: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+        let mut on = dot(&self.u, weighted);
+        self.sizes.iter().zip(&self.inverses).map(move |(size, inverse)| {
+            let rising = on.max(0.0);
+            on += weighted.get(*size as usize).copied().unwrap_or(0.0);
+            rising * rising * inverse
+        })
+    }
+
+    fn best(&self, weighted: &[f64]) -> f64 {
+        self.squares(weighted).fold(0.0, |a, b| if b > a { b } else { a })
+    }
+
+    /// Middle of the gap in which the best sawtooth falls.
+    fn phase(&self, weighted: &[f64]) -> f64 {
+        let each = self.squares(weighted).zip(&self.sizes).zip(&self.gaps);
+        let best = each.max_by(|a, b| a.0.0.total_cmp(&b.0.0));
+        best.and_then(|((_, size), gap)| Some((self.u.get(*size as usize)? - gap / 2.0).rem_euclid(1.0))).unwrap_or(0.0)
+    }
+}
+
+/// Weighted least squares of `y` on a constant and `columns` (N − 1 of them): the constant first.
+/// `None` if they cannot be told apart.
+pub(super) fn least_squares<const N: usize>(columns: &[&[f64]], y: &[f64], sigma: &[f64]) -> Option<[f64; N]> {
+    let mut m = vec![vec![0.0; N + 1]; N];
+    for (i, (y, s)) in y.iter().zip(sigma).enumerate() {
+        let row: Vec<f64> =
+            std::iter::once(1.0).chain(columns.iter().map(|c| c.get(i).copied().unwrap_or(0.0))).collect();
+        for (line, a) in m.iter_mut().zip(&row) {
+            let all = row.iter().chain([y]);
+            line.iter_mut().zip(all).for_each(|(cell, b)| *cell += a * b / (s * s));
+        }
+    }
+    // Gauss and Jordan; the matrix is symmetric and positive, so its diagonal can be divided by.
+    for i in 0..N {
+        let lead = m.get(i)?.clone();
+        let pivot = *lead.get(i)?;
+        if !(pivot.is_finite() && pivot > 0.0) {
+            return None;
+        }
+        for (j, line) in m.iter_mut().enumerate() {
+            let factor = *line.get(i)? / pivot;
+            if j == i {
+                line.iter_mut().for_each(|v| *v /= pivot);
+            } else {
+                line.iter_mut().zip(&lead).for_each(|(v, l)| *v -= factor * l);
+            }
+        }
+    }
+    let mut out = [0.0; N];
+    for (o, line) in out.iter_mut().zip(&m) {
+        *o = *line.last().filter(|v| v.is_finite())?;
+    }
+    Some(out)
+}

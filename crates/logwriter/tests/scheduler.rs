@@ -1,0 +1,386 @@
+//! The group-commit protocol under a deterministic scheduler.
+//!
+//! The engine's own modules are compiled here once more, with shuttle's locks, atomics and threads
+//! in the place of the system's (`mod sync`). Each test runs some thousand schedules, random ones
+//! and such as favour rare orders (PCT). A schedule in which nobody can go on any more fails: parks
+//! have no time limit here except where the engine asks for one, so a lost wake-up is a deadlock.
+//! A schedule that failed is printed and can be replayed.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../src/clock.rs"]
+mod clock;
+#[path = "../src/config.rs"]
+mod config;
+#[path = "../src/engine.rs"]
+mod engine;
+#[path = "../src/error.rs"]
+mod error;
+#[path = "../src/files.rs"]
+mod files;
+#[path = "../src/gather.rs"]
+mod gather;
+#[path = "../src/layout.rs"]
+mod layout;
+#[path = "../src/output.rs"]
+mod output;
+#[path = "../src/record.rs"]
+mod record;
+#[path = "../src/recover.rs"]
+mod recover;
+#[path = "../src/ring.rs"]
+mod ring;
+#[path = "../src/session.rs"]
+mod session;
+#[path = "../src/slot.rs"]
+mod slot;
+#[path = "../src/state.rs"]
+mod state;
+#[path = "../src/stats.rs"]
+mod stats;
+#[path = "../src/types.rs"]
+mod types;
+#[path = "../src/writer.rs"]
+mod writer;
+
+/// What threads share, as shuttle has it.
+mod sync {
+    pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread;
+
+    /// Time may pass or not: the clock decides.
+    pub(crate) fn park_for(_ns: u64) {
+        thread::yield_now();
+    }
+
+    pub(crate) fn back_off(_round: u32) {
+        thread::yield_now();
+    }
+
+    pub(crate) fn switch_point() {
+        thread::yield_now();
+    }
+
+    pub(crate) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+        lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+mod common;
+
+use crate as log;
+use clock::Clock;
+use config::{Keep, LogConfig};
+use error::LogError;
+use loadline_logwriter::device;
+use loadline_logwriter::device::fault::{Edge, Fault, FaultDevice, How};
+use loadline_logwriter::{DeviceError, FileMaker, LogDevice};
+use recover::{Body, Record};
+use stats::{Stats, Trigger};
+use sync::locked;
+use types::{Commit, Lsn};
+use writer::LogWriter;
+
+use std::sync::atomic::{AtomicU64 as Count, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{Disk, Fate, MemDevice, committed, payload};
+use shuttle::rand::{Rng, thread_rng};
+
+const BLOCK: usize = 512;
+
+/// A clock that goes on by one microsecond whenever it is looked at.
+#[derive(Clone, Default)]
+struct Ticking(Arc<Count>);
+
+impl Clock for Ticking {
+    fn now_ns(&self) -> u64 {
+        self.0.fetch_add(1000, Ordering::Relaxed)
+    }
+}
+
+/// A device on which a sync takes as long as a number of looks at the clock, and lets others run.
+struct Slow {
+    inner: MemDevice,
+    clock: Ticking,
+    looks: u64,
+}
+
+impl LogDevice for Slow {
+    fn block_bytes(&self) -> usize {
+        self.inner.block_bytes()
+    }
+    fn file_bytes(&self) -> u64 {
+        self.inner.file_bytes()
+    }
+    fn file_maker(&self) -> Box<dyn FileMaker> {
+        self.inner.file_maker()
+    }
+    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
+        self.inner.open_file(file)
+    }
+    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
+        shuttle::thread::yield_now();
+        self.inner.write(offset, blocks)
+    }
+    fn sync(&mut self) -> Result<(), DeviceError> {
+        shuttle::thread::yield_now();
+        self.clock.0.fetch_add(1000 * self.looks, Ordering::Relaxed);
+        self.inner.sync()
+    }
+    fn files(&self) -> Result<Vec<u64>, DeviceError> {
+        self.inner.files()
+    }
+    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
+        self.inner.read(file, offset, into)
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
+
+/// A log in memory, for one schedule.
+struct World {
+    disk: Arc<Mutex<Disk>>,
+    writer: LogWriter,
+}
+
+/// What a test varies.
+#[derive(Clone)]
+struct Shape {
+    config: LogConfig,
+    file_blocks: usize,
+    faults: Vec<Fault>,
+    looks: u64,
+}
+
+impl Shape {
+    fn new() -> Self {
+        let config = LogConfig {
+            buffer_bytes: 16 * BLOCK,
+            at_commit: true,
+            buffer_fraction: None,
+            at_bytes: None,
+            every: None,
+            gather: true,
+            put_off_bytes: 4096,
+            keep: Keep::All,
+        };
+        Self { config, file_blocks: 64, faults: Vec::new(), looks: 60 }
+    }
+
+    fn open(&self) -> World {
+        let disk = Arc::new(Mutex::new(Disk::new(self.file_blocks * BLOCK)));
+        let clock = Ticking::default();
+        let device = Slow { inner: MemDevice::new(&disk, BLOCK), clock: clock.clone(), looks: self.looks };
+        let device = FaultDevice::new(Box::new(device), self.faults.clone());
+        let (writer, _) = LogWriter::open_with_clock(&self.config, Box::new(device), Box::new(clock)).unwrap();
+        World { disk, writer }
+    }
+}
+
+/// What is on the disk for sure: all that was not synced is lost.
+fn durable(disk: &Arc<Mutex<Disk>>) -> std::collections::BTreeMap<u64, Vec<u64>> {
+    let left = disk.lock().unwrap().after_power_loss(|| Fate::Lost);
+    let device = MemDevice::new(&Arc::new(Mutex::new(left)), BLOCK);
+    committed(recover::recover(&device).unwrap().map(|record| record.unwrap()))
+}
+
+/// A job's transactions: each that was reported durable must be on the disk then. Ends at the first
+/// error, which it returns with the number of commits that went well.
+fn job(world: &World, number: u64, commits: u64, len: usize, mode: impl Fn(u64) -> Commit + Send + 'static) -> Job {
+    let mut session = world.writer.session().unwrap();
+    let disk = Arc::clone(&world.disk);
+    shuttle::thread::spawn(move || {
+        for commit in 0..commits {
+            let done = session.append(&payload(number, commit, len)).and_then(|_| session.commit(mode(commit)));
+            match done {
+                Ok(_) if mode(commit) == Commit::Wait => {
+                    let there = durable(&disk).remove(&number).unwrap_or_default();
+                    assert!(there.contains(&commit), "job {number}: commit {commit} was reported durable and is not");
+                    assert!(there.iter().copied().eq(0..there.len() as u64), "in order, without holes: {there:?}");
+                }
+                Ok(_) => {}
+                Err(error) => return (commit, Some(error)),
+            }
+        }
+        (commits, None)
+    })
+}
+
+type Job = shuttle::thread::JoinHandle<(u64, Option<LogError>)>;
+
+fn wait(_: u64) -> Commit {
+    Commit::Wait
+}
+
+/// Runs schedules: random ones, then such with few, adversarial switches.
+fn explore(schedules: usize, run: impl Fn() + Send + Sync + 'static) {
+    let run = Arc::new(run);
+    let config = || {
+        let mut config = shuttle::Config::new();
+        config.stack_size = 1 << 18;
+        config
+    };
+    let random = Arc::clone(&run);
+    shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(schedules), config()).run(move || random());
+    shuttle::Runner::new(shuttle::scheduler::PctScheduler::new(4, schedules), config()).run(move || run());
+}
+
+/// What all schedules of a test did, so that it can show that it met what it is about.
+#[derive(Default)]
+struct Seen {
+    grouped: Count,
+    gathered: Count,
+    gathered_short: Count,
+    full: Count,
+    failed: Count,
+    put_off: Count,
+}
+
+impl Seen {
+    fn note(&self, stats: &Stats) {
+        self.grouped.fetch_add(stats.group_sizes[2..].iter().sum(), Ordering::Relaxed);
+        self.gathered.fetch_add(stats.gathers, Ordering::Relaxed);
+        self.gathered_short.fetch_add(stats.gathers_short, Ordering::Relaxed);
+        self.put_off.fetch_add(stats.groups.saturating_sub(stats.syncs), Ordering::Relaxed);
+        self.full.fetch_add(stats.buffer_full_waits, Ordering::Relaxed);
+    }
+}
+
+fn met(count: &Count) -> bool {
+    count.load(Ordering::Relaxed) > 0
+}
+
+#[test]
+fn nobody_is_forgotten_and_nothing_is_reported_before_it_is_durable() {
+    let seen = Arc::new(Seen::default());
+    let noted = Arc::clone(&seen);
+    explore(1000, move || {
+        let world = Shape::new().open();
+        let jobs: Vec<Job> = (0..3).map(|number| job(&world, number, 4, 100, wait)).collect();
+        jobs.into_iter().for_each(|job| assert!(job.join().unwrap().1.is_none()));
+        let stats = world.writer.close().unwrap();
+        assert_eq!((stats.commits, stats.commits_waited, stats.grouped_commits), (12, 12, 12));
+        noted.note(&stats);
+    });
+    assert!(met(&seen.grouped) && met(&seen.gathered) && met(&seen.gathered_short), "every path was taken");
+}
+
+#[test]
+fn a_full_buffer_and_short_files_hold_nobody_up_for_ever() {
+    let seen = Arc::new(Seen::default());
+    let noted = Arc::clone(&seen);
+    explore(500, move || {
+        let mut shape = Shape::new();
+        shape.config.buffer_bytes = 4 * BLOCK;
+        shape.config.at_bytes = Some(1000);
+        shape.file_blocks = 6;
+        shape.config.keep = Keep::All;
+        let world = shape.open();
+        let jobs: Vec<Job> = [(0, 900), (1, 300), (2, 16)]
+            .map(|(number, len)| {
+                job(&world, number, 4, len, |commit| if commit == 3 { Commit::Wait } else { Commit::Nowait })
+            })
+            .into();
+        jobs.into_iter().for_each(|job| assert!(job.join().unwrap().1.is_none()));
+        let disk = Arc::clone(&world.disk);
+        noted.note(&world.writer.close().unwrap());
+        let there = durable(&disk);
+        assert!((0..3).all(|job| there[&job] == [0, 1, 2, 3]), "{there:?}");
+    });
+    assert!(met(&seen.full), "the buffer was full at times");
+}
+
+#[test]
+fn a_sync_that_is_put_off_is_made_up_for_before_anything_is_reported() {
+    let seen = Arc::new(Seen::default());
+    let noted = Arc::clone(&seen);
+    explore(500, move || {
+        let mut shape = Shape::new();
+        shape.config.at_bytes = Some(1);
+        let world = shape.open();
+        let jobs: Vec<_> = (0..2)
+            .map(|number| {
+                let (mut session, disk) = (world.writer.session().unwrap(), Arc::clone(&world.disk));
+                shuttle::thread::spawn(move || {
+                    for commit in 0..5 {
+                        session.append(&payload(number, commit, 16)).unwrap();
+                        session.commit(Commit::Nowait).unwrap();
+                    }
+                    // All of it may be written already, and not synced.
+                    session.flush().unwrap();
+                    assert_eq!(durable(&disk)[&number], [0, 1, 2, 3, 4]);
+                })
+            })
+            .collect();
+        jobs.into_iter().for_each(|job| job.join().unwrap());
+        noted.note(&world.writer.close().unwrap());
+    });
+    assert!(met(&seen.put_off));
+}
+
+#[test]
+fn a_failure_reaches_all_and_nothing_is_reported_durable_after_it() {
+    let seen = Arc::new(Seen::default());
+    let noted = Arc::clone(&seen);
+    explore(700, move || {
+        let mut shape = Shape::new();
+        let edge = if thread_rng().gen_bool(0.5) { Edge::Write } else { Edge::Sync };
+        // The first of each is the opening's; so is the second write (the first is a file header).
+        let at = thread_rng().gen_range(2..8);
+        shape.faults = vec![Fault { edge, at, how: How::Errno(libc::EIO) }];
+        let full = thread_rng().gen_bool(0.5);
+        if full {
+            shape.config.buffer_bytes = 4 * BLOCK;
+        }
+        let mode = move |commit| if full && commit % 2 == 0 { Commit::Nowait } else { Commit::Wait };
+        let world = shape.open();
+        let len = if full { 900 } else { 100 };
+        let jobs: Vec<Job> = (0..3).map(|number| job(&world, number, 4, len, mode)).collect();
+        let ends: Vec<_> = jobs.into_iter().map(|job| job.join().unwrap()).collect();
+        if let Some((_, Some(error))) = ends.iter().find(|end| end.1.is_some()) {
+            assert!(matches!(error, LogError::Stopped(_)), "{error}");
+            noted.failed.fetch_add(1, Ordering::Relaxed);
+            let mut late = world.writer.session().unwrap();
+            assert!(matches!(late.append(b"late"), Err(LogError::Stopped(_))));
+            assert!(matches!(late.commit(Commit::Nowait), Err(LogError::Stopped(_))));
+            assert!(matches!(late.flush(), Err(LogError::Stopped(_))));
+            assert!(matches!(world.writer.close(), Err(LogError::Stopped(_))));
+        }
+    });
+    assert!(met(&seen.failed));
+}
+
+#[test]
+fn a_close_leaves_nobody_waiting() {
+    let seen = Arc::new(Seen::default());
+    let noted = Arc::clone(&seen);
+    explore(700, move || {
+        let world = Shape::new().open();
+        let jobs: Vec<Job> = (0..2).map(|number| job(&world, number, 4, 100, wait)).collect();
+        world.writer.close().unwrap();
+        for job in jobs {
+            if let (_, Some(error)) = job.join().unwrap() {
+                assert!(matches!(error, LogError::Closed), "{error}");
+                noted.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    assert!(met(&seen.failed));
+}
+
+#[test]
+fn without_a_write_at_commit_the_clock_serves_those_who_wait() {
+    explore(200, || {
+        let mut shape = Shape::new();
+        shape.config.at_commit = false;
+        shape.config.every = Some(std::time::Duration::from_millis(1));
+        let world = shape.open();
+        let jobs: Vec<Job> = (0..2).map(|number| job(&world, number, 2, 100, wait)).collect();
+        jobs.into_iter().for_each(|job| assert!(job.join().unwrap().1.is_none()));
+        let stats = world.writer.close().unwrap();
+        assert_eq!(stats.triggers[Trigger::Commit as usize], 0);
+        assert!(stats.triggers[Trigger::Timer as usize] > 0);
+    });
+}

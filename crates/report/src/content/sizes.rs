@@ -1,0 +1,260 @@
+//! Commit time over redo since the last commit: what shape it has, and its charts.
+
+use loadline_analyze::stats::quantile;
+use loadline_analyze::{Interval, Shape};
+use loadline_model::format::{ABSENT, duration_ns, number};
+use loadline_model::limits::SizePoint;
+
+use super::{count, stop};
+use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
+use crate::side::{Scan, Side, scanned};
+use crate::svg;
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// How far the axis reaches above a curve that was fitted to a low quantile.
+const CUT_OFF: f64 = 2.5;
+const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
+
+/// The section: shapes first, then a chart of all scans of a workload together and one of each.
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let title = "Commit time over redo since the last commit".to_owned();
+    let mut blocks = Vec::new();
+    for workload in scanned(sides) {
+        let scans: Vec<(usize, &Side<'_>, &Scan<'_>)> = sides
+            .iter()
+            .enumerate()
+            .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
+            .filter(|(.., scan)| scan.record.workload == workload)
+            .collect();
+        blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
+        let together = (scans.len() > 1).then(|| together(&workload, &scans)).flatten();
+        let each = scans.iter().filter_map(|(colour, side, scan)| alone(*colour, side, scan));
+        let charts: Vec<Chart> = together.into_iter().chain(each).collect();
+        if !charts.is_empty() {
+            blocks.push(Block::Charts { charts, per_row: 2 });
+        }
+    }
+    if !blocks.is_empty() {
+        blocks.push(Block::para(
+            "A session writes redo, commits, and the commit is timed; sizes come in random order. In the charts (of the HTML report) a dot is the \
+             median of a size, the area holds the middle half of its commits, and the dark line is what was fitted; where \
+             that was a lower quantile, the dots are its and the area reaches to the medians. A \
+             commit waits only for what is not flushed yet: where the log is flushed in the background at a threshold, \
+             commit time falls each time it is crossed. A period is told where the probability of chance is at most 0.02, \
+             by random orders; periods under 3 steps and over half the range cannot be seen. In brackets: 95 % intervals.",
+        ));
+    }
+    Section { id: "sizes", title, in_text: true, blocks }
+}
+
+fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool) -> Table {
+    let mut head = vec![Head::text("Workload")];
+    if several {
+        head.push(Head::text("Platform"));
+    }
+    head.extend([
+        Head::number("Test", ""),
+        Head::number("Sizes", "").tip("Sizes of redo before the commit."),
+        Head::number("Largest", "MiB").tip("Most redo before a commit."),
+        Head::number("Commits", "a size").tip("Commits timed at each size."),
+        Head::number("Shortest", "ms").tip("Lowest median of a size."),
+        Head::number("Longest", "ms").tip("Highest median of a size."),
+    ]);
+    let rows = scans.iter().map(|(_, side, scan)| {
+        let mut cells: Vec<Cell> = vec![workload.into()];
+        if several {
+            cells.push(side.label.as_str().into());
+        }
+        let sizes = &scan.record.sizes;
+        let medians: Vec<f64> = drawn(sizes, QUARTILES).map(|(_, q)| q[1]).collect();
+        let ms = |v: Option<f64>| v.map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
+        let largest = sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite()).reduce(f64::max);
+        let counts = sizes.iter().map(|p| p.commit_ns.len());
+        let (fewest, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
+        cells.extend([
+            scan.record.test.to_string().into(),
+            sizes.len().to_string().into(),
+            largest.map_or(ABSENT.to_owned(), |b| number(b / MIB, 2)).into(),
+            if fewest == most { most.to_string() } else { format!("{fewest}–{most}") }.into(),
+            Cell::from(ms(medians.iter().copied().reduce(f64::min))),
+            ms(medians.iter().copied().reduce(f64::max)).into(),
+        ]);
+        let of = if several { format!("{}: ", side.label) } else { String::new() };
+        Row { cells, invalid: !scan.record.valid, first: true, remark: format!("{of}{}", result(scan)) }
+    });
+    Table { class: "key", rows: rows.collect(), head, ..Table::default() }
+}
+
+/// Shape and cause, or why there are none.
+fn result(scan: &Scan<'_>) -> String {
+    match (&scan.shape, &scan.cause) {
+        (Some(shape), Some(cause)) => format!("{}. {cause}", sentence(shape)),
+        (Some(shape), None) => format!("{}.", sentence(shape)),
+        (None, _) => {
+            let reason = scan.record.invalid_reason.as_deref().unwrap_or("the record gives no reason");
+            format!("Test {} is invalid: {}. No shape is told.", scan.record.test, stop(reason))
+        }
+    }
+}
+
+/// A shape in words, without a full stop.
+pub(crate) fn sentence(shape: &Shape) -> String {
+    let ms = |i: &Interval| format!("[{}, {}]", duration_ns(i.low), duration_ns(i.high));
+    match shape {
+        Shape::Sawtooth {
+            period_bytes,
+            period_interval: p,
+            amplitude_ns,
+            amplitude_interval,
+            p_value,
+            quantile,
+            ..
+        } => format!(
+            "Sawtooth: commit time falls every {} MiB of redo [{}, {}], by {} {}{}; probability of chance {p_value:.3}",
+            number(period_bytes / MIB, 3),
+            number(p.low / MIB, 3),
+            number(p.high / MIB, 3),
+            duration_ns(*amplitude_ns),
+            ms(amplitude_interval),
+            through(*quantile).map(|q| format!(" (in the {q}: stalls blur the medians)")).unwrap_or_default()
+        ),
+        Shape::Straight { intercept_ns, ns_per_mib, interval, r2, hidden_ns, quantile } => format!(
+            "No sawtooth: {}, {} and {} for each MiB of redo {}; it explains {:.1} % of the variance of the {}, \
+             and teeth deeper than {} would have been seen",
+            if interval.low > 0.0 || interval.high < 0.0 {
+                "a straight line fits"
+            } else {
+                "a straight line fits, and whether it rises cannot be told"
+            },
+            duration_ns(*intercept_ns),
+            duration_ns(*ns_per_mib),
+            ms(interval),
+            r2 * 100.0,
+            through(*quantile).unwrap_or("medians"),
+            duration_ns(*hidden_ns)
+        ),
+        Shape::Undecided { reason } => format!("Not decided: {}", stop(reason)),
+    }
+}
+
+/// What was fitted, where it was not the medians.
+fn through(quantile: f64) -> Option<&'static str> {
+    match quantile {
+        q if q >= 0.5 => None,
+        q if q >= 0.25 => Some("lower quartiles"),
+        _ => Some("lowest deciles"),
+    }
+}
+
+/// Sizes with three quantiles of their commit times, ns.
+fn drawn(sizes: &[SizePoint], quantiles: [f64; 3]) -> impl Iterator<Item = (&SizePoint, [f64; 3])> {
+    sizes.iter().filter_map(move |p| {
+        let times: Vec<f64> = p.commit_ns.iter().map(|ns| *ns as f64).collect();
+        let [a, b, c] = quantiles.map(|q| quantile(&times, q));
+        Some((p, [a?, b?, c?]))
+    })
+}
+
+/// Dots at the middle one of `quantiles`.
+fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::Point> {
+    let invalid = if scan.record.valid { "" } else { " (the test is invalid)" };
+    let quarters = drawn(&scan.record.sizes, QUARTILES);
+    let dots = drawn(&scan.record.sizes, quantiles);
+    dots.zip(quarters)
+        .map(|((p, [_, dot, _]), (_, [low, middle, high]))| svg::Point {
+            x: p.redo_bytes / MIB,
+            y: dot / 1e6,
+            bar: None,
+            tip: format!(
+                "{name}, {} MiB: median {}, half of {} between {} and {}{invalid}",
+                number(p.redo_bytes / MIB, 3),
+                duration_ns(middle),
+                count(p.commit_ns.len(), "commit", "commits"),
+                duration_ns(low),
+                duration_ns(high)
+            ),
+        })
+        .collect()
+}
+
+fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
+    let chart = svg::Chart {
+        title: title.clone(),
+        x_label: "Redo since the last commit [MiB]".to_owned(),
+        y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
+        lines,
+        markers: dots,
+        dots,
+        y_end,
+        whole_x: false,
+        width: 600.0,
+        height: 290.0,
+    };
+    chart.svg().map(|svg| Chart { title, svg })
+}
+
+/// Medians of all scans of a workload.
+fn together(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)]) -> Option<Chart> {
+    let repeated = |label: &str| scans.iter().filter(|(_, s, _)| s.label == label).count() > 1;
+    let lines = scans
+        .iter()
+        .map(|(colour, side, scan)| {
+            let test = if repeated(&side.label) { format!(" no. {}", scan.record.test) } else { String::new() };
+            let name = format!("{}{test}", side.label);
+            let dashed = !scan.record.valid;
+            svg::Line { points: points(&name, scan, QUARTILES), name, colour: *colour, dashed, ..svg::Line::default() }
+        })
+        .collect();
+    chart(format!("{workload}: medians of all platforms"), lines, false, None)
+}
+
+/// One scan: medians, quartiles and what was fitted.
+fn alone(colour: usize, side: &Side<'_>, scan: &Scan<'_>) -> Option<Chart> {
+    let record = scan.record;
+    let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
+    let name = match &scan.shape {
+        Some(Shape::Sawtooth { period_bytes, quantile, .. }) => {
+            let of = through(*quantile).map(|q| format!(", {q}")).unwrap_or_default();
+            format!("sawtooth of {} MiB{of}", number(period_bytes / MIB, 3))
+        }
+        Some(Shape::Straight { quantile, .. }) => {
+            format!("a straight line{}", through(*quantile).map(|q| format!(", {q}")).unwrap_or_default())
+        }
+        Some(Shape::Undecided { .. }) => "nothing fitted".to_owned(),
+        None => "invalid".to_owned(),
+    };
+    let mut line = svg::Line { name, colour, ..svg::Line::default() };
+    line.fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
+    // What was fitted is what is drawn. Where that is a low quantile the rest lies far above it.
+    let fitted_to = match &scan.shape {
+        Some(Shape::Sawtooth { quantile, .. } | Shape::Straight { quantile, .. }) if *quantile < 0.5 => Some(*quantile),
+        _ => None,
+    };
+    let quantiles = fitted_to.map_or(QUARTILES, |q| [q, q, 0.5]);
+    let highest = line.fit.iter().map(|f| f.1).reduce(f64::max);
+    let y_end = fitted_to.and(highest).map(|y| y * CUT_OFF);
+    let all = points(&side.label, scan, quantiles);
+    if record.valid {
+        line.points = all;
+    } else {
+        line.hollow = all;
+    }
+    line.band = drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect();
+    chart(title, vec![line], true, y_end)
+}
+
+/// Corners of the fitted curve: both ends, and both sides of each fall.
+fn fitted(shape: &Shape, sizes: &[SizePoint]) -> Vec<(f64, f64)> {
+    /// More falls than this are a solid area.
+    const MOST_FALLS: u32 = 400;
+    let finite = || sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
+    let (Some(first), Some(last)) = (finite().reduce(f64::min), finite().reduce(f64::max)) else { return Vec::new() };
+    let mut at = vec![first];
+    if let Shape::Sawtooth { period_bytes, first_fall_bytes, .. } = shape {
+        // Where a fall is, a byte before and a byte after it.
+        let falls = (0..MOST_FALLS).map(|i| first_fall_bytes + f64::from(i) * period_bytes);
+        at.extend(falls.filter(|f| *f > first + 1.0 && *f < last - 1.0).flat_map(|f| [f - 1.0, f + 1.0]));
+    }
+    at.push(last);
+    at.into_iter().filter_map(|x| Some((x / MIB, shape.fitted_ns(x)?.max(0.0) / 1e6))).collect()
+}
