@@ -148,7 +148,9 @@ impl LogDevice for Mounted {
         let delay = self.disk.inner.lock().unwrap().delay;
         thread::sleep(delay);
         let inner = self.disk.inner.lock().unwrap();
-        let mut inner = self.disk.released.wait_while(inner, |inner| inner.held).unwrap();
+        // Not for ever: a test that fails meanwhile has to end.
+        let patience = Duration::from_secs(20);
+        let (mut inner, _) = self.disk.released.wait_timeout_while(inner, patience, |inner| inner.held).unwrap();
         if inner.fail_sync_after.is_some_and(|n| inner.syncs >= n) {
             inner.cache = inner.durable.clone();
             return Err(eio("sync"));

@@ -252,6 +252,33 @@ fn when_the_faster_half_dies_the_slower_one_has_all_before_the_log_goes_on() {
 }
 
 #[test]
+fn a_label_says_that_one_is_alone_only_once_it_has_all_that_was_acknowledged() {
+    let site = Site::new(2);
+    site.disks[0].hold();
+    let mut log = TinyLog::open(site.flash(&[]).unwrap()).unwrap();
+    commits(&mut log, 20);
+    site.disks[1].fail_writes_after(0);
+    let current = || {
+        let text = std::fs::read_to_string(site.dirs[0].join("replica.label")).unwrap();
+        Label::decode(&text).unwrap().current
+    };
+    let watch = log.device.watch();
+    std::thread::scope(|scope| {
+        scope.spawn(|| log.commit().unwrap());
+        while watch.dropped() == 0 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(recover(site.disks[0].snapshot().device().as_ref()).unwrap().len(), 0);
+        let then = current();
+        site.disks[0].let_go();
+        assert_eq!(then, [0, 1], "the only one with acknowledged commits was left out");
+    });
+    assert_eq!(current(), [0]);
+    assert_eq!(recover(site.disks[0].snapshot().device().as_ref()).unwrap().len(), 21);
+}
+
+#[test]
 fn a_member_replaced_by_an_empty_one_is_rebuilt() {
     let mut site = Site::new(3);
     let mut log = TinyLog::open(site.mirror(quorum(2), &[]).unwrap()).unwrap();

@@ -112,6 +112,26 @@ fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
 }
 
 #[test]
+fn a_commit_does_not_return_before_its_rule_is_met() {
+    for (rule, held) in [(StandbyRule::Written, "there"), (StandbyRule::Both, "there"), (StandbyRule::Both, "here")] {
+        let site = Site::new();
+        let receiver = site.receiver();
+        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        log.commit().unwrap();
+        let disk = if held == "here" { &site.here } else { &site.there };
+        disk.hold();
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(|| log.commit().unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            let early = commit.is_finished();
+            disk.let_go();
+            assert!(!early, "{rule:?}: it is not written {held}");
+        });
+        assert_eq!(found(&disk.snapshot()), 2);
+    }
+}
+
+#[test]
 fn a_standby_killed_in_mid_run_stops_a_strict_log_and_nothing_acknowledged_is_missing() {
     for rule in RULES {
         let site = Site::new();
