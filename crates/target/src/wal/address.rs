@@ -15,21 +15,27 @@ pub(super) const SCHEME: &str = "wal";
 /// How one copy of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
+    /// `Direct` where the filesystem takes it, else `Fdatasync`: the best there is.
+    Best,
     /// write + fdatasync.
     Fdatasync,
     /// Opened with `O_DSYNC`.
     Dsync,
-    /// `O_DIRECT` through io_uring.
+    /// `O_DIRECT` and `O_DSYNC`, by system calls.
     Direct,
+    /// `O_DIRECT` and `O_DSYNC`, through io_uring.
+    IoUring,
     /// Mapped persistent memory.
     Pmem,
 }
 
 impl Device {
-    const NAMES: [(&'static str, Device); 4] = [
+    const NAMES: [(&'static str, Device); 6] = [
+        ("best", Device::Best),
         ("fdatasync", Device::Fdatasync),
         ("dsync", Device::Dsync),
         ("direct", Device::Direct),
+        ("io_uring", Device::IoUring),
         ("pmem", Device::Pmem),
     ];
 }
@@ -41,7 +47,7 @@ pub(super) enum Standby {
     Received,
     /// The standby has written it.
     Written,
-    /// The standby has received it, and it is durable here.
+    /// It is written here and at the standby.
     Both,
 }
 
@@ -81,7 +87,10 @@ pub(super) struct Address {
 
 /// Names of the parameters, with what they mean.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    ("device", "fdatasync (default), dsync (O_DSYNC), direct (O_DIRECT through io_uring) or pmem (mapped)"),
+    (
+        "device",
+        "best (default: direct, or fdatasync where that cannot be), fdatasync, dsync (O_DSYNC), direct (O_DIRECT and O_DSYNC), io_uring (the same through it) or pmem (mapped)",
+    ),
     ("mirror", "folder of a further copy; give it again for a third"),
     ("quorum", "so many of the copies make a commit durable (default: all)"),
     ("flash", "folder of a second copy: the first copy that has a commit makes it durable"),
@@ -105,7 +114,7 @@ impl Address {
         let mut a = Address {
             url: url.to_owned(),
             dir: (!path.is_empty()).then(|| folder(path)).transpose().map_err(usage)?,
-            device: Device::Fdatasync,
+            device: Device::Best,
             mirrors: Vec::new(),
             quorum: None,
             flash: None,
@@ -246,7 +255,7 @@ mod tests {
     #[test]
     fn urls_are_read() {
         let a = Address::parse("wal:").unwrap();
-        assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Fdatasync, Some(1 << 20)));
+        assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Best, Some(1 << 20)));
         let a = Address::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
         assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Dsync));
         assert_eq!((a.flush_fraction, a.flush_at, a.flush_every), (None, None, None));

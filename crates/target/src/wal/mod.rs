@@ -39,7 +39,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     url_forms: &[
         ("wal:", "a log in a temporary folder next to the results, removed after the run"),
         ("wal:/dir", "a log in the folder loadline-wal under /dir"),
-        ("wal:/dir?device=dsync", "how it is written: fdatasync (default), dsync, direct (io_uring) or pmem"),
+        ("wal:/dir?device=dsync", "how it is written: best (default), fdatasync, dsync, direct, io_uring or pmem"),
         ("wal:/dir?mirror=/dir2&mirror=/dir3&quorum=2", "up to three copies; durable when all, or so many, have it"),
         ("wal:/dir?flash=/dir2", "written to both at once, durable when the first has it"),
         ("wal:/dir?standby=/dir2&standby-rule=received", "with a standby on this machine: received, written or both"),

@@ -81,6 +81,10 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
     let urls = [
         (format!("wal:{a}?file-size=1MiB&device=dsync"), "O_DSYNC"),
         (format!("wal:{a}?file-size=1MiB&device=direct"), "O_DIRECT"),
+        (format!("wal:{a}?file-size=1MiB&device=io_uring"), "O_DIRECT"),
+        (format!("wal:{a}?file-size=1MiB&device=fdatasync"), "fdatasync"),
+        // Where O_DIRECT cannot be, the best there is takes its place.
+        (format!("wal:{}?file-size=1MiB", memory.path().display()), "log"),
         (format!("wal:{}?file-size=1MiB&device=pmem", memory.path().display()), "tmpfs"),
         (format!("wal:{a}?file-size=1MiB&mirror={b}&mirror={c}&quorum=2"), "durable when 2 have it"),
         (format!("wal:{a}?file-size=1MiB&flash={b}"), "durable when the first has it"),
