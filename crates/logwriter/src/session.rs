@@ -53,6 +53,7 @@ impl Session {
         self.copied_since(begun, full);
         self.seat.counts.records.add(1);
         self.seat.counts.redo_bytes.add(bytes);
+        self.seat.counts.record_bytes.add(crate::record::space(len as usize));
         Ok(lsn)
     }
 
@@ -76,6 +77,7 @@ impl Session {
             self.copied_since(begun, full);
             let times = CommitTimes { copy_ns: std::mem::take(&mut self.copy_ns), ..CommitTimes::default() };
             self.seat.counts.commits.add(1);
+            self.seat.counts.record_bytes.add(crate::record::space(0));
             self.seat.counts.copy_ns.add(times.copy_ns);
             return Ok(times);
         }
@@ -83,6 +85,7 @@ impl Session {
         let served = engine.durable(guard, &self.seat, upto, false, back);
         let copy_ns = std::mem::take(&mut self.copy_ns);
         self.seat.counts.commits.add(1);
+        self.seat.counts.record_bytes.add(crate::record::space(0));
         self.seat.counts.copy_ns.add(copy_ns);
         let times = self.times(served?, joined, copy_ns);
         let counts = &self.seat.counts;

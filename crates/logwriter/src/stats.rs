@@ -61,6 +61,9 @@ pub struct Stats {
     pub records: u64,
     /// Redo: bytes of payload appended.
     pub redo_bytes: u64,
+    /// What records and commits take of the log: payload, headers, and what rounds a record up; the filling up
+    /// of blocks and files is not in it. The rules of [`crate::LogConfig`] count in the same bytes.
+    pub record_bytes: u64,
     /// Bytes of the log that were written: redo, its headers, and the filling up of blocks and
     /// files.
     pub log_bytes: u64,
@@ -146,7 +149,7 @@ counters! {
     /// What one session counts, on cache lines of its own.
     #[repr(align(128))]
     SessionCounts {
-        commits, waited, records, redo_bytes, full_waits, full_ns,
+        commits, waited, records, redo_bytes, record_bytes, full_waits, full_ns,
         wait_ns, copy_ns, write_ns, sync_ns, wake_ns,
     }
 }
@@ -218,6 +221,7 @@ impl Sessions {
             commits_waited: sum.waited.get(),
             records: sum.records.get(),
             redo_bytes: sum.redo_bytes.get(),
+            record_bytes: sum.record_bytes.get(),
             log_bytes: groups.log_bytes.get(),
             groups: groups.groups.get(),
             writes: groups.writes.get(),

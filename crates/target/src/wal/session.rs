@@ -91,7 +91,7 @@ impl Observer for WalObserver {
         let s = self.0.stats();
         // Redo is what jobs have the log hold: their records and commits with their headers. What fills up
         // blocks and files is counted apart.
-        let redo = s.redo_bytes + loadline_logwriter::HEADER_BYTES * (s.records + s.commits);
+        let redo = s.record_bytes;
         let c = s.commit;
         let counters = [
             (counter::COMMITS, s.commits),
