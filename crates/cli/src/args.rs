@@ -1,9 +1,13 @@
 //! The command line.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
+use loadline_run::plans::{self, NamedPlan};
 
 /// Finds the load line of a database platform: how fast it can commit and write redo, how that
 /// grows with load, and where it goes under. Every figure comes with the database's own counters
@@ -22,12 +26,14 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default a quick log-writer study on embedded SQLite, in about a minute
+    /// Measure a platform: by default the plan «quick» on embedded SQLite, in about a minute
     Run(Box<RunArgs>),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// List the workloads, or all about one
     Workloads(WorkloadsArgs),
+    /// List the plans that come with loadline, or print one to copy and change
+    Plans(PlansArgs),
     /// List the columns of the tables: what each means and where it comes from
     Columns(ListArgs),
     /// List the kinds of targets and the forms of their URLs
@@ -63,9 +69,12 @@ pub(crate) struct TargetArgs {
 /// `loadline run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Plan file (TOML); flags override its keys
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) plan: Option<PathBuf>,
+    /// Plan file of your own (TOML); flags override its keys. `loadline plans quick` prints one to start from
+    #[arg(value_name = "PLAN_FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) plan_file: Option<PathBuf>,
+    /// Plan that comes with loadline (see `loadline plans`); flags override its keys [default: quick]
+    #[arg(long, value_name = "NAME", value_parser = PlanName, conflicts_with = "plan_file")]
+    pub(crate) plan: Option<&'static NamedPlan>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Name of the platform in tables and charts [default: product and version]
@@ -115,7 +124,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
+        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
         "driver", "rate", "payload_compressibility", "latency_objective", "seed", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
@@ -157,8 +166,37 @@ pub(crate) struct WorkloadsArgs {
     /// Workload to tell all about
     #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
+    /// Write a page about every workload, and an index, into this folder (as in docs/workloads)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
+    pub(crate) pages: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) list: ListArgs,
+}
+
+/// `loadline plans`.
+#[derive(Debug, Args)]
+pub(crate) struct PlansArgs {
+    /// Plan to print as it is: save it, change it, and run it with `loadline run FILE`
+    #[arg(value_name = "NAME", value_parser = PlanName)]
+    pub(crate) name: Option<&'static NamedPlan>,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// Reads the name of a plan. Help and completions know all names.
+#[derive(Debug, Clone)]
+struct PlanName;
+
+impl TypedValueParser for PlanName {
+    type Value = &'static NamedPlan;
+
+    fn parse_ref(&self, cmd: &clap::Command, _: Option<&clap::Arg>, value: &OsStr) -> Result<Self::Value, clap::Error> {
+        plans::find(&value.to_string_lossy()).map_err(|e| cmd.clone().error(ErrorKind::InvalidValue, e))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(plans::PLANS.iter().map(|p| PossibleValue::new(p.name))))
+    }
 }
 
 /// How a listing is written.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::test::TestError;
 use loadline_store::StoreError;
@@ -34,6 +35,12 @@ impl Failure {
     /// Any other failure of our own.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
         Failure { code: FAILED, message: message.into() }
+    }
+}
+
+impl From<NamedPlanError> for Failure {
+    fn from(e: NamedPlanError) -> Failure {
+        Failure::usage(e.to_string())
     }
 }
 

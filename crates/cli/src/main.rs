@@ -8,6 +8,8 @@ mod doctor;
 mod exit;
 mod listing;
 mod output;
+mod pages;
+mod plans;
 mod probe;
 mod probe_log_writer;
 mod probe_table;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, secrets::command(&arguments)),
         Command::Report(args) => report::report(&args),
         Command::Workloads(args) => workloads::workloads(&args),
+        Command::Plans(args) => plans::plans(&args),
         Command::Columns(args) => listing::columns(&args),
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),

@@ -9,8 +9,9 @@ use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
 use loadline_report::terminal_table;
 use loadline_run::plan::DEFAULT_RESULTS;
+use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
-use loadline_run::{Study, StudyOutcome, make_plan, planfile};
+use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_target::{OpenRequest, kind_of};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -48,9 +49,10 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
 
 /// The specification that flags and plan file give together.
 fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
-    let file = match &args.plan {
-        Some(path) => planfile::read(path).map_err(|e| Failure::usage(e.to_string()))?,
-        None => PlanSpec::default(),
+    let file = match (&args.plan_file, args.plan) {
+        (Some(path), _) => planfile::read(path).map_err(|e| Failure::usage(not_a_file(path, &e)))?,
+        (None, Some(plan)) => plan.spec()?,
+        (None, None) => plans::find(plans::DEFAULT_PLAN)?.spec()?,
     };
     let list = |v: &Vec<String>| (!v.is_empty()).then(|| v.clone());
     let flags = PlanSpec {
@@ -82,6 +84,17 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         file.group = None;
     }
     Ok(file.overridden_by(flags))
+}
+
+/// What is wrong with a plan file; a word that is a plan's name was hardly meant as a file.
+fn not_a_file(path: &Path, error: &PlanFileError) -> String {
+    let named = path.to_str().and_then(|name| plans::find(name).ok());
+    match (error, named) {
+        (PlanFileError::Read { .. }, Some(plan)) => {
+            format!("{error}; loadline's own plan is run with --plan {}", plan.name)
+        }
+        _ => error.to_string(),
+    }
 }
 
 fn jobs(text: &str) -> Result<JobsSpec, Failure> {

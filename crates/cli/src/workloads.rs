@@ -1,102 +1,111 @@
 //! `loadline workloads`: everything comes from the registry.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
 use loadline_model::Driver;
 use loadline_model::column::column;
-use loadline_target::{TARGETS, TargetKind, Work};
+use loadline_run::plan::{Refusal, refusal};
+use loadline_target::{TARGETS, TargetKind};
 use loadline_workload::{CATALOGUE, Workload, find};
 
 use crate::args::{ListFormat, WorkloadsArgs};
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output;
-
-/// Seed and compressibility have no influence on what is rendered.
-const SEED: u64 = 0;
+use crate::{output, pages};
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
+    if let Some(folder) = &args.pages {
+        pages::write(folder)?;
+        return Ok(0);
+    }
+    let for_people = matches!(args.list.format, ListFormat::Text | ListFormat::Md);
     let Some(code) = &args.code else {
-        list().write(&args.list)?;
+        list(CATALOGUE, for_people).write(&args.list)?;
         return Ok(0);
     };
     let workload = find(code).map_err(|e| Failure::usage(e.to_string()))?;
-    match args.list.format {
-        ListFormat::Text | ListFormat::Md => output::write(&args.list.output, about(workload)?.as_bytes())?,
-        ListFormat::Csv | ListFormat::Json => {
-            let mut list = list();
-            list.rows.retain(|row| row[0] == workload.code);
-            list.write(&args.list)?;
-        }
+    if for_people {
+        output::write(&args.list.output, pages::page(workload)?.as_bytes())?;
+    } else {
+        list(&[workload], false).write(&args.list)?;
     }
     Ok(0)
 }
 
-fn list() -> Listing {
-    let rows = CATALOGUE.iter().map(|w| {
+/// One row a workload. On which driver it runs, and why not on a target, is for files: it makes lines that
+/// no terminal holds.
+fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
+    let mut columns = vec!["code", "group", "summary", "kpis", "needs", "targets"];
+    if !for_people {
+        columns.extend(["drivers", "not_on"]);
+    }
+    let row = |w: &&'static Workload| {
         let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column)));
         let needs = w.needs.iter().map(|n| n.phrase());
-        let targets = TARGETS.iter().filter(|k| drivers(w, k).iter().any(|(_, reason)| reason.is_none()));
-        vec![
+        let (on, not_on): (Vec<&TargetKind>, Vec<&TargetKind>) =
+            TARGETS.iter().copied().partition(|k| !runs_with(w, k).is_empty());
+        let with = |k: &&TargetKind| {
+            let names: Vec<&str> = runs_with(w, k).iter().map(|d| d.name()).collect();
+            format!("{}={}", k.scheme, names.join("+"))
+        };
+        let mut row = vec![
             w.code.to_owned(),
             w.group.to_owned(),
             w.summary.to_owned(),
             kpis.collect::<Vec<_>>().join("; "),
             needs.collect::<Vec<_>>().join("; "),
-            targets.map(|k| k.scheme).collect::<Vec<_>>().join(" "),
-        ]
-    });
-    Listing { columns: vec!["code", "group", "summary", "kpis", "needs", "targets"], rows: rows.collect() }
+            on.iter().map(|k| k.scheme).collect::<Vec<_>>().join(" "),
+        ];
+        if !for_people {
+            row.push(on.iter().map(with).collect::<Vec<_>>().join(" "));
+            row.push(not_on.iter().map(|k| format!("{}: {}", k.scheme, why_not(w, k))).collect::<Vec<_>>().join("; "));
+        }
+        row
+    };
+    Listing { columns, rows: workloads.iter().map(row).collect() }
 }
 
-fn unit(id: &str) -> &'static str {
+pub(crate) fn unit(id: &str) -> &'static str {
     column(id).map_or("", |c| c.unit)
 }
 
-/// Each driver, with the reason why the target cannot run the workload with it.
-fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<String>)> {
-    let capabilities = (kind.capabilities)();
-    Driver::ALL.iter().map(|d| (*d, capabilities.refusal(*d, workload.needs))).collect()
+/// Each driver, with the reason why the target does not run the workload with it.
+pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
+    Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
 }
 
-/// All about one workload, as Markdown that reads well as plain text.
-fn about(w: &'static Workload) -> Result<String, Failure> {
-    let params = w.params(&BTreeMap::new()).map_err(|e| Failure::failed(e.to_string()))?;
-    let work = Work::new(w, params, SEED, 0.0);
-    let mut out = format!("# {}: {}\n\n{}\n\n", w.code, w.summary, w.description);
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, "Group: {}\n\nSpoiled by: {}\n\n## Figures\n", w.group().title, w.spoiled_by);
-    for kpi in w.kpis {
-        let meaning = column(kpi.column).map_or("", |c| c.meaning);
-        let _ = writeln!(out, "- {} [{}] ({}): {meaning}", kpi.title, unit(kpi.column), kpi.column);
-    }
-    let _ = writeln!(out, "\n## Parameters\n");
-    for p in w.params {
-        let _ = writeln!(out, "- {} = {} ({} to {}): {}", p.name, p.default, p.min, p.max, p.meaning);
-    }
-    if let Some(r) = w.redo {
-        let kib = |b: f64| b / 1024.0;
-        let _ = writeln!(
-            out,
-            "\nRedo per transaction: {:.1} to {:.1} KiB, calibrated to {:.1} KiB where the target's log allows it.",
-            kib(r.min),
-            kib(r.max),
-            kib(r.nominal)
+/// The drivers with which the target runs the workload, the preferred one first.
+pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
+    drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
+}
+
+fn why_not(workload: &Workload, kind: &TargetKind) -> String {
+    let reasons = drivers(workload, kind).into_iter().filter_map(|(d, refused)| refused.map(|r| (d, r.reason)));
+    reasons.map(|(d, reason)| format!("not with the {d} driver: {reason}")).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Capability;
+
+    use super::*;
+
+    #[test]
+    fn what_a_target_cannot_run_is_listed_with_the_reason() {
+        // The reference log writer has no rows to read: a workload that needs them is not for it.
+        let needs: &[Capability] = &[Capability::Rows];
+        let workload: &'static Workload = Box::leak(Box::new(Workload { needs, ..shallow(CATALOGUE[0]) }));
+        let list = list(&[workload], false);
+        let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];
+        assert!(!cell("targets").split(' ').any(|t| t == "wal"), "{}", cell("targets"));
+        assert!(cell("targets").split(' ').any(|t| t == "postgres") && !cell("drivers").contains("wal="));
+        assert!(cell("drivers").split(' ').any(|d| d == "postgres=database+client"), "{}", cell("drivers"));
+        assert!(
+            cell("not_on").starts_with("wal: ") && cell("not_on").contains("client driver: it needs"),
+            "{}",
+            cell("not_on")
         );
     }
-    let _ = writeln!(out, "\n## Needs\n");
-    for need in w.needs {
-        let _ = writeln!(out, "- {}", need.phrase());
+
+    fn shallow(w: &Workload) -> Workload {
+        Workload { ..*w }
     }
-    for kind in TARGETS {
-        let _ = writeln!(out, "\n## On {} ({}:)\n", kind.product, kind.scheme);
-        for (driver, refusal) in drivers(w, kind) {
-            let _ = writeln!(out, "- {driver} driver: {}", refusal.map_or("yes".to_owned(), |r| format!("no: {r}")));
-        }
-        for piece in (kind.render)(&work) {
-            let _ = writeln!(out, "\n{}:\n\n```sql\n{}\n```", piece.title, piece.sql.trim_end());
-        }
-    }
-    Ok(out)
 }

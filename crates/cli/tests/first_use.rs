@@ -161,7 +161,7 @@ fn runs_stand_side_by_side() {
 
 #[test]
 fn listings_come_in_every_format() {
-    for command in ["workloads", "columns", "targets"] {
+    for command in ["workloads", "columns", "targets", "plans"] {
         for format in ["text", "md", "csv", "json"] {
             let out = ok(&[command, "--format", format, "--output", "-"]).out;
             assert!(out.lines().count() > 3, "{command} --format {format}");

@@ -44,12 +44,14 @@ pub enum Capability {
     CommitWait,
     /// A commit that returns before it is durable.
     CommitNowait,
+    /// A log of which is known how much is written to it.
+    RedoKnown,
 }
 
 impl Capability {
     /// All capabilities.
-    pub const ALL: [Capability; 4] =
-        [Capability::Redo, Capability::Rows, Capability::CommitWait, Capability::CommitNowait];
+    pub const ALL: [Capability; 5] =
+        [Capability::Redo, Capability::Rows, Capability::CommitWait, Capability::CommitNowait, Capability::RedoKnown];
 
     /// A short phrase: «the workload needs …».
     #[must_use]
@@ -59,6 +61,7 @@ impl Capability {
             Capability::Rows => "tables with rows that can be changed",
             Capability::CommitWait => "a commit that is durable when it returns",
             Capability::CommitNowait => "a commit that returns before it is durable",
+            Capability::RedoKnown => "a log of which is known how much is written to it",
         }
     }
 }

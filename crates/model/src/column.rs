@@ -211,8 +211,22 @@ pub static COLUMNS: &[Column] = &[
         "Median time from the issue of COMMIT to its return.",
         OWN
     ),
-    column!("commit_time_ns_p99", "Commit time p99", "ms", Format::NsAsMs, "99th percentile of the same.", OWN),
-    column!("commit_time_ns_max", "Commit time max", "ms", Format::NsAsMs, "Longest of the same.", OWN),
+    column!(
+        "commit_time_ns_p99",
+        "Commit time p99",
+        "ms",
+        Format::NsAsMs,
+        "99th percentile of the time from the issue of COMMIT to its return.",
+        OWN
+    ),
+    column!(
+        "commit_time_ns_max",
+        "Commit time max",
+        "ms",
+        Format::NsAsMs,
+        "Longest time from the issue of COMMIT to its return.",
+        OWN
+    ),
     column!("errors", "Errors", "", Format::Integer, "Transactions that ended with an error in the window.", OWN),
     column!(
         "limit_share_pct",
@@ -262,9 +276,30 @@ pub static COLUMNS: &[Column] = &[
         "Open loop: mean time from the intended start of a transaction to the return of its commit.",
         OWN
     ),
-    column!("response_time_ns_p50", "Response time p50", "ms", Format::NsAsMs, "Median of the same.", OWN),
-    column!("response_time_ns_p99", "Response time p99", "ms", Format::NsAsMs, "99th percentile of the same.", OWN),
-    column!("response_time_ns_max", "Response time max", "ms", Format::NsAsMs, "Longest of the same.", OWN),
+    column!(
+        "response_time_ns_p50",
+        "Response time p50",
+        "ms",
+        Format::NsAsMs,
+        "Open loop: median time from the intended start of a transaction to the return of its commit.",
+        OWN
+    ),
+    column!(
+        "response_time_ns_p99",
+        "Response time p99",
+        "ms",
+        Format::NsAsMs,
+        "Open loop: 99th percentile of the time from the intended start of a transaction to the return of its commit.",
+        OWN
+    ),
+    column!(
+        "response_time_ns_max",
+        "Response time max",
+        "ms",
+        Format::NsAsMs,
+        "Open loop: longest time from the intended start of a transaction to the return of its commit.",
+        OWN
+    ),
     column!("commits", "Commits", "", Format::Integer, "Transactions that completed inside the window.", OWN),
     column!(
         "commits_database",

@@ -3,6 +3,7 @@
 use loadline_analyze::sweep::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::{bound_of_sweep, shape, sweeps};
 use loadline_model::column::{Cell, column};
+use loadline_model::format::ABSENT;
 use loadline_model::{Column, Table, TestRecord};
 
 use crate::content::{figure, name, sentence, stop, test_cell};
@@ -29,6 +30,11 @@ const TELLING: [&str; 15] = [
 ];
 /// Never left out, however narrow the terminal is.
 const NEVER_LEFT_OUT: usize = 3;
+/// Figures at the peak beside throughput and latency, with how they are headed; those that no workload has are
+/// not shown.
+const MORE: [(&str, &str, &str); 2] = [("commit_time_ns_p99", "Commit p99", "ms"), ("redo_mib_per_s", "Redo", "MiB/s")];
+/// Why a workload has no peak.
+const NO_VALID: &str = "no valid test has a throughput";
 /// Prose on a terminal of unknown width.
 const PROSE: usize = 100;
 
@@ -71,12 +77,14 @@ pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     out
 }
 
-/// A line a workload, and what bounds it in words; nothing where no workload has a valid test.
+/// The platform's key figures: a line a workload that was swept, and what bounds it in words. A workload
+/// without a valid test has its line too, with the reason.
 fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose: usize) -> String {
     let sweeps = sweeps(records);
     let (mut rows, mut words) = (Vec::new(), String::new());
+    let has = |id: &str| sweeps.iter().any(|s| s.peak().is_some_and(|p| p.figure(id).is_some()));
+    let more: Vec<(&str, Head)> = MORE.iter().filter(|m| has(m.0)).map(|m| (m.0, Head::number(m.1, m.2))).collect();
     for sweep in &sweeps {
-        let Some(peak) = sweep.peak() else { continue };
         let own: Vec<TestRecord> =
             records.iter().filter(|r| r.run == sweep.run && r.platform == sweep.platform).cloned().collect();
         let alike = sweeps.iter().filter(|s| s.workload == sweep.workload && s.run == sweep.run).count();
@@ -84,10 +92,16 @@ fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose:
         if sweeps.iter().any(|s| s.run != sweep.run) {
             name = format!("{name} on {} (run {})", sweep.platform, sweep.run);
         }
+        let Some(peak) = sweep.peak() else {
+            let none = format!("{ABSENT}{}", superscript(&notes.mark(NO_VALID, "")));
+            rows.push(std::iter::once(clean(&name)).chain((0..5 + more.len()).map(|_| none.clone())).collect());
+            continue;
+        };
         let shown = |cell: Shown| format!("{}{}", clean(&cell.text), superscript(&cell.mark));
         let mut figure = |id: &str| shown(figure(&own, peak, id, notes));
         let latency = if peak.figure(RESPONSE).is_some() { RESPONSE } else { LATENCY };
         let mut row = vec![clean(&name), figure(THROUGHPUT), peak.jobs.to_string(), figure(latency)];
+        row.extend(more.iter().map(|(id, _)| figure(id)));
         row.push(figure("limit_share_pct"));
         let bound = bound_of_sweep(sweep, &own);
         row.push(bound.as_ref().map_or("not told", |b| b.by.name()).to_owned());
@@ -99,14 +113,14 @@ fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose:
     if rows.is_empty() {
         return String::new();
     }
-    let head = [
+    let mut head = vec![
         Head::text("Workload"),
         Head::number("Peak", "tps"),
         Head::number("at", "jobs"),
         Head::number("Latency", "ms"),
-        Head::number("Of limit", "%"),
-        Head::text("Bounded by"),
     ];
+    head.extend(more.into_iter().map(|(_, head)| head));
+    head.extend([Head::number("Of limit", "%"), Head::text("Bounded by")]);
     let mut table = grid(&head, &rows);
     if table.lines().any(|l| l.chars().count() > available) {
         // No column can be left out; as sentences they fit any width.
@@ -123,7 +137,11 @@ fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose:
         };
         table = rows.iter().map(says).collect();
     }
-    format!("\n{table}\n{words}")
+    let mut platforms: Vec<&str> = sweeps.iter().map(|s| s.platform.as_str()).collect();
+    platforms.dedup();
+    let words = if words.is_empty() { words } else { format!("\n{words}") };
+    let title = wrapped(&format!("Key figures of {}", clean(&platforms.join(", "))), "", available);
+    format!("\n{title}{table}{words}")
 }
 
 /// Tests of one platform, run, workload and driver, in the order in which they first appear.

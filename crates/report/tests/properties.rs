@@ -230,8 +230,38 @@ fn a_line_a_workload_fits_a_narrow_terminal_as_a_sentence() {
     let table = terminal_table(&records, Some(70));
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted = "LGWR-LAT1 (database driver, a_parameter_with_a_long_name 1200000): peak 5,800 tps, at 4 jobs, latency 0.690 \
-                  ms, of limit –¹ %, bounded by log sync.";
+                  ms, commit p99 1.655 ms, redo 8.67 MiB/s, of limit –¹ %, bounded by log sync.";
     assert!(words.contains(wanted), "{table}");
+}
+
+#[test]
+fn every_workload_has_a_line_of_key_figures_or_the_reason() {
+    let key_figures = |records: &[TestRecord]| {
+        let table = terminal_table(records, Some(200));
+        let at = table.find("Key figures of pg\n").unwrap_or_else(|| panic!("{table}"));
+        table[at..].to_owned()
+    };
+    let mut records = run("pg", "run-1", 1.0).records;
+    let line = |text: &str, code: &str| text.lines().find(|l| l.starts_with(code)).unwrap().to_owned();
+    let valid = key_figures(&records);
+    assert!(valid.contains("[MiB/s]") && line(&valid, "LGWR-THR").contains("122.65"), "redo at its peak: {valid}");
+    // What no valid test holds is not dropped in silence.
+    for r in records.iter_mut().filter(|r| r.workload == "LGWR-THR") {
+        r.valid = false;
+        r.invalid_reason = Some("it was cut off".to_owned());
+    }
+    let invalid = key_figures(&records);
+    let cells: Vec<String> = line(&invalid, "LGWR-THR").split_whitespace().map(str::to_owned).collect();
+    assert_eq!(cells.len(), 8, "{invalid}");
+    assert!(cells[1..].iter().all(|c| c.starts_with('–')), "no figure of an invalid test: {invalid}");
+    assert!(invalid.contains("no valid test has a throughput"), "{invalid}");
+    assert!(line(&invalid, "LGWR-LAT1").contains("5,800"), "{invalid}");
+    // A figure that no workload has takes no column.
+    for r in &mut records {
+        r.figures.remove("redo_mib_per_s");
+    }
+    let without = key_figures(&records);
+    assert!(!without.split("bounded by").next().unwrap().contains("[MiB/s]"), "{without}");
 }
 
 fn any_figure() -> impl Strategy<Value = f64> {

@@ -16,6 +16,7 @@ mod overhead;
 pub mod pace;
 pub mod plan;
 pub mod planfile;
+pub mod plans;
 pub mod schedule;
 pub mod sizes;
 mod storage_probe;

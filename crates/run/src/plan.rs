@@ -159,32 +159,51 @@ fn choose(
 
 type Chosen = (Driver, String, Option<String>);
 
+/// Why a workload is not run with a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: String,
+    /// Whether it is run nevertheless when that is forced; such tests are marked.
+    pub forceable: bool,
+}
+
+const SCAN: &str = "a scan of sizes times each commit of one session at the client";
+
+/// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
+/// of a server rule out beside that is known when it is opened.
+#[must_use]
+pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
+    if workload.scan.is_some() && driver == Driver::Database {
+        return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
+    }
+    let capabilities = (kind.capabilities)();
+    let forceable = !capabilities.missing_drivers.iter().any(|(d, _)| *d == driver);
+    capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable })
+}
+
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.
 fn driver(workload: &Workload, kind: &TargetKind, asked: Option<Driver>, force: bool) -> Result<Chosen, String> {
-    let capabilities = (kind.capabilities)();
-    let refusal = |driver| capabilities.refusal(driver, workload.needs);
-    if workload.scan.is_some() {
-        const SCAN: &str = "a scan of sizes times each commit of one session at the client";
-        return match (asked, refusal(Driver::Client)) {
-            (Some(Driver::Database), _) => Err(format!("not with the database driver: {SCAN}")),
-            (_, None) => Ok((Driver::Client, SCAN.to_owned(), None)),
-            (_, Some(reason)) if force => Ok((Driver::Client, SCAN.to_owned(), Some(reason))),
-            (_, Some(reason)) => Err(reason),
+    let refusal = |driver| refusal(workload, kind, driver);
+    if workload.scan.is_some() && asked != Some(Driver::Database) {
+        return match refusal(Driver::Client) {
+            None => Ok((Driver::Client, SCAN.to_owned(), None)),
+            Some(r) if force => Ok((Driver::Client, SCAN.to_owned(), Some(r.reason))),
+            Some(r) => Err(r.reason),
         };
     }
     if let Some(driver) = asked {
-        let exists = !capabilities.missing_drivers.iter().any(|(d, _)| *d == driver);
         return match refusal(driver) {
             None => Ok((driver, String::new(), None)),
-            Some(reason) if force && exists => Ok((driver, String::new(), Some(reason))),
-            Some(reason) => Err(format!("not with the {driver} driver: {reason}")),
+            Some(r) if force && r.forceable => Ok((driver, String::new(), Some(r.reason))),
+            Some(r) => Err(format!("not with the {driver} driver: {}", r.reason)),
         };
     }
     let mut reasons = Vec::new();
     for driver in Driver::ALL {
         match refusal(driver) {
             None => return Ok((driver, reasons.join("; "), None)),
-            Some(reason) => reasons.push(format!("not with the {driver} driver: {reason}")),
+            Some(r) => reasons.push(format!("not with the {driver} driver: {}", r.reason)),
         }
     }
     Err(reasons.join("; "))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Driver, Finding, Severity, Snapshot};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
 use loadline_workload::Arg;
 
 use crate::error::TargetError;
@@ -26,14 +26,14 @@ pub(crate) static KIND: TargetKind = TargetKind {
     url_forms: &[("null:", "the engine that does nothing")],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: Vec::new(),
+        missing: vec![(Driver::Client, Capability::RedoKnown, "the null engine writes none".to_owned())],
     },
     check_url: |url| match url {
         "null:" => Ok(()),
         _ => Err(TargetError::Usage(format!("«{url}»: the null engine takes nothing after «null:»"))),
     },
     open: |request| Null::open(request),
-    render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once")],
+    render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| true,
     native_report: None,

@@ -88,9 +88,9 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out: Vec<Rendered> =
         tables.map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table))).collect();
     for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)));
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    out.push(Rendered::new("procedure", procedure::create(work)));
+    out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
     if let Ok(Some(sql)) = evidence(work) {
         out.push(Rendered::new("evidence", sql));
     }

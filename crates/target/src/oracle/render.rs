@@ -1,6 +1,6 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
-use loadline_model::Capabilities;
+use loadline_model::{Capabilities, Driver};
 use loadline_workload::{Commit, Generator, LogicalType, Step, Table, Template};
 
 use super::block;
@@ -110,16 +110,18 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
 
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
-    let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN))];
+    let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
     for table in work.workload.tables {
         let sql = create_table(work, table).join(";\n");
         out.push(Rendered::new(format!("table {}", table.name), format!("{sql};")));
     }
     for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), format!("{};", statement(work, &s.template))));
+        out.push(
+            Rendered::new(format!("statement {i}"), format!("{};", statement(work, &s.template))).by(Driver::Client),
+        );
     }
-    out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))));
-    out.push(Rendered::new("in-database driver", block::run(work)));
+    out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
+    out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     if let Ok(Some(sql)) = evidence(work) {
         out.push(Rendered::new("evidence", format!("{sql};")));
     }

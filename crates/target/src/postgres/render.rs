@@ -1,6 +1,6 @@
 //! A workload in PostgreSQL's SQL: tables, statements, evidence.
 
-use loadline_model::capability::Capabilities;
+use loadline_model::capability::{Capabilities, Driver};
 use loadline_workload::{LogicalType, Table, Template};
 
 use super::procedure;
@@ -100,9 +100,9 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         .map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table)))
         .collect();
     for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)));
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    out.push(Rendered::new("procedure", procedure::create(work, Version { major: NEWEST })));
+    out.push(Rendered::new("procedure", procedure::create(work, Version { major: NEWEST })).by(Driver::Database));
     if let Ok(Some(sql)) = evidence(work) {
         out.push(Rendered::new("evidence", sql));
     }

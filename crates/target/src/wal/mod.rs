@@ -147,7 +147,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         Commit::Wait => "commit, and wait until it is durable",
         Commit::Nowait => "commit, and do not wait",
     });
-    vec![Rendered::new("transaction", text)]
+    vec![Rendered::new("transaction", text).in_words()]
 }
 
 fn shown(bytes: u64) -> String {

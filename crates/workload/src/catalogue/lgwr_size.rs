@@ -1,5 +1,7 @@
 //! LGWR-SIZE: how long a commit takes by the redo written since the last one.
 
+use loadline_model::Capability;
+
 use super::lgwr;
 use crate::program::Commit;
 use crate::workload::{Kpi, Param, RedoSize, SizeScan, Workload};
@@ -50,7 +52,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     kpis: KPIS,
     tables: lgwr::TABLES,
     params: PARAMS,
-    needs: lgwr::NEEDS_WAIT,
+    needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
     redo: Some(RedoSize {
         min: 60.0 * 1024.0,
         nominal: 64.0 * 1024.0,

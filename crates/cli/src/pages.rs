@@ -1,0 +1,293 @@
+//! A page about every workload, from the registry: for `docs/workloads` and `loadline workloads CODE`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use loadline_model::Driver;
+use loadline_model::column::{Column, column};
+use loadline_model::format::Format;
+use loadline_run::plan::Refusal;
+use loadline_target::{Rendered, TARGETS, TargetKind, Work};
+use loadline_workload::{CATALOGUE, GROUPS, Template, Workload};
+
+use crate::exit::Failure;
+use crate::output;
+use crate::workloads::{drivers, runs_with, unit};
+
+mod words;
+
+/// Seed and compressibility have no influence on what is rendered.
+const SEED: u64 = 0;
+
+/// First line of every page: who reads it in the repository changes the workload instead, and a page
+/// that no workload has any more is known by it.
+const MARK: &str =
+    "<!-- Made by `loadline workloads --pages DIR` from the catalogue. Change the workload, not this page. -->";
+
+/// Writes all pages and the index into `folder`, and removes the pages of workloads that are no more.
+pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", path.display()));
+    let mut pages = vec![("README.md".to_owned(), index())];
+    for w in CATALOGUE {
+        pages.push((format!("{}.md", w.code), page(w)?));
+    }
+    std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+    for (name, text) in &pages {
+        let path = folder.join(name);
+        std::fs::write(&path, format!("{MARK}\n{text}")).map_err(|e| failed(&path, e))?;
+    }
+    for entry in std::fs::read_dir(folder).map_err(|e| failed(folder, e))? {
+        let path = entry.map_err(|e| failed(folder, e))?.path();
+        let is_page = path.file_name().is_some_and(|n| pages.iter().any(|(name, _)| n == name.as_str()));
+        let made_here = || std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with(MARK));
+        if !is_page && path.extension().is_some_and(|e| e == "md") && made_here() {
+            std::fs::remove_file(&path).map_err(|e| failed(&path, e))?;
+            output::say(&format!("removed {}: there is no such workload any more", path.display()));
+        }
+    }
+    output::say(&format!("{} pages and README.md are in {}", CATALOGUE.len(), folder.display()));
+    Ok(())
+}
+
+/// The table of all workloads.
+fn index() -> String {
+    // Writing to a string cannot fail, here and below.
+    let mut out = "# Workloads\n\nWhat loadline measures, one page each: what a transaction does, what its figures \
+                   mean, what spoils them, and the SQL that each database gets.\n"
+        .to_owned();
+    for group in GROUPS {
+        let own: Vec<&&Workload> = CATALOGUE.iter().filter(|w| w.group == group.code).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n## {} (`--group {}`)\n", group.title, group.code);
+        out += "| workload | what it does | KPIs |\n| --- | --- | --- |\n";
+        for w in &own {
+            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column))).collect();
+            let _ = writeln!(out, "| [{0}]({0}.md) | {1} | {2} |", w.code, cell(w.summary), cell(&kpis.join(", ")));
+        }
+    }
+    out += "\n## Where they run\n\nD: in the database, as a procedure that commits in its loop. C: at the client, as \
+            prepared statements. The first is what `loadline run` takes; `--driver` takes the other. –: not at all; the \
+            workload's page says why.\n\n| workload |";
+    for kind in TARGETS {
+        let _ = write!(out, " `{}:` |", kind.scheme);
+    }
+    let _ = writeln!(out, "\n| --- |{}", " --- |".repeat(TARGETS.len()));
+    for w in CATALOGUE {
+        let _ = write!(out, "| {} |", w.code);
+        for kind in TARGETS {
+            let letters: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
+            let _ = write!(out, " {} |", if letters.is_empty() { "–".to_owned() } else { letters.join(" ") });
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+    for kind in TARGETS {
+        let _ = writeln!(out, "- {}, {}: {}", schemes(kind), kind.product, kind.summary);
+    }
+    out
+}
+
+fn letter(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Database => "D",
+        Driver::Client => "C",
+    }
+}
+
+/// All about one workload, as Markdown that reads well as plain text.
+pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
+    let params = w.params(&BTreeMap::new()).map_err(|e| Failure::failed(e.to_string()))?;
+    let work = Work::new(w, params, SEED, 0.0);
+    let mut out = format!("# {}: {}\n\n{}\n\n", w.code, w.summary, w.description);
+    let _ = writeln!(out, "Group: {} (`--group {}`)\n\nSpoiled by: {}", w.group().title, w.group, w.spoiled_by);
+    let _ = writeln!(out, "\n## A transaction\n\nWith the parameters at their defaults:\n\n{}", words::program(&work));
+    let _ = writeln!(out, "{}\n\n## Data\n\n{}", words::load(w, &work), words::tables(&work));
+    out.push_str(&figures(w));
+    out.push_str(&parameters(w));
+    out.push_str(&proof(w));
+    let _ = writeln!(out, "## Where it runs\n\nIt needs:\n");
+    for need in w.needs {
+        let _ = writeln!(out, "- {}", need.phrase());
+    }
+    let families = families(w, &work);
+    out += "\n| target | database driver | client driver |\n| --- | --- | --- |\n";
+    let mut reasons = Vec::new();
+    for family in &families {
+        let cells: Vec<String> = family.drivers.iter().map(|(_, refused)| verdict(refused, &mut reasons)).collect();
+        let target = format!("{}: {}", family.title(), family.summaries());
+        let _ = writeln!(out, "| {} | {} |", cell(&target), cells.join(" | "));
+    }
+    out.push('\n');
+    for (i, reason) in reasons.iter().enumerate() {
+        let _ = writeln!(out, "{}. {}.", i + 1, capital(reason.trim_end_matches('.')));
+    }
+    let _ = writeln!(
+        out,
+        "{}The database driver is taken where there is a choice. What the settings of a server rule out beside this, \
+         `loadline doctor --target URL` says.\n\nBelow is what each target gets: the SQL for the newest version that loadline \
+         knows, with the parameters at their defaults.",
+        if reasons.is_empty() { "" } else { "\n" }
+    );
+    for family in &families {
+        out.push_str(&family.text());
+    }
+    Ok(out)
+}
+
+fn figures(w: &Workload) -> String {
+    let mut out = "## Figures\n\n| KPI | unit | column in files | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    for kpi in w.kpis {
+        let (file, meaning) = column(kpi.column).map_or((String::new(), ""), |c| (in_files(c), c.meaning));
+        let _ = writeln!(out, "| {} | {} | {file} | {} |", cell(kpi.title), unit(kpi.column), cell(meaning));
+    }
+    out + "\n"
+}
+
+fn in_files(c: &Column) -> String {
+    match c.format {
+        Format::NsAsMs => format!("`{}`, ns", c.id),
+        _ => format!("`{}`", c.id),
+    }
+}
+
+fn parameters(w: &Workload) -> String {
+    let mut out = format!(
+        "## Parameters\n\nIn a plan file under `[parameters.{}]`.\n\n| parameter | default | range | meaning |\n| --- | --- | \
+         --- | --- |\n",
+        w.code
+    );
+    for p in w.params {
+        let _ = writeln!(out, "| `{}` | {} | {} to {} | {} |", p.name, p.default, p.min, p.max, cell(p.meaning));
+    }
+    out + "\n"
+}
+
+/// By what a test shows that it was this work.
+fn proof(w: &Workload) -> String {
+    let mut out = String::new();
+    if let Some(r) = w.redo {
+        let kib = |b: f64| b / 1024.0;
+        let what = if w.scan.is_some() { "A step" } else { "A transaction" };
+        let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1);
+        let rows = if rows {
+            format!(" (on a log that takes whole pages `{}`, how many rows are changed)", r.rows)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            out,
+            "Redo: {what} writes {:.1} to {:.1} KiB of redo, or it would be another workload. Before the first test loadline \
+             measures the redo on the target itself and changes `{}`{rows} until it is {:.1} KiB, where the target's log allows \
+             it. What was seen is printed with each test.\n",
+            kib(r.min),
+            kib(r.max),
+            r.payload,
+            kib(r.nominal)
+        );
+    }
+    if let Some(e) = w.evidence {
+        // A query that cannot be read is shown as it stands; the catalogue's tests rule it out.
+        let sql = Template::parse(e.query).map_or(e.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+        let _ = writeln!(
+            out,
+            "Evidence: `{sql}` before and after each test gives the {}, which must agree with what the jobs counted.\n",
+            e.counts
+        );
+    }
+    if out.is_empty() { out } else { format!("## How the work is proved\n\n{out}") }
+}
+
+/// Targets that get the same.
+struct Family {
+    kinds: Vec<&'static TargetKind>,
+    drivers: Vec<(Driver, Option<Refusal>)>,
+    pieces: Vec<Rendered>,
+}
+
+/// All targets; neighbours that get the same stand together.
+fn families(w: &Workload, work: &Work) -> Vec<Family> {
+    let mut out: Vec<Family> = Vec::new();
+    for kind in TARGETS.iter().copied() {
+        let family = Family { kinds: vec![kind], drivers: drivers(w, kind), pieces: (kind.render)(work) };
+        match out.last_mut() {
+            Some(last) if last.drivers == family.drivers && last.pieces == family.pieces => last.kinds.push(kind),
+            _ => out.push(family),
+        }
+    }
+    out
+}
+
+impl Family {
+    /// `PostgreSQL (postgres:, postgres-temp:)`.
+    fn title(&self) -> String {
+        let mut products: Vec<&str> = Vec::new();
+        for kind in &self.kinds {
+            // «MariaDB» is said by «MariaDB/MySQL».
+            if !products.iter().any(|p| p.contains(kind.product)) {
+                products.push(kind.product);
+            }
+        }
+        let urls: Vec<String> = self.kinds.iter().map(|k| format!("`{}:`", k.scheme)).collect();
+        format!("{} ({})", capital(&products.join(", ")), urls.join(", "))
+    }
+
+    /// What its targets are, each in a phrase.
+    fn summaries(&self) -> String {
+        self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("\n## {}\n", self.title());
+        let runs: Vec<Driver> = self.drivers.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| *d).collect();
+        if runs.is_empty() {
+            return out + "\nIt does not run here: see above.\n";
+        }
+        for piece in &self.pieces {
+            let of = piece.driver.and_then(|d| self.drivers.iter().find(|(driver, _)| *driver == d));
+            let title = match of {
+                Some((_, Some(refused))) if !refused.forceable => continue,
+                Some((d, Some(_))) => format!("{} (not used, but for `--driver {d} --force`)", piece.title),
+                Some((d, None)) if runs.len() > 1 => format!("{} ({d} driver)", piece.title),
+                _ => piece.title.clone(),
+            };
+            let title = capital(&title);
+            let _ = match (piece.in_words, piece.sql.trim_end()) {
+                (true, words) if !words.contains('\n') => {
+                    writeln!(out, "\n{title}: {}.", words.trim_start_matches("-- ").trim_end_matches('.'))
+                }
+                (true, words) => writeln!(out, "\n{title}:\n\n```text\n{words}\n```"),
+                (false, sql) => writeln!(out, "\n{title}:\n\n```sql\n{sql}\n```"),
+            };
+        }
+        out
+    }
+}
+
+/// `yes`, or `no` with the number of its reason, which is noted in `reasons`.
+fn verdict(refused: &Option<Refusal>, reasons: &mut Vec<String>) -> String {
+    let Some(refused) = refused else { return "yes".to_owned() };
+    let at = reasons.iter().position(|r| *r == refused.reason).unwrap_or_else(|| {
+        reasons.push(refused.reason.clone());
+        reasons.len() - 1
+    });
+    format!("no, see {}", at + 1)
+}
+
+fn schemes(kind: &TargetKind) -> String {
+    let all = std::iter::once(&kind.scheme).chain(kind.aliases);
+    all.map(|s| format!("`{s}:`")).collect::<Vec<_>>().join(" or ")
+}
+
+/// `text` with a capital at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}
+
+/// Text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

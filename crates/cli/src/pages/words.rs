@@ -1,0 +1,138 @@
+//! A transaction program in words: what a DBA reads before the SQL of a target.
+
+use std::fmt::Write;
+
+use loadline_target::Work;
+use loadline_workload::{Commit, Fill, Generator, LogicalType, POOL_BYTES, Step, Table, Workload};
+
+/// The program of `work` as a numbered list, one line a step.
+pub(super) fn program(work: &Work) -> String {
+    let mut out = String::new();
+    let mut number = steps(work, &work.program.body, "", &mut out);
+    number += 1;
+    let commit = match work.program.commit {
+        Commit::Wait => "Commit, and wait until it is durable.",
+        Commit::Nowait => "Commit, and do not wait until it is durable.",
+    };
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(out, "{number}. {commit}");
+    let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
+    let _ = writeln!(
+        out,
+        "\nIn all: {}, which touch{} {}, and the commit.",
+        count(statements, "statement"),
+        if statements == 1 { "es" } else { "" },
+        count(rows, "row")
+    );
+    out
+}
+
+fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
+    for (i, step) in body.iter().enumerate() {
+        let n = i + 1;
+        match step {
+            Step::Bind { var, generator } => {
+                let _ = writeln!(out, "{indent}{n}. `:{var}` is {}.", value(*generator));
+            }
+            Step::Execute { statement } => {
+                let Some(s) = work.program.statements.get(*statement) else { continue };
+                let sql = s.template.render(str::to_owned, |v| format!(":{v}"));
+                let rows = count(s.rows, "row");
+                let _ = writeln!(
+                    out,
+                    "{indent}{n}. Statement {statement}: `{sql}`. It must touch {rows}; any other number is an error."
+                );
+            }
+            Step::Repeat { times, body } => {
+                let _ = writeln!(out, "{indent}{n}. {times} times:");
+                steps(work, body, &format!("{indent}   "), out);
+            }
+        }
+    }
+    body.len()
+}
+
+fn value(generator: Generator) -> String {
+    match generator {
+        Generator::Sequence => {
+            "the next number of the job's own sequence (0, 1, 2, … over all its transactions); the values below follow \
+             from it"
+                .to_owned()
+        }
+        Generator::OwnRow { rows } => format!(
+            "the key of the next of the job's own {}, in turn: its first key + sequence mod {rows}",
+            count(rows, "row")
+        ),
+        Generator::Payload { bytes } => format!(
+            "{bytes} bytes of the job's pool of {} KiB of random bytes (made from the seed; a share of them zeros with \
+             `--payload-compressibility`), from a place that moves on with the sequence",
+            POOL_BYTES / 1024
+        ),
+    }
+}
+
+/// The tables that a workload works on.
+pub(super) fn tables(work: &Work) -> String {
+    let mut out = String::new();
+    for table in work.workload.tables {
+        let in_place = if table.updated_in_place { " Rows are changed in place, over and over." } else { "" };
+        let _ = writeln!(
+            out,
+            "`{}`: every job owns {} of it (parameter `{}`), loaded before the first test.{in_place}\n",
+            table.name,
+            count(table.rows(&work.params), "row"),
+            table.rows_per_job
+        );
+        out.push_str(&columns(table));
+    }
+    out
+}
+
+fn columns(table: &Table) -> String {
+    let mut out = "| column | type | holds at first |\n| --- | --- | --- |\n".to_owned();
+    for (i, c) in table.columns.iter().enumerate() {
+        let kind = match c.logical {
+            LogicalType::Int => "integer, 64 bits",
+            LogicalType::Bytes => "bytes",
+        };
+        let holds = match c.fill {
+            Fill::Key => "the row's key".to_owned(),
+            Fill::Zero => "0".to_owned(),
+            Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
+        };
+        let key = if i == 0 { ", primary key" } else { "" };
+        let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
+    }
+    out
+}
+
+/// How the load on the target is made to grow.
+pub(super) fn load(w: &Workload, work: &Work) -> String {
+    let Some(scan) = w.scan else {
+        return "A job is one session that does this transaction over and over. A sweep raises the number of jobs: doubled \
+                from 1 until throughput no longer grows, or as `--jobs` says."
+            .to_owned();
+    };
+    let value = |name: &str| work.params.get(name);
+    let pace = match value(scan.pace_mib) {
+        0 => "as fast as the target takes it".to_owned(),
+        mib => format!("no faster than {mib} MiB/s (`{}`)", scan.pace_mib),
+    };
+    format!(
+        "One session does this transaction with another number of repetitions each time: as many as write 0 to {} KiB of redo \
+         (`{}`) in steps of {} KiB (`{}`), {} of each size (`{}`), all in random order. Redo is generated {pace}. Each commit \
+         is timed. What is written above is one step: the repetitions (`{}`) whose redo is 64 KiB.",
+        value(scan.most_kib),
+        scan.most_kib,
+        value(scan.step_kib),
+        scan.step_kib,
+        count(value(scan.samples).max(0) as u64, "transaction"),
+        scan.samples,
+        scan.rows
+    )
+}
+
+/// `1 row`, `25 rows`.
+fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

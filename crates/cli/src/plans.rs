@@ -1,0 +1,45 @@
+//! `loadline plans`: the plans that come with loadline.
+
+use loadline_model::plan::Jobs;
+use loadline_run::make_plan;
+use loadline_run::plans::{NamedPlan, PLANS};
+
+use crate::args::{ListFormat, PlansArgs};
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::output;
+
+pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
+    match (args.name, args.list.format) {
+        (Some(plan), ListFormat::Text | ListFormat::Md) => output::write(&args.list.output, plan.text.as_bytes())?,
+        (Some(plan), _) => list(&[*plan])?.write(&args.list)?,
+        (None, _) => list(PLANS)?.write(&args.list)?,
+    }
+    Ok(0)
+}
+
+fn list(plans: &[NamedPlan]) -> Result<Listing, Failure> {
+    Ok(Listing {
+        columns: vec!["plan", "summary", "workloads", "jobs", "duration_s", "warmup_s", "repeat"],
+        rows: plans.iter().map(row).collect::<Result<_, _>>()?,
+    })
+}
+
+/// What a plan asks for, whatever the target: what does not fit one is skipped there.
+fn row(named: &NamedPlan) -> Result<Vec<String>, Failure> {
+    let plan = make_plan(&named.spec()?).map_err(|e| Failure::usage(format!("the plan «{}»: {e}", named.name)))?;
+    let wanted = plan.workloads.iter().map(|w| w.code.as_str()).chain(plan.skipped.iter().map(|s| s.code.as_str()));
+    let jobs = match &plan.jobs {
+        Jobs::Auto { .. } => "auto".to_owned(),
+        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    };
+    Ok(vec![
+        named.name.to_owned(),
+        named.summary().to_owned(),
+        wanted.collect::<Vec<_>>().join(" "),
+        jobs,
+        plan.duration_s.to_string(),
+        plan.warmup_s.to_string(),
+        plan.repeat.to_string(),
+    ])
+}
