@@ -78,7 +78,7 @@ pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
 pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let options = ProbeOptions {
         size: args.size,
-        seconds: args.seconds * if args.no_log_writer { 1.0 } else { FOR_DEVICE },
+        seconds: args.seconds,
         compressibility: args.compressibility,
         dedup: args.dedup,
         engine: match args.engine {
@@ -88,6 +88,8 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
         ..ProbeOptions::default()
     };
     options.check()?;
+    let for_device = if args.no_log_writer { 1.0 } else { FOR_DEVICE };
+    let options = ProbeOptions { seconds: (args.seconds * for_device).max(1.0), ..options };
     let stop = Arc::new(AtomicBool::new(false));
     run::interruptible(&stop)?;
     each_once(&args.dirs)?;

@@ -40,12 +40,22 @@ fn csv_holds_every_point_with_figures_that_agree() {
     let mut lines = ran.out.lines();
     let head = cells(lines.next().unwrap());
     let at = |name: &str| head.iter().position(|c| *c == name).unwrap_or_else(|| panic!("no column {name}"));
-    let mut found = BTreeSet::new();
+    let (mut found, mut committed) = (BTreeSet::new(), BTreeSet::new());
     for line in lines {
         let row = cells(line);
         assert_eq!(row.len(), head.len(), "{line}");
         let figure = |name: &str| row[at(name)].parse::<f64>().unwrap_or_else(|_| panic!("{name}: {line}"));
         let or = |name: &str, other: f64| if row[at(name)].is_empty() { other } else { figure(name) };
+        if row[at("operation")].starts_with("log-writer-") {
+            let (per_s, jobs) = (figure("per_s"), figure("depth"));
+            let mib = per_s * figure("size_bytes") / 1_048_576.0;
+            assert!((figure("mib_per_s") - mib).abs() <= 0.002 + mib * 1e-3, "{line}");
+            // Little's law, roughly: windows are very short here.
+            let in_flight = per_s * figure("mean_ns") / 1e9;
+            assert!(in_flight > 0.0 && in_flight < jobs * 4.0, "{in_flight} in flight: {line}");
+            committed.insert((row[at("operation")].to_owned(), jobs as u32));
+            continue;
+        }
         let max = figure("max_ns");
         assert!(figure("p50_ns") <= or("p99_ns", max) && or("p99_ns", 0.0) <= or("p999_ns", max), "{line}");
         assert!(or("p999_ns", 0.0) <= max && figure("samples") >= 1.0, "{line}");
@@ -65,6 +75,10 @@ fn csv_holds_every_point_with_figures_that_agree() {
         }
         assert_eq!(row[at("dir")], dir.path().to_str().unwrap());
         assert!(found.insert((row[at("operation")].to_owned(), figure("size_bytes") as u64, depth as u32)), "{line}");
+    }
+    for workload in ["lat1", "lat25", "lat125", "thr"] {
+        let at = |jobs| committed.contains(&(format!("log-writer-lgwr-{workload}"), jobs));
+        assert!(at(1) && at(8), "the reference log writer, {workload}: {committed:?}");
     }
     for size in (9..=20).map(|power| 1_u64 << power) {
         for way in ["fdatasync-prealloc", "fdatasync-growing", "dsync-prealloc", "dsync-growing"] {
@@ -136,6 +150,7 @@ fn bad_input_is_named_with_what_is_allowed() {
         (&["probe", path, "--size", "1MiB"], 2, &["1.0 MiB", "16.0 MiB"]),
         (&["probe", path, "--seconds", "0"], 2, &["«0»", "1 to 3600"]),
         (&["probe", path, "--seconds", "-3"], 2, &["«-3»", "1 to 3600"]),
+        (&["probe", path, "--seconds", "5000"], 2, &["«5000»", "1 to 3600"]),
         (&["probe", path, "--compressibility", "1.5"], 2, &["«1.5»", "0 to 1"]),
         (&["probe", path, "--dedup", "-0.1"], 2, &["«-0.1»", "0 to 1"]),
         (&["probe", path, "--engine", "aio"], 2, &["aio", "threads"]),
