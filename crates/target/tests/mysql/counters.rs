@@ -112,6 +112,8 @@ fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (S
     let small = work("LGWR-LAT1", &[]);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Also where something fails below: the scope waits for the clients, and they for this.
+        let _end = End(&done);
         for job in 0..jobs {
             let mut client = target.client_session(&small, job).unwrap();
             let (done, key) = (&done, small.first_key(job));
@@ -128,9 +130,17 @@ fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (S
             std::thread::sleep(std::time::Duration::from_millis(3));
         }
         let after = observer.snapshot().unwrap();
-        done.store(true, Ordering::Relaxed);
         (before, after, profile)
     })
+}
+
+/// Tells the clients to end when it goes.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The server's own times of commits against samples of what the sessions do: two sources, one figure.
