@@ -107,7 +107,12 @@ fn workloads(records: &[TestRecord], notes: &mut Notes, available: usize, prose:
         row.push(bound.as_ref().map_or("not told", |b| b.by.name()).to_owned());
         rows.push(row);
         if let Some(b) = bound {
-            words.push_str(&wrapped(&format!("{name} is bounded by {}.", stop(&b.sentence())), "", prose));
+            let sentence = stop(&b.sentence()).to_owned();
+            let said = match sentence.strip_prefix("not told: ") {
+                Some(because) => format!("What bounds {name} is not told: {because}."),
+                None => format!("{name} is bounded by {sentence}."),
+            };
+            words.push_str(&wrapped(&said, "", prose));
         }
     }
     if rows.is_empty() {
