@@ -159,6 +159,9 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: merged.error_texts.clone(),
+        data_source: None,
+        kpis: workload.kpis.iter().map(|k| k.column.to_owned()).collect(),
+        swept: None,
         limit: None,
         sizes: Vec::new(),
         waits: measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns),
@@ -173,7 +176,9 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     record.set("warmup_s", request.warmup_s);
     record.set("commits", merged.transaction.count() as f64);
     record.set("errors", merged.errors as f64);
-    record.set("commit_throughput_tps", merged.transaction.count() as f64 / window_s);
+    for id in ["commit_throughput_tps", "tx_per_s"] {
+        record.set(id, merged.transaction.count() as f64 / window_s);
+    }
     record.set("statements_per_tx", request.work.program.statements_per_tx() as f64);
     record.set("rows_per_tx", request.work.program.rows_per_tx() as f64);
     let none = "no transaction completed in the window";
@@ -191,17 +196,10 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
              transaction of one statement costs the client a wake-up of its own"
         ));
     }
-    match merged.commit.mean_ns() {
-        Some(mean) => record.set("commit_time_ns_mean", mean),
-        None => record.leave_out("commit_time_ns_mean", unseen.unwrap_or(none)),
-    }
     match (&merged.response, request.rate_tps) {
         (Some(response), Some(rate)) => {
             record.set("rate_tps", rate);
             latencies(record, "response_time", response, none);
-            if let Some(mean) = response.mean_ns() {
-                record.set("response_time_ns_mean", mean);
-            }
         }
         _ => {
             for id in [
@@ -218,12 +216,13 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
 }
 
 fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &str) {
-    let figures =
-        [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
-    for (suffix, ns) in figures {
+    let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
+    let (p50, p99) = (latencies.quantile_ns(0.5), latencies.quantile_ns(0.99));
+    let max = whole(latencies.max_ns());
+    for (suffix, ns) in [("mean", latencies.mean_ns()), ("p50", whole(p50)), ("p99", whole(p99)), ("max", max)] {
         let id = format!("{name}_ns_{suffix}");
         match ns {
-            Some(ns) => record.set(&id, ns as f64),
+            Some(ns) => record.set(&id, ns),
             None => record.leave_out(&id, none),
         }
     }
