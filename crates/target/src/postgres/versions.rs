@@ -295,7 +295,11 @@ impl Version {
             (counter::ROWS_CHANGED, "pg_stat_database.tup_updated", 1.0),
             (counter::ROWS_CHANGED, "pg_stat_database.tup_deleted", 1.0),
         ];
-        map.push((counter::READ_CALLS, if self.major >= 16 { "pg_stat_io.reads" } else { "pg_stat_database.blks_read" }, 1.0));
+        map.push((
+            counter::READ_CALLS,
+            if self.major >= 16 { "pg_stat_io.reads" } else { "pg_stat_database.blks_read" },
+            1.0,
+        ));
         match self.major {
             ..16 => {
                 for source in [

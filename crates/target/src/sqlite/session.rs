@@ -1,12 +1,15 @@
 //! A job's connection to SQLite.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_workload::Arg;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
+use super::data_counters::Share;
 use super::failed;
+use super::log_counters::LogCounters;
 use crate::error::TargetError;
 use crate::session::{Canceller, ClientSession};
 
@@ -30,15 +33,17 @@ pub(super) struct SqliteSession {
     // Raw statements would borrow the connection: SQL texts and SQLite's statement cache serve.
     db: Connection,
     statements: Vec<String>,
+    counters: Arc<LogCounters>,
+    share: Share,
 }
 
 impl SqliteSession {
-    pub(super) fn new(db: Connection, statements: &[String]) -> Result<Self, TargetError> {
+    pub(super) fn new(db: Connection, statements: &[String], counters: Arc<LogCounters>) -> Result<Self, TargetError> {
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for sql in statements {
             db.prepare_cached(sql).map_err(failed("preparing a statement"))?;
         }
-        Ok(SqliteSession { db, statements: statements.to_vec() })
+        Ok(SqliteSession { db, statements: statements.to_vec(), counters, share: Share::default() })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
@@ -55,6 +60,12 @@ impl SqliteSession {
             Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
+    }
+}
+
+impl Drop for SqliteSession {
+    fn drop(&mut self) {
+        self.share.add(&self.db, &self.counters.data);
     }
 }
 
@@ -78,7 +89,10 @@ impl ClientSession for SqliteSession {
             };
             prepared.raw_bind_parameter(i + 1, value).map_err(|e| self.error(&e))?;
         }
-        prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e))
+        let rows = prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e))?;
+        drop(prepared);
+        self.share.statement_done(&self.db, &self.counters.data);
+        Ok(rows)
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {
@@ -87,6 +101,11 @@ impl ClientSession for SqliteSession {
 
     fn rollback(&mut self) -> Result<(), TargetError> {
         if self.db.is_autocommit() { Ok(()) } else { self.simple("ROLLBACK") }
+    }
+
+    fn publish_counters(&mut self) -> Result<(), TargetError> {
+        self.share.add(&self.db, &self.counters.data);
+        Ok(())
     }
 
     fn canceller(&self) -> Canceller {
