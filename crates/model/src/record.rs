@@ -64,6 +64,16 @@ pub struct TestRecord {
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
+    /// Where the blocks came from that the database read: `cached`, `lukewarm` or `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_source: Option<String>,
+    /// Ids of the columns of the workload's key performance metrics, the most important first; empty in
+    /// records of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kpis: Vec<String>,
+    /// Name of the column that the test is a point of a sweep over, if that is not `jobs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swept: Option<String>,
     /// What the hardware allows for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TestLimit>,

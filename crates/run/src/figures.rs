@@ -14,6 +14,7 @@ use loadline_workload::Commit;
 use crate::job::JobResult;
 use crate::test::{Measured, Request};
 use crate::verify::{Facts, outside_share, verify};
+use crate::volume::volume_figures;
 
 /// What the record says about the test besides its figures.
 #[derive(Debug, Clone)]
@@ -34,6 +35,10 @@ pub struct Identity {
     pub evidence_before: Option<i64>,
     /// The same after it, or why it is missing.
     pub evidence_after: Result<Option<i64>, String>,
+    /// What must be 0 after the test, with what was found.
+    pub consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
+    /// Bytes that a transaction works through, where it works through whole tables.
+    pub data_bytes: Result<Option<f64>, String>,
     /// How far the target's counters may lag, s.
     pub counter_lag_s: f64,
     /// CPUs of the machine that loadline runs on.
@@ -55,6 +60,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     }
     limit_figures(&mut record, Err("it was not measured".to_owned()));
     own_figures(&mut record, &merged, measured, request);
+    volume_figures(&mut record, &request.work, &id.data_bytes);
     let e = &measured.edges;
     let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
     let published = request.target.publishes_counters();
@@ -159,6 +165,9 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: merged.error_texts.clone(),
+        data_source: None,
+        kpis: workload.kpis.iter().map(|k| k.column.to_owned()).collect(),
+        swept: None,
         limit: None,
         sizes: Vec::new(),
         waits: measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns),
@@ -173,7 +182,9 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     record.set("warmup_s", request.warmup_s);
     record.set("commits", merged.transaction.count() as f64);
     record.set("errors", merged.errors as f64);
-    record.set("commit_throughput_tps", merged.transaction.count() as f64 / window_s);
+    for id in ["commit_throughput_tps", "tx_per_s"] {
+        record.set(id, merged.transaction.count() as f64 / window_s);
+    }
     record.set("statements_per_tx", request.work.program.statements_per_tx() as f64);
     record.set("rows_per_tx", request.work.program.rows_per_tx() as f64);
     let none = "no transaction completed in the window";
@@ -191,17 +202,10 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
              transaction of one statement costs the client a wake-up of its own"
         ));
     }
-    match merged.commit.mean_ns() {
-        Some(mean) => record.set("commit_time_ns_mean", mean),
-        None => record.leave_out("commit_time_ns_mean", unseen.unwrap_or(none)),
-    }
     match (&merged.response, request.rate_tps) {
         (Some(response), Some(rate)) => {
             record.set("rate_tps", rate);
             latencies(record, "response_time", response, none);
-            if let Some(mean) = response.mean_ns() {
-                record.set("response_time_ns_mean", mean);
-            }
         }
         _ => {
             for id in [
@@ -218,12 +222,13 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
 }
 
 fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &str) {
-    let figures =
-        [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
-    for (suffix, ns) in figures {
+    let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
+    let (p50, p99) = (latencies.quantile_ns(0.5), latencies.quantile_ns(0.99));
+    let max = whole(latencies.max_ns());
+    for (suffix, ns) in [("mean", latencies.mean_ns()), ("p50", whole(p50)), ("p99", whole(p99)), ("max", max)] {
         let id = format!("{name}_ns_{suffix}");
         match ns {
-            Some(ns) => record.set(&id, ns as f64),
+            Some(ns) => record.set(&id, ns),
             None => record.leave_out(&id, none),
         }
     }
@@ -408,14 +413,14 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
 fn facts<'a>(
     request: &'a Request,
     measured: &'a Measured,
-    id: &Identity,
+    id: &'a Identity,
     merged: &'a JobResult,
     record: &TestRecord,
     edges: (Option<&Snapshot>, Option<&Snapshot>),
 ) -> Facts<'a> {
     let delta = |a: Option<&Snapshot>, b: Option<&Snapshot>, name| a.zip(b).and_then(|(a, b)| a.delta(b, name));
     let evidence = match (id.evidence_before, &id.evidence_after) {
-        (Some(before), Ok(Some(after))) => Ok(Some((after - before, request.work.program.rows_per_tx()))),
+        (Some(before), Ok(Some(after))) => Ok(Some((after - before, request.work.program.rows_changed_per_tx()))),
         (_, Err(e)) => Err(e.clone()),
         _ => Ok(None),
     };
@@ -425,13 +430,14 @@ fn facts<'a>(
         jobs: &measured.jobs,
         merged,
         rate_tps: request.rate_tps,
-        durable: request.work.program.commit == Commit::Wait,
+        durable: request.work.program.commit == Commit::Wait && request.work.program.writes(),
         window_commits: delta(edges.0, edges.1, counter::COMMITS),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
         snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
+        consistency: &id.consistency,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,
         client_cpu_share: match record.figure("client_cpu_pct") {

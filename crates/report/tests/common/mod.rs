@@ -141,6 +141,9 @@ pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f6
         absent: BTreeMap::new(),
         notes: Vec::new(),
         error_texts: BTreeMap::new(),
+        data_source: None,
+        kpis: Vec::new(),
+        swept: None,
         limit: None,
         sizes: Vec::new(),
         waits: WaitProfile {

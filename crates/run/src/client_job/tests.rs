@@ -47,7 +47,7 @@ fn engine() -> Scripted {
 }
 
 fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Schedule) {
-    let workload = CATALOGUE[0];
+    let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
     let program = (workload.program)(&params);
     let mut stream = Stream::new(&program, 0, Arc::from(loadline_workload::pool(1, 0, 0.0)), 0).unwrap();

@@ -1,0 +1,250 @@
+//! Columns of the log: what was written and synced, what commits waited for, and the limit of the log's device.
+
+use super::{Column, NOT, OWN, define};
+use crate::format::Format;
+
+pub(super) const COLUMNS: &[Column] = &[
+    define!(
+        "redo_blocks_per_s",
+        "Redo blocks",
+        "1/s",
+        Format::Integer,
+        "Log blocks written per second, in the database's own log block size.",
+        &[
+            ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
+            ("sqlite", "pages written to the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo blocks written»"),
+            ("wal", "blocks written, as the log writer counts them")
+        ]
+    ),
+    define!(
+        "redo_writes_per_s",
+        "Redo writes",
+        "1/s",
+        Format::Integer,
+        "Write calls to the log per second.",
+        &[
+            ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
+            ("sqlite", "write calls to the log, counted on their way to the file (two a frame)"),
+            ("mysql", "Innodb_log_writes"),
+            ("oracle", "V$SYSSTAT «redo writes»"),
+            ("wal", "calls that wrote to the log device")
+        ]
+    ),
+    define!(
+        "redo_sync_writes_per_s",
+        "Redo sync writes",
+        "1/s",
+        Format::Integer,
+        "Syncs of the log per second.",
+        &[
+            ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
+            (
+                "mysql",
+                "Innodb_os_log_fsyncs; MariaDB 10.8 and newer, which has no such counter: Innodb_log_writes while innodb_flush_log_at_trx_commit = 1, as each write is then synced"
+            ),
+            ("sqlite", "syncs of the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited"),
+            ("wal", "calls that made the log durable")
+        ]
+    ),
+    define!(
+        "redo_mib_per_s",
+        "Redo data",
+        "MiB/s",
+        Format::Fixed(2),
+        "Redo generated per second.",
+        &[
+            ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
+            (
+                "mysql",
+                "Innodb_lsn_current (MariaDB), Innodb_redo_log_current_lsn (MySQL 8.0.30 and newer), else Innodb_os_log_written, difference over the window"
+            ),
+            ("sqlite", "bytes written to the log, counted on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo size»"),
+            ("wal", "bytes of records and commits with their headers; what fills up blocks is not in it")
+        ]
+    ),
+    define!(
+        "redo_kib_per_tx",
+        "Redo data",
+        "KiB/tx",
+        Format::Fixed(2),
+        "Redo generated per transaction.",
+        &[("*", "redo_mib_per_s / commit_throughput_tps")]
+    ),
+    define!(
+        "log_file_sync_ms",
+        "Log file sync",
+        "ms",
+        Format::Fixed(3),
+        "What the database itself says sessions waited for the log writer, per commit.",
+        &[
+            (
+                "postgres",
+                "pg_stat_activity sampled: mean number of job sessions in IO:WALSync, IO:WALWrite, LWLock:WALWrite / tps"
+            ),
+            (
+                "mysql",
+                "information_schema.PROCESSLIST sampled: mean number of job sessions in «Commit», «Updating status» (MariaDB holds the answer back until the log is on disk; with its thread pool «Starting cleanup»), «Waiting for prior transaction to commit» (MySQL: «waiting for handler commit») / tps; on MySQL, and on MariaDB with a binary log, where performance_schema times these stages: events_stages_summary_global_by_event_name, time in them / tps"
+            ),
+            ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
+            ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits"),
+            ("wal", "time in commits that waited, copying left out / commits")
+        ]
+    ),
+    define!(
+        "flash_cache_write_pct",
+        "Flash cache write",
+        "%",
+        Format::Fixed(2),
+        "Share of the database's physical write requests (data files and logs) that Exadata's flash cache took.",
+        &[("oracle", "V$SYSSTAT «physical write requests optimized» / «physical write total IO requests»")]
+    ),
+    define!(
+        "limit_share_pct",
+        "Share of the limit",
+        "%",
+        Format::Integer,
+        "Throughput as a share of what the hardware allows for the same work, measured in the same run.",
+        &[("*", "commit_throughput_tps / limit_tps")]
+    ),
+    define!(
+        "limit_tps",
+        "Limit",
+        "tps",
+        Format::Integer,
+        "What the hardware allows for the same work: the reference log writer with the same jobs and redo per transaction, on the filesystem of the database's log, right before and after the test.",
+        OWN
+    ),
+    define!(
+        "commits_per_redo_sync",
+        "Commits per redo sync",
+        "",
+        Format::Fixed(2),
+        "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
+        &[
+            ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
+            ("mysql", "commits of the database / redo syncs, the same snapshots"),
+            ("*", "the jobs' own count / redo syncs"),
+            (
+                "oracle",
+                "V$SYSSTAT «user commits» / «redo synch writes»; commits per write of the log are commit_throughput_tps / redo_writes_per_s"
+            )
+        ]
+    ),
+    define!(
+        "redo_bytes_per_tx",
+        "Redo per transaction",
+        "B",
+        Format::Fixed(1),
+        "Redo generated per transaction, bytes.",
+        NOT
+    ),
+    define!(
+        "log_part_wait_us",
+        "Commit: wait",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit before the write of its group began: for the group before it, for others to join, for copies.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    define!(
+        "log_part_copy_us",
+        "Commit: copy",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit copying its records to the log buffer.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    define!(
+        "log_part_write_us",
+        "Commit: write",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit handing its group to the device.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    define!(
+        "log_part_sync_us",
+        "Commit: sync",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit making its group durable.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    define!(
+        "log_part_wake_us",
+        "Commit: wake",
+        "µs",
+        Format::Fixed(1),
+        "Time per commit from its group being durable to its job running again.",
+        &[("wal", "the log writer's own clock")]
+    ),
+    define!(
+        "log_group_commits",
+        "Commits per group",
+        "",
+        Format::Fixed(2),
+        "Commits that one write of the log made durable.",
+        &[("wal", "commits / groups written")]
+    ),
+    define!(
+        "log_fill_kib",
+        "Buffer fill",
+        "KiB",
+        Format::Fixed(1),
+        "Bytes in the log buffer when a write began, mean over the writes.",
+        &[("wal", "counted by the log writer")]
+    ),
+    define!(
+        "log_full_us",
+        "Buffer full",
+        "µs/tx",
+        Format::Fixed(1),
+        "Time per commit that jobs waited for room in the log buffer.",
+        &[("wal", "counted by the log writer")]
+    ),
+    define!(
+        "redo_write_time_us",
+        "Redo write time",
+        "µs",
+        Format::Fixed(1),
+        "Mean time of a write call to the log.",
+        &[
+            (
+                "postgres",
+                "pg_stat_wal.wal_write_time / wal_write (14 to 17), pg_stat_io wal write_time / writes (18); with track_wal_io_timing"
+            ),
+            ("mysql", "performance_schema file_summary_by_event_name, innodb_log_file, SUM_TIMER_WRITE / COUNT_WRITE"),
+            ("sqlite", "write calls to the log, timed on their way to the file"),
+            ("oracle", "V$SYSTEM_EVENT «log file parallel write», time waited / waits"),
+            ("wal", "the log writer's own clock")
+        ]
+    ),
+    define!(
+        "redo_syncs",
+        "Redo syncs",
+        "",
+        Format::Integer,
+        "Syncs of the log in the window: how many, not how many per second, as published tables of loads have it.",
+        &[("*", "the counter of redo_sync_writes_per_s, difference over the window")]
+    ),
+    define!(
+        "redo_sync_time_us",
+        "Redo sync time",
+        "µs",
+        Format::Fixed(1),
+        "Mean time of a sync of the log.",
+        &[
+            (
+                "postgres",
+                "pg_stat_wal.wal_sync_time / wal_sync (14 to 17), pg_stat_io wal fsync_time / fsyncs (18); with track_wal_io_timing"
+            ),
+            ("mysql", "performance_schema file_summary_by_event_name, innodb_log_file, SUM_TIMER_MISC / COUNT_MISC"),
+            ("sqlite", "syncs of the log, timed on their way to the file"),
+            ("oracle", "V$SYSSTAT «redo synch time (usec)» / «redo synch writes»"),
+            ("wal", "the log writer's own clock")
+        ]
+    ),
+];

@@ -1,0 +1,249 @@
+//! Columns of storage and of the cache before it: reads, writes, waits, and checkpoints.
+
+use super::{Column, NOT, OWN, define};
+use crate::format::Format;
+
+/// Single-block reads and the time they took, as the database itself times them.
+const READ_TIME: &[(&str, &str)] = &[
+    (
+        "postgres",
+        "pg_stat_io read_time / reads, relations (16 and newer), else pg_stat_database.blk_read_time / blks_read; with track_io_timing",
+    ),
+    ("mysql", "performance_schema file_summary_by_event_name, innodb_data_file, SUM_TIMER_READ / COUNT_READ"),
+    ("sqlite", "read calls, timed on their way to the file"),
+    ("oracle", "V$SYSTEM_EVENT «db file sequential read», time waited / waits"),
+];
+const READ_SPREAD: &[(&str, &str)] = &[("*", "the jobs' own times of transactions that read one block each")];
+const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device under the data files")];
+
+pub(super) const COLUMNS: &[Column] = &[
+    define!(
+        "block_bytes",
+        "Block",
+        "B",
+        Format::Integer,
+        "Size of a block of the database's data files, bytes.",
+        &[
+            ("postgres", "block_size"),
+            ("mysql", "innodb_page_size"),
+            ("sqlite", "PRAGMA page_size"),
+            ("oracle", "DBA_TABLESPACES.BLOCK_SIZE")
+        ]
+    ),
+    define!(
+        "cache_hit_pct",
+        "Cache hits",
+        "%",
+        Format::Fixed(2),
+        "Share of the reads of blocks that the database's own cache served.",
+        &[("*", "1 − block_reads_per_s / block_gets_per_s")]
+    ),
+    define!(
+        "block_gets_per_s",
+        "Block gets",
+        "1/s",
+        Format::Integer,
+        "Logical reads: blocks that the database looked up in its cache, found or not, per second.",
+        &[
+            ("postgres", "pg_stat_database.blks_hit + blks_read"),
+            ("mysql", "Innodb_buffer_pool_read_requests"),
+            ("sqlite", "sqlite3_db_status CACHE_HIT + CACHE_MISS, all jobs' connections"),
+            ("oracle", "V$SYSSTAT «session logical reads»")
+        ]
+    ),
+    define!(
+        "block_reads_per_s",
+        "Block reads",
+        "1/s",
+        Format::Integer,
+        "Physical reads, as the database counts them: blocks that its cache did not have, per second. The operating system may still have had them.",
+        &[
+            ("postgres", "pg_stat_database.blks_read"),
+            ("mysql", "Innodb_pages_read"),
+            ("sqlite", "sqlite3_db_status CACHE_MISS, all jobs' connections"),
+            ("oracle", "V$SYSSTAT «physical reads»")
+        ]
+    ),
+    define!(
+        "read_mib_per_s",
+        "Read",
+        "MiB/s",
+        Format::Fixed(1),
+        "Bytes that the database read from its data files per second.",
+        &[
+            ("postgres", "pg_stat_io read_bytes (18), else reads of blocks × block_size"),
+            ("mysql", "Innodb_data_read"),
+            ("sqlite", "bytes read, counted on their way from the file"),
+            ("oracle", "V$SYSSTAT «physical read bytes»")
+        ]
+    ),
+    define!(
+        "read_time_us_mean",
+        "Read time",
+        "µs",
+        Format::Fixed(1),
+        "Mean time of a read call to the data files.",
+        READ_TIME
+    ),
+    define!(
+        "read_time_us_p50",
+        "Read time p50",
+        "µs",
+        Format::Fixed(1),
+        "Median time of a single-block read.",
+        READ_SPREAD
+    ),
+    define!(
+        "read_time_us_p99",
+        "Read time p99",
+        "µs",
+        Format::Fixed(1),
+        "99th percentile of the time of a single-block read.",
+        READ_SPREAD
+    ),
+    define!(
+        "reads_within_512us_pct",
+        "Reads ≤ 512 µs",
+        "%",
+        Format::Fixed(1),
+        "Share of the single-block reads that took 512 µs or less.",
+        READ_SPREAD
+    ),
+    define!(
+        "device_reads_per_s",
+        "Device reads",
+        "1/s",
+        Format::Integer,
+        "Reads completed by the device under the data files, per second.",
+        DEVICE
+    ),
+    define!(
+        "device_read_mib_per_s",
+        "Device read",
+        "MiB/s",
+        Format::Fixed(1),
+        "Bytes read from the device under the data files per second.",
+        DEVICE
+    ),
+    define!(
+        "device_read_share_pct",
+        "From the device",
+        "%",
+        Format::Integer,
+        "Bytes read from the device as a share of those that the database read: what is missing to 100 % came from the operating system's page cache; above 100 % somebody reads ahead.",
+        &[("*", "device_read_mib_per_s / read_mib_per_s")]
+    ),
+    define!(
+        "data_source",
+        "Data from",
+        "",
+        Format::Text,
+        "Where the blocks came from that the database read: device, cached (by the operating system), or lukewarm (some of both).",
+        &[("*", "device_read_share_pct")]
+    ),
+    define!(
+        "io_per_s",
+        "I/O",
+        "1/s",
+        Format::Integer,
+        "Reads and writes of data files together, as the database counts them, per second.",
+        &[("*", "read calls + write calls of data files, between the snapshots")]
+    ),
+    define!(
+        "buffer_wait_pct",
+        "Buffer waits",
+        "%",
+        Format::Fixed(1),
+        "Share of the jobs' time in which they waited for a buffer: a free one, or one that another session held.",
+        &[
+            (
+                "postgres",
+                "pg_stat_activity sampled: LWLock:BufferContent, LWLock:BufferMapping, BufferPin, backends' own writes of blocks"
+            ),
+            ("mysql", "Innodb_buffer_pool_wait_free and performance_schema waits, where they are on"),
+            ("oracle", "V$SYSTEM_EVENT «free buffer waits» + «buffer busy waits», time waited / (jobs × window)")
+        ]
+    ),
+    define!(
+        "physical_writes_per_s",
+        "Physical writes",
+        "1/s",
+        Format::Integer,
+        "Write calls to the data files per second.",
+        &[
+            ("postgres", "pg_stat_io writes and extends, relations (16 and newer)"),
+            ("mysql", "Innodb_data_writes less Innodb_log_writes"),
+            ("sqlite", "write calls to the database file, counted on their way"),
+            ("oracle", "V$SYSSTAT «physical write IO requests»")
+        ]
+    ),
+    define!(
+        "physical_written_blocks_per_s",
+        "Written blocks",
+        "1/s",
+        Format::Integer,
+        "Blocks written to the data files per second.",
+        &[
+            (
+                "postgres",
+                "pg_stat_io writes and extends, relations (16 and newer), else pg_stat_bgwriter buffers written"
+            ),
+            ("mysql", "Innodb_pages_written"),
+            ("sqlite", "pages written to the database file, counted on their way"),
+            ("oracle", "V$SYSSTAT «physical writes»")
+        ]
+    ),
+    define!(
+        "physical_written_mib_per_s",
+        "Written data",
+        "MiB/s",
+        Format::Fixed(1),
+        "Bytes written to the data files per second.",
+        &[
+            ("postgres", "pg_stat_io write_bytes + extend_bytes (18), else blocks written × block_size"),
+            ("mysql", "Innodb_data_written less Innodb_os_log_written"),
+            ("sqlite", "bytes written to the database file, counted on their way"),
+            ("oracle", "V$SYSSTAT «physical write bytes»")
+        ]
+    ),
+    define!(
+        "checkpoint_share_pct",
+        "In checkpoints",
+        "%",
+        Format::Integer,
+        "Share of the window in which a checkpoint was under way.",
+        NOT
+    ),
+    define!(
+        "checkpoint_tps",
+        "Throughput in checkpoints",
+        "tps",
+        Format::Integer,
+        "Transactions per second while a checkpoint was under way.",
+        OWN
+    ),
+    define!(
+        "calm_tps",
+        "Throughput outside checkpoints",
+        "tps",
+        Format::Integer,
+        "Transactions per second while no checkpoint was under way.",
+        OWN
+    ),
+    define!(
+        "checkpoint_time_ns_p99",
+        "Transaction time p99 in checkpoints",
+        "ms",
+        Format::NsAsMs,
+        "99th percentile of the time of transactions that ended while a checkpoint was under way.",
+        OWN
+    ),
+    define!(
+        "calm_time_ns_p99",
+        "Transaction time p99 outside checkpoints",
+        "ms",
+        Format::NsAsMs,
+        "99th percentile of the time of transactions that ended while no checkpoint was under way.",
+        OWN
+    ),
+];
