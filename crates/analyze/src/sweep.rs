@@ -286,8 +286,10 @@ fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
     changed + b.keys().filter(|name| !a.contains_key(*name)).count()
 }
 
-/// Where a test stands in its sweep; 0 for a record that lacks the figure that it was swept over.
-fn place(record: &TestRecord) -> u32 {
+/// Where a test stands in its sweep: its jobs, or the value of what was swept; 0 for a record that lacks the
+/// figure.
+#[must_use]
+pub fn standing(record: &TestRecord) -> u32 {
     let Some(column) = &record.swept else { return record.jobs };
     let parameter = || record.parameters.get(column).map(|v| *v as f64);
     // Rows, workers and sizes are whole numbers; the cast saturates.
@@ -298,7 +300,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
     let first = group.first()?;
     let mut by_place: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
     for record in group {
-        by_place.entry(place(record)).or_default().push(record);
+        by_place.entry(standing(record)).or_default().push(record);
     }
     let common = first.parameters.iter().filter(|(k, v)| group.iter().all(|r| r.parameters.get(*k) == Some(v)));
     Some(Sweep {

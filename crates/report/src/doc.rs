@@ -29,6 +29,8 @@ pub(crate) struct Section {
     pub(crate) title: String,
     /// Whether the plain-text report has it: a terminal is for figures, not for evidence.
     pub(crate) in_text: bool,
+    /// Whether it is about one group of workloads, and begins a page on paper.
+    pub(crate) group: bool,
     /// Contents.
     pub(crate) blocks: Vec<Block>,
 }
@@ -41,6 +43,8 @@ pub(crate) enum Block {
     Heading { text: String, page: bool },
     /// A paragraph.
     Para { text: String },
+    /// A paragraph about charts, which formats without charts leave out.
+    Legend { text: String },
     /// A table.
     Table(Table),
     /// Charts side by side; `per_row` of them fit.
@@ -103,6 +107,8 @@ pub(crate) struct Row {
     pub(crate) first: bool,
     /// What stands under the row, over all its columns; may be empty.
     pub(crate) remark: String,
+    /// Not empty: the row has no cells and is the heading of those that follow.
+    pub(crate) title: String,
 }
 
 /// A cell of a table.
@@ -164,6 +170,11 @@ impl From<&str> for Cell {
 }
 
 impl Row {
+    /// The heading of the rows that follow.
+    pub(crate) fn title(text: &str) -> Row {
+        Row { title: text.to_owned(), ..Row::default() }
+    }
+
     /// A plain row.
     pub(crate) fn of(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
         Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
