@@ -219,6 +219,8 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
         forced: None,
         evidence_before,
         evidence_after: target.evidence(work).map_err(|e| e.to_string()),
+        consistency: Vec::new(),
+        data_bytes: Ok(None),
         counter_lag_s: target.counter_lag_s(),
         cpus: std::thread::available_parallelism()?.get() as u32,
     };

@@ -27,11 +27,12 @@ mod data;
 mod scan;
 mod search;
 
+use loadline_model::Random;
 use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
 use crate::stats::Interval;
-use data::{Data, Rng};
+use data::Data;
 use search::{Found, Search, Verdict};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -126,7 +127,7 @@ pub fn shape(points: &[SizePoint]) -> Shape {
             data.len()
         ));
     }
-    let mut rng = Rng::new(SEED);
+    let mut rng = Random::new(SEED);
     let mut looks: Vec<(Search<'_>, f64)> = Vec::new();
     let (mut found, mut broken): (Option<(usize, Found)>, Option<String>) = (None, None);
     for quantile in QUANTILES {

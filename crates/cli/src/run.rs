@@ -72,6 +72,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         results: args.results.as_ref().map(|p| p.display().to_string()),
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
+        size: args.size.clone(),
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
@@ -243,8 +244,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("rate        {rate} transactions per second (open loop)\n");
     }
     out += &format!(
-        "repeat      {}\nseed        {}\ncompressible payload {} %\n",
+        "repeat      {}\ndata set    {}\nseed        {}\ncompressible payload {} %\n",
         plan.repeat,
+        loadline_model::format::bytes(plan.size_bytes as f64),
         plan.seed,
         plan.payload_compressibility * 100.0
     );

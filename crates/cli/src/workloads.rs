@@ -92,7 +92,8 @@ mod tests {
     fn what_a_target_cannot_run_is_listed_with_the_reason() {
         // The reference log writer has no rows to read: a workload that needs them is not for it.
         let needs: &[Capability] = &[Capability::Rows];
-        let workload: &'static Workload = Box::leak(Box::new(Workload { needs, ..shallow(CATALOGUE[0]) }));
+        let workload: &'static Workload =
+            Box::leak(Box::new(Workload { needs, ..shallow(loadline_workload::find("LGWR-LAT1").unwrap()) }));
         let list = list(&[workload], false);
         let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];
         assert!(!cell("targets").split(' ').any(|t| t == "wal"), "{}", cell("targets"));

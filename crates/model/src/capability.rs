@@ -46,12 +46,35 @@ pub enum Capability {
     CommitNowait,
     /// A log of which is known how much is written to it.
     RedoKnown,
+    /// Queries whose rows are fetched.
+    ReadRows,
+    /// A way to add many rows at once that is faster than statements.
+    BulkLoad,
+    /// A language of its own to compute in.
+    Procedures,
+    /// A query that several workers do together.
+    ParallelQuery,
 }
 
 impl Capability {
     /// All capabilities.
-    pub const ALL: [Capability; 5] =
-        [Capability::Redo, Capability::Rows, Capability::CommitWait, Capability::CommitNowait, Capability::RedoKnown];
+    pub const ALL: [Capability; 9] = [
+        Capability::Redo,
+        Capability::Rows,
+        Capability::CommitWait,
+        Capability::CommitNowait,
+        Capability::RedoKnown,
+        Capability::ReadRows,
+        Capability::BulkLoad,
+        Capability::Procedures,
+        Capability::ParallelQuery,
+    ];
+
+    /// Whether a workload that needs it can run without, with figures that are then marked.
+    #[must_use]
+    pub fn can_be_forced(self) -> bool {
+        matches!(self, Capability::CommitWait | Capability::CommitNowait | Capability::RedoKnown)
+    }
 
     /// A short phrase: «the workload needs …».
     #[must_use]
@@ -62,6 +85,10 @@ impl Capability {
             Capability::CommitWait => "a commit that is durable when it returns",
             Capability::CommitNowait => "a commit that returns before it is durable",
             Capability::RedoKnown => "a log of which is known how much is written to it",
+            Capability::ReadRows => "queries whose rows are fetched",
+            Capability::BulkLoad => "a way to add many rows at once",
+            Capability::Procedures => "a language of its own to compute in",
+            Capability::ParallelQuery => "queries that several workers do together",
         }
     }
 }
@@ -76,6 +103,15 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// The same as [`Capabilities::refusal`] for what cannot be done at all, not even when it is forced: a
+    /// commit that does not wait as it should can be measured (and is then marked), rows that cannot be
+    /// fetched cannot.
+    #[must_use]
+    pub fn refusal_for_good(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
+        let cannot: Vec<Capability> = needs.iter().copied().filter(|c| !c.can_be_forced()).collect();
+        self.refusal(driver, &cannot)
+    }
+
     /// Why `driver` cannot do `needs`, or `None` if it can.
     #[must_use]
     pub fn refusal(&self, driver: Driver, needs: &[Capability]) -> Option<String> {

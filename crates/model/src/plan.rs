@@ -37,6 +37,8 @@ pub struct PlanSpec {
     pub payload_compressibility: Option<f64>,
     /// Seed of all randomness.
     pub seed: Option<u64>,
+    /// Size of the data set, e.g. `256MiB`.
+    pub size: Option<String>,
     /// Folder that holds the runs.
     pub results: Option<String>,
     /// Latency objective for the load line, e.g. `5ms`.
@@ -93,6 +95,7 @@ impl PlanSpec {
             rate: other.rate.or(self.rate),
             payload_compressibility: other.payload_compressibility.or(self.payload_compressibility),
             seed: other.seed.or(self.seed),
+            size: other.size.or(self.size),
             results: other.results.or(self.results),
             latency_objective: other.latency_objective.or(self.latency_objective),
             setting: other.setting.or(self.setting),
@@ -144,6 +147,9 @@ pub struct Plan {
     pub payload_compressibility: f64,
     /// Seed of all randomness.
     pub seed: u64,
+    /// Size of the data set, bytes.
+    #[serde(default = "default_size")]
+    pub size_bytes: u64,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
     /// Settings given to a private throwaway server.
@@ -157,6 +163,14 @@ pub struct Plan {
     #[serde(default)]
     pub native_report: bool,
 }
+
+/// Size of the data set of runs that did not have one.
+fn default_size() -> u64 {
+    DEFAULT_SIZE_BYTES
+}
+
+/// Size of the data set where none is given, bytes: loaded in seconds on two cores.
+pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
 
 /// One workload of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

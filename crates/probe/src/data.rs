@@ -1,5 +1,7 @@
 //! The bytes that are written: random, with shares that compress away or that repeat.
 
+use loadline_model::Random;
+
 /// Unit in which arrays look for repeated data, bytes.
 const PAGE: usize = 4096;
 /// Each of these gets a number of its own, so that no two are alike, bytes.
@@ -7,31 +9,6 @@ const SECTOR: usize = 512;
 /// Compressible bytes are mixed in so finely that every block of every compressing array sees the
 /// same share, bytes.
 const GRANULE: usize = 64;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    #[inline]
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`, which must not be 0 and should be far below 2^64.
-    #[inline]
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-}
 
 /// Makes the contents of blocks.
 ///

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use loadline_device::{AlignedBuf, Direction, Ring};
-use loadline_model::Latencies;
+use loadline_model::{Latencies, Random};
 
 use crate::clock::{cpu_ns, now_ns};
-use crate::data::{Data, Random};
+use crate::data::Data;
 use crate::tally::Tally;
 
 /// Why a slice ended early.

@@ -9,10 +9,11 @@ use loadline_device::{AlignedBuf, DeviceError};
 use loadline_device::{
     Direction, Kind, PmemMap, Step, StorageFacts, SyncRing, io_uring_available, preallocate, set_direct,
 };
+use loadline_model::Random;
 use loadline_model::probe::{Engine, Operation, ProbeRow};
 
 use crate::clock::now_ns;
-use crate::data::{Data, Random};
+use crate::data::Data;
 use crate::error::ProbeError;
 use crate::options::{ProbeOptions, SMALLEST_FILE};
 use crate::plan::Point;

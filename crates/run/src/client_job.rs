@@ -14,18 +14,6 @@ use crate::schedule::{Schedule, Shared};
 /// A job gives up after so many transactions in a row have failed.
 const GIVE_UP_AFTER: u32 = 100;
 
-/// Hands the stream's statements to the session.
-struct Plain<'a>(&'a mut dyn ClientSession);
-
-impl Execute for Plain<'_> {
-    type Error = TargetError;
-
-    #[inline]
-    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        self.0.execute(statement, args)
-    }
-}
-
 /// The same for a transaction of one statement, whose commit goes with it.
 struct WithCommit<'a> {
     session: &'a mut dyn ClientSession,
@@ -41,6 +29,14 @@ impl Execute for WithCommit<'_> {
         self.commit_ns = commit_ns;
         Ok(rows)
     }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.session.begin()?;
+        let rows = ClientSession::bulk(self.session, table, first, rows)?;
+        self.commit_ns = Some(now_ns());
+        self.session.commit()?;
+        Ok(rows)
+    }
 }
 
 /// One transaction; returns when its commit began, if that was seen.
@@ -52,7 +48,7 @@ fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: boo
         return Ok(with_commit.commit_ns);
     }
     session.begin()?;
-    stream.transaction(&mut Plain(session))?;
+    stream.transaction(session)?;
     let commit_ns = now_ns();
     session.commit()?;
     Ok(Some(commit_ns))

@@ -14,6 +14,7 @@ use loadline_workload::Commit;
 use crate::job::JobResult;
 use crate::test::{Measured, Request};
 use crate::verify::{Facts, outside_share, verify};
+use crate::volume::volume_figures;
 
 /// What the record says about the test besides its figures.
 #[derive(Debug, Clone)]
@@ -34,6 +35,10 @@ pub struct Identity {
     pub evidence_before: Option<i64>,
     /// The same after it, or why it is missing.
     pub evidence_after: Result<Option<i64>, String>,
+    /// What must be 0 after the test, with what was found.
+    pub consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
+    /// Bytes that a transaction works through, where it works through whole tables.
+    pub data_bytes: Result<Option<f64>, String>,
     /// How far the target's counters may lag, s.
     pub counter_lag_s: f64,
     /// CPUs of the machine that loadline runs on.
@@ -55,6 +60,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     }
     limit_figures(&mut record, Err("it was not measured".to_owned()));
     own_figures(&mut record, &merged, measured, request);
+    volume_figures(&mut record, &request.work, &id.data_bytes);
     let e = &measured.edges;
     let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
     let published = request.target.publishes_counters();
@@ -407,14 +413,14 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
 fn facts<'a>(
     request: &'a Request,
     measured: &'a Measured,
-    id: &Identity,
+    id: &'a Identity,
     merged: &'a JobResult,
     record: &TestRecord,
     edges: (Option<&Snapshot>, Option<&Snapshot>),
 ) -> Facts<'a> {
     let delta = |a: Option<&Snapshot>, b: Option<&Snapshot>, name| a.zip(b).and_then(|(a, b)| a.delta(b, name));
     let evidence = match (id.evidence_before, &id.evidence_after) {
-        (Some(before), Ok(Some(after))) => Ok(Some((after - before, request.work.program.rows_per_tx()))),
+        (Some(before), Ok(Some(after))) => Ok(Some((after - before, request.work.program.rows_changed_per_tx()))),
         (_, Err(e)) => Err(e.clone()),
         _ => Ok(None),
     };
@@ -424,13 +430,14 @@ fn facts<'a>(
         jobs: &measured.jobs,
         merged,
         rate_tps: request.rate_tps,
-        durable: request.work.program.commit == Commit::Wait,
+        durable: request.work.program.commit == Commit::Wait && request.work.program.writes(),
         window_commits: delta(edges.0, edges.1, counter::COMMITS),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
         snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
+        consistency: &id.consistency,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,
         client_cpu_share: match record.figure("client_cpu_pct") {

@@ -24,6 +24,7 @@ pub mod study;
 pub mod sweep;
 pub mod test;
 pub mod verify;
+mod volume;
 
 pub use event::{Event, Listener};
 pub use job::JobResult;

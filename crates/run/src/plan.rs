@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use loadline_model::capability::Driver;
-use loadline_model::format::parse_duration_s;
-use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec};
+use loadline_model::format::{bytes, parse_bytes, parse_duration_s};
+use loadline_model::plan::{
+    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec,
+};
 use loadline_target::{TargetError, TargetKind, kind_of, redact};
 use loadline_workload::{CATALOGUE, ParamError, Unknown, Workload, find, find_group};
 use thiserror::Error;
@@ -113,6 +115,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         rate_tps,
         payload_compressibility: compressibility,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        size_bytes: size(spec.size.as_deref())?,
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,
@@ -178,7 +181,7 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
-    let forceable = !capabilities.missing_drivers.iter().any(|(d, _)| *d == driver);
+    let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
     capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable })
 }
 
@@ -225,6 +228,19 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
     Ok(Some(rate))
 }
 
+/// Smallest and largest data set, bytes: a few thousand rows, and 8 TiB.
+const SIZES: (u64, u64) = (1 << 20, 8 << 40);
+
+fn size(text: Option<&str>) -> Result<u64, PlanError> {
+    let Some(text) = text else { return Ok(DEFAULT_SIZE_BYTES) };
+    let (least, most) = (bytes(SIZES.0 as f64), bytes(SIZES.1 as f64));
+    let size = parse_bytes(text).map_err(|e| PlanError::Value(format!("size: {e}")))?;
+    if (SIZES.0..=SIZES.1).contains(&size) {
+        return Ok(size);
+    }
+    value(format!("size {text} must be between {least} and {most}"))
+}
+
 fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
     let allowed = format!("give «auto» or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
     let mut list = match spec {
@@ -263,18 +279,19 @@ fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanErro
     value(format!("{what} {shown} must be between {min} s and {max} s"))
 }
 
-/// Workload parameters of a plan entry.
+/// Workload parameters of a plan entry, for a data set of `size_bytes`.
 ///
 /// # Errors
 /// When the catalogue does not have the workload (any more) or refuses a parameter.
 pub fn planned(
     workload: &PlannedWorkload,
     calibrated: &BTreeMap<String, i64>,
+    size_bytes: u64,
 ) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
     let found = find(&workload.code)?;
     let mut given = workload.parameters.clone();
     given.extend(calibrated.iter().map(|(k, v)| (k.clone(), *v)));
-    Ok((found, found.params(&given)?))
+    Ok((found, found.params(&given)?.with_size(size_bytes)))
 }
 
 #[cfg(test)]
@@ -316,6 +333,8 @@ mod tests {
         refused(PlanSpec { duration: text("0s"), ..spec() }, &["0s", "0.2 s"]);
         refused(PlanSpec { warmup: text("0"), ..spec() }, &["warm-up", "0.2 s"]);
         refused(PlanSpec { repeat: Some(0), ..spec() }, &["repeat = 0"]);
+        refused(PlanSpec { size: Some("5KiB".into()), ..spec() }, &["5KiB", "1 MiB", "8 TiB"]);
+        refused(PlanSpec { size: Some("huge".into()), ..spec() }, &["size", "huge"]);
         refused(PlanSpec { rate: Some(0.0), ..spec() }, &["rate 0"]);
         refused(PlanSpec { rate: Some(f64::NAN), ..spec() }, &["rate"]);
         refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, SizePoint, Snapshot};
+use loadline_model::{Latencies, Random, SizePoint, Snapshot};
 use loadline_target::clock::now_ns;
 use loadline_target::{ClientSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
@@ -78,6 +78,10 @@ impl Execute for Paced<'_> {
             std::thread::sleep(Duration::from_nanos(ahead_ns));
         }
         Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        ClientSession::bulk(self.session, table, first, rows)
     }
 }
 
@@ -150,7 +154,7 @@ pub fn scan(
     let all_before = session.counters()?;
     let started_ns = now_ns();
     // Every row once: the first change of a page after a checkpoint logs the whole page.
-    let own = work.workload.tables.first().map_or(0, |t| t.rows(&work.params));
+    let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
     let per_tx = work.program.rows_per_tx().max(1);
     let mut stream = work.stream(0)?;
     let mut warm_redo = 0.0;
@@ -187,9 +191,11 @@ pub fn scan(
     let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
     let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
     let in_all = samples * streams.len() as u64;
-    let mut random = work.seed;
+    let mut random = Random::new(work.seed);
+    let mut order: Vec<usize> = (0..streams.len()).collect();
     for round in 0..samples {
-        for (n, i) in shuffled(streams.len(), &mut random).into_iter().enumerate() {
+        random.shuffle(&mut order);
+        for (n, i) in order.iter().copied().enumerate() {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(TestError::Interrupted);
             }
@@ -239,20 +245,6 @@ fn sizes(work: &Work, spec: SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64> 
     rows
 }
 
-/// The numbers below `n` in random order.
-fn shuffled(n: usize, state: &mut u64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..n).collect();
-    for i in (1..n).rev() {
-        // SplitMix64: the same order for the same seed, everywhere.
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        order.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
-    }
-    order
-}
-
 /// Points with the samples that are of their size, and how many are not.
 fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
     let mut left_out = 0;
@@ -285,19 +277,6 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_size_is_met_once_a_round_and_in_another_order() {
-        let mut state = 42;
-        let orders: Vec<Vec<usize>> = (0..4).map(|_| shuffled(97, &mut state)).collect();
-        for order in &orders {
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..97).collect::<Vec<_>>());
-        }
-        assert!(orders.windows(2).all(|w| w[0] != w[1]));
-        assert_eq!(shuffled(97, &mut 42), orders[0], "the seed alone decides");
-    }
 
     #[test]
     fn a_sample_of_another_size_is_left_out_and_counted() {

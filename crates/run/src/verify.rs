@@ -35,6 +35,8 @@ pub struct Facts<'a> {
     pub evidence: Result<Option<(i64, u64)>, String>,
     /// What the evidence counts.
     pub evidence_counts: &'a str,
+    /// What must be 0 after the test, with what was found.
+    pub consistency: &'a [(&'static str, Result<Option<i64>, String>)],
     /// Redo per transaction, bytes, and what the workload wants.
     pub redo: Option<(f64, RedoSize)>,
     /// CPU time of the loadline process in the window as a share (0…1) of its machine, or why it is
@@ -58,7 +60,7 @@ const NOTED_CLIENT_CPU: f64 = 0.25;
 /// Makes every check.
 #[must_use]
 pub fn verify(f: &Facts<'_>) -> Vec<Check> {
-    vec![
+    let mut checks = vec![
         window(f),
         errors(f),
         all_commits(f),
@@ -69,7 +71,30 @@ pub fn verify(f: &Facts<'_>) -> Vec<Check> {
         redo_size(f),
         client_cpu(f),
         rate(f),
-    ]
+    ];
+    checks.extend(consistency(f));
+    checks
+}
+
+/// What the workload says must hold after a test.
+fn consistency(f: &Facts<'_>) -> Option<Check> {
+    let id = "consistency";
+    let (mut held, mut unknown) = (Vec::new(), Vec::new());
+    for (what, found) in f.consistency {
+        match found {
+            Ok(Some(0)) => held.push(*what),
+            Ok(Some(off)) => {
+                return Some(Check::require(id, false, format!("not true any more: {what} (off by {off})")));
+            }
+            Ok(None) => unknown.push(*what),
+            Err(e) => return Some(Check::require(id, false, format!("the query that proves «{what}» failed: {e}"))),
+        }
+    }
+    match (held.is_empty(), unknown.is_empty()) {
+        (true, true) => None,
+        (_, false) => Some(Check::new(id, Outcome::NotMade, "the target holds no rows to be asked".to_owned())),
+        _ => Some(Check::require(id, true, held.join("; "))),
+    }
 }
 
 /// Share of the jobs' time in the window that was not inside transactions.

@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod error;
+mod loading;
 mod mysql;
 mod null;
 mod oracle;

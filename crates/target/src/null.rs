@@ -101,7 +101,7 @@ impl Target for Null {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
-        let rows = work.program.statements.iter().map(|s| s.rows).collect();
+        let rows = work.program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
     }
 
@@ -163,6 +163,12 @@ impl ClientSession for NullSession {
         self.done.1 += rows;
         self.counts.rows.store(self.done.1, Ordering::Relaxed);
         Ok(rows)
+    }
+
+    fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
+        self.done.1 += u64::from(rows);
+        self.counts.rows.store(self.done.1, Ordering::Relaxed);
+        Ok(rows.into())
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {

@@ -2,7 +2,9 @@
 //! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
 //! how times are brought home) is each database's own.
 
-use loadline_workload::{Generator, POOL_BYTES, Program, Step, VarType};
+use loadline_workload::{
+    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, salt_offset,
+};
 
 use crate::work::Work;
 
@@ -33,6 +35,40 @@ pub(crate) trait Dialect {
     /// `bytes` bytes of the pool, from where [`loadline_workload::payload_offset`] says; the offset is
     /// below `room`.
     fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String;
+
+    /// `a` modulo `b`, where `a` may be any term.
+    fn modulo(&self, a: &str, b: u64) -> String {
+        format!("MOD({a}, {b})")
+    }
+
+    /// The parameter that holds [`loadline_workload::JobStart::draw`].
+    fn draw_start(&self) -> &'static str {
+        "p_draw"
+    }
+
+    /// Number of `sequence` below 2³¹, `salt` places further on: the arithmetic of
+    /// [`loadline_workload::draw`].
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        let step = self.modulo(sequence, MODULI[0]);
+        let start = self.draw_start();
+        let place = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
+        let square = self.modulo(&format!("({place} * {place})"), MODULI[1]);
+        self.modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
+    }
+
+    /// Key that no other job and no other `sequence` has.
+    fn new_key(&self, sequence: &str) -> String {
+        format!("p_new_key + {sequence}")
+    }
+
+    /// Lines that execute query number `number` and fetch all its rows; those that fail the transaction if
+    /// they are not as many as `effect` says are among them.
+    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
+
+    /// Lines that do a computation `times` times; none where the language has not been given them.
+    fn compute(&self, _kernel: Kernel, _times: u32) -> Vec<Line> {
+        Vec::new()
+    }
 
     /// Lines before and after a block that is done `times` times; `depth` such loops are open, this one
     /// among them.
@@ -84,9 +120,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Whether any statement uses the variable.
+    /// Whether any statement, or another variable, uses the variable.
     fn is_used(&self, var: &str) -> bool {
         self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+            || self.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
     }
 
     fn declarations(&self) -> String {
@@ -122,6 +159,12 @@ impl Writer<'_> {
                     self.depth -= 1;
                 }
                 Step::Execute { statement } => self.execute(*statement, level),
+                Step::Compute { kernel, times } => {
+                    let lines = self.dialect.compute(*kernel, *times);
+                    self.lines(level, &lines);
+                }
+                // No procedure can: the capability is missing.
+                Step::Bulk { .. } => {}
             }
         }
     }
@@ -143,9 +186,26 @@ impl Writer<'_> {
                 let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
                 self.dialect.payload(sequence, room, bytes)
             }
+            Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
+            Generator::NewKey => self.dialect.new_key(sequence),
+            Generator::Constant(value) => value.to_string(),
+            Generator::Plus { var, by } => format!("{} + {by}", self.dialect.variable(var)),
         };
         let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
         self.line(level, &assignment);
+    }
+
+    /// The arithmetic of [`loadline_workload::draw`].
+    fn uniform(&self, sequence: &str, from: i64, range: u64, salt: u32) -> String {
+        let modulo = |a: &str, b: u64| self.dialect.modulo(a, b);
+        let part = |salt: u32| self.dialect.draw_31(sequence, salt_offset(salt));
+        let number = if range <= MODULI[2] {
+            part(salt)
+        } else {
+            format!("({} * {} + {})", part(salt + SECOND), 1_u64 << 31, part(salt))
+        };
+        let number = modulo(&number, range.max(1));
+        if from == 0 { number } else { format!("{from} + {number}") }
     }
 
     fn execute(&mut self, number: usize, level: usize) {
@@ -153,8 +213,13 @@ impl Writer<'_> {
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
         let sql = statement.template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        if statement.effect.reads() {
+            return self.lines(level, &dialect.query(number, &sql, statement.effect));
+        }
         self.line(level, &format!("{sql};"));
-        self.lines(level, &dialect.check(number, statement.rows));
+        if let Some(rows) = statement.effect.rows() {
+            self.lines(level, &dialect.check(number, rows));
+        }
     }
 }
 
@@ -162,7 +227,7 @@ impl Writer<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use loadline_workload::{CATALOGUE, Commit, Statement, Template};
+    use loadline_workload::{Commit, Statement, find};
 
     use super::*;
 
@@ -187,16 +252,19 @@ mod tests {
         fn check(&self, number: usize, rows: u64) -> Vec<Line> {
             vec![Line(1, format!("check {number} {rows}"))]
         }
+        fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
+            vec![Line(0, format!("query {number} {effect:?}: {sql}"))]
+        }
     }
 
     #[test]
     fn loops_nest_and_only_what_is_used_is_bound() {
         let bind = |var, generator| Step::Bind { var, generator };
         let program = Program {
-            statements: vec![Statement {
-                template: Template::parse("UPDATE {redo} SET p = :p WHERE k = :k").unwrap(),
-                rows: 1,
-            }],
+            statements: vec![
+                Statement::new("UPDATE {redo} SET p = :p WHERE k = :k", Effect::Change(1)).unwrap(),
+                Statement::new("SELECT :k, :k4", Effect::ReadAny).unwrap(),
+            ],
             body: vec![
                 bind("unused", Generator::Payload { bytes: 9 }),
                 bind("k", Generator::OwnRow { rows: 0 }),
@@ -210,13 +278,15 @@ mod tests {
                     ],
                 },
                 Step::Repeat { times: 4, body: vec![] },
+                bind("k4", Generator::Plus { var: "k", by: 4 }),
+                Step::Execute { statement: 1 },
             ],
             commit: Commit::Wait,
         };
-        let workload = CATALOGUE[0];
+        let workload = find("LGWR-LAT1").unwrap();
         let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
         let body = body(&work, &Plain, 1);
-        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
+        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n  v_k4 Int\n", 2));
         let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
         let want = format!(
             "  v_k := row(GREATEST(l_seq, 0), 1);
@@ -230,6 +300,8 @@ mod tests {
   END LOOP;
   FOR l_repeat_1 IN 1..4 LOOP
   END LOOP;
+  v_k4 := v_k + 4;
+  query 1 ReadAny: SELECT v_k, v_k4
 "
         );
         assert_eq!(body.text, want);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Capabilities, Finding, Latencies, Snapshot};
-use loadline_workload::Arg;
+use loadline_workload::{Arg, Execute};
 
 use crate::error::TargetError;
 use crate::work::Work;
@@ -63,6 +63,14 @@ pub trait Target: Send + Sync {
     /// When a statement fails.
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError>;
 
+    /// Empties the tables that the workload fills itself; called before every test.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn reset(&self, _work: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
     /// Puts the program into the database for [`Target::database_session`]; called again when a
     /// parameter has changed. Nothing to do for a target without that driver.
     ///
@@ -108,11 +116,34 @@ pub trait Target: Send + Sync {
     /// When the session cannot be had.
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
 
+    /// Result of `query`, portable SQL that returns one integer about the workload's tables, summed over
+    /// all nodes; `None` where there is no SQL.
+    ///
+    /// # Errors
+    /// When the query fails.
+    fn integer(&self, _work: &Work, _query: &str) -> Result<Option<i64>, TargetError> {
+        Ok(None)
+    }
+
     /// Result of the workload's evidence query, if it has one.
     ///
     /// # Errors
     /// When the query fails.
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        match work.workload.evidence {
+            Some(evidence) => self.integer(work, evidence.query),
+            None => Ok(None),
+        }
+    }
+
+    /// Bytes that a table of the workload takes as it is stored, without its indexes (where the database
+    /// keeps them apart); `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    fn table_bytes(&self, _work: &Work, _table: &str) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
 
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
@@ -195,6 +226,15 @@ pub trait ClientSession: Send {
     /// # Errors
     /// What the database says.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
+
+    /// Adds the rows with `rows` keys from `first` on to table number `table` of the workload, by the
+    /// fastest way there is, and returns how many were added.
+    ///
+    /// # Errors
+    /// What the database says; [`TargetError::Unsupported`] where there is no such way.
+    fn bulk(&mut self, _table: usize, _first: i64, _rows: u32) -> Result<u64, TargetError> {
+        Err(TargetError::Unsupported("this target has no way to add many rows at once".into()))
+    }
 
     /// Commits in the program's mode.
     ///
@@ -324,4 +364,18 @@ pub struct JobLimit {
     pub jobs: Option<u32>,
     /// Which setting says so, with its value: `max_connections = 100, of which 3 are reserved`.
     pub because: String,
+}
+
+/// Hands a stream's statements to the session.
+impl Execute for dyn ClientSession + '_ {
+    type Error = TargetError;
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        ClientSession::execute(self, statement, args)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        ClientSession::bulk(self, table, first, rows)
+    }
 }

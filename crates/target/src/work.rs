@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Params, Piece, Program, Stream, StreamError, Template, Workload, pool};
+use loadline_workload::{
+    JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Template, Workload, draw_offset,
+    pool,
+};
 
 use crate::error::TargetError;
 
@@ -35,25 +38,37 @@ impl Work {
         Arc::from(pool(self.seed, job, self.compressibility))
     }
 
-    /// First key of the rows that `job` owns (in the workload's first table).
+    /// Where the variables of `job` begin. The rows that it owns are those of the first table of which jobs
+    /// own rows.
     #[must_use]
-    pub fn first_key(&self, job: u32) -> i64 {
-        self.workload.tables.first().map_or(0, |t| t.first_key(job, &self.params))
+    pub fn start(&self, job: u32) -> JobStart {
+        let owned = self.workload.tables.iter().find(|t| matches!(t.rows, RowCount::PerJob(_)));
+        JobStart {
+            first_key: owned.map_or(0, |t| t.first_key(job, &self.params)),
+            new_key: i64::from(job) * NEW_KEYS_PER_JOB,
+            draw: draw_offset(self.seed, job),
+        }
     }
 
-    /// The workload's evidence query, if it has one, with the full names that `table` gives.
+    /// A query in portable SQL, without variables, with the full names that `table` gives.
     ///
     /// # Errors
     /// When it cannot be read or has a variable, a mistake in the workload.
-    pub(crate) fn evidence(&self, table: impl FnMut(&str) -> String) -> Result<Option<String>, TargetError> {
-        let Some(evidence) = self.workload.evidence else { return Ok(None) };
+    pub(crate) fn query(&self, query: &str, table: impl FnMut(&str) -> String) -> Result<String, TargetError> {
         let code = self.workload.code;
-        let template = Template::parse(evidence.query)
-            .map_err(|e| TargetError::Usage(format!("the evidence query of {code}: {e}")))?;
+        let template =
+            Template::parse(query).map_err(|e| TargetError::Usage(format!("the query «{query}» of {code}: {e}")))?;
         if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
-            return Err(TargetError::Usage(format!("the evidence query of {code} has a variable")));
+            return Err(TargetError::Usage(format!("the query «{query}» of {code} has a variable")));
         }
-        Ok(Some(template.render(table, |_| String::new())))
+        Ok(template.render(table, |_| String::new()))
+    }
+
+    /// Queries that are asked before or after a test, with what they are for.
+    pub(crate) fn queries(&self) -> Vec<(String, &'static str)> {
+        let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
+        let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
+        evidence.chain(consistency).collect()
     }
 
     /// The program compiled for `job`.
@@ -61,19 +76,18 @@ impl Work {
     /// # Errors
     /// When the program is not sound (a mistake in the workload).
     pub fn stream(&self, job: u32) -> Result<Stream, TargetError> {
-        Stream::new(&self.program, self.first_key(job), self.pool(job), 0)
+        Stream::new(&self.program, self.start(job), self.pool(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is not sound: {e}", self.workload.code)))
     }
 }
 
-/// What the evidence query returned; the sum over an empty table is NULL.
+/// What a query for an integer returned; the sum over an empty table is NULL.
 ///
 /// # Errors
 /// When it is no whole number.
 pub(crate) fn evidence_value(text: Option<String>) -> Result<i64, TargetError> {
     let text = text.unwrap_or_else(|| "0".into());
-    text.parse()
-        .map_err(|_| TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number")))
+    text.parse().map_err(|_| TargetError::Statement(format!("the query returned «{text}», which is no whole number")))
 }
 
 /// What the client's loop makes of a failed transaction.
@@ -82,6 +96,7 @@ impl From<StreamError<TargetError>> for TargetError {
         match e {
             StreamError::Execute(e) => e,
             StreamError::Rows { .. } => TargetError::Statement(e.to_string()),
+            StreamError::Compute(_) => TargetError::Unsupported(e.to_string()),
         }
     }
 }

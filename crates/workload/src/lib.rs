@@ -3,6 +3,8 @@
 //! Adding a workload is one file in `catalogue/` and one line in [`catalogue::CATALOGUE`].
 
 pub mod catalogue;
+pub mod data;
+mod draw;
 mod pool;
 mod program;
 mod stream;
@@ -11,12 +13,16 @@ mod template;
 mod workload;
 
 pub use catalogue::{CATALOGUE, Unknown, find, find_group};
+pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
 pub use pool::{POOL_BYTES, pool};
-pub use program::{Commit, Generator, Program, ProgramError, Statement, Step, VarType};
-pub use stream::{Arg, Execute, Stream, StreamError};
-pub use table::{ColumnDef, Datum, Fill, LogicalType, Table};
+pub use program::{Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
+pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
+pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{Piece, Template, TemplateError};
-pub use workload::{Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Workload};
+pub use workload::{
+    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Volume,
+    Workload,
+};
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].
 ///

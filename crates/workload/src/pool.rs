@@ -1,5 +1,7 @@
 //! The bytes that payloads are cut from.
 
+use loadline_model::Random;
+
 /// Size of a job's pool. Larger than any payload by far, small enough to stay in the CPU's cache.
 pub const POOL_BYTES: usize = 64 * 1024;
 
@@ -12,24 +14,15 @@ const GRANULE: usize = 64;
 #[must_use]
 pub fn pool(seed: u64, job: u32, compressibility: f64) -> Vec<u8> {
     let zeros = (compressibility.clamp(0.0, 1.0) * GRANULE as f64).round() as usize;
-    let mut state = seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03));
     let mut bytes = Vec::with_capacity(POOL_BYTES);
     while bytes.len() < POOL_BYTES {
-        bytes.extend_from_slice(&split_mix(&mut state).to_le_bytes());
+        bytes.extend_from_slice(&random.next().to_le_bytes());
     }
     for granule in bytes.chunks_mut(GRANULE) {
         granule[..zeros].fill(0);
     }
     bytes
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): stable for ever, which a library's default is not.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::draw::draw;
 use crate::payload_offset;
-use crate::program::{Generator, Program, ProgramError, Step};
+use crate::program::{Generator, Kernel, Program, ProgramError, Step};
 
 /// An argument of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,28 @@ pub trait Execute {
     /// # Errors
     /// Whatever the database says.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error>;
+
+    /// Adds the rows with `rows` keys from `first` on to table number `table` and returns how many were
+    /// added.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, Self::Error>;
 }
+
+/// Where a job begins: what its variables are computed from beside its sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobStart {
+    /// First key of the rows that the job owns.
+    pub first_key: i64,
+    /// First of the keys that no other job makes.
+    pub new_key: i64,
+    /// See [`crate::draw_offset`].
+    pub draw: u64,
+}
+
+/// Keys that a job can make: those of job `j` begin at `j` times this.
+pub const NEW_KEYS_PER_JOB: i64 = 1 << 40;
 
 /// Why a transaction of a stream did not come to its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,6 +66,9 @@ pub enum StreamError<E> {
         /// What it touched.
         got: u64,
     },
+    /// A computation in the database's own language.
+    #[error("a computation ({0:?}) cannot be done at the client")]
+    Compute(Kernel),
 }
 
 /// A program compiled for one job: names are gone, only slots are left.
@@ -52,15 +77,18 @@ pub struct Stream {
     steps: Vec<Op>,
     slots: Vec<Slot>,
     sequence: u64,
-    first_key: i64,
+    start: JobStart,
     pool: Arc<[u8]>,
 }
 
 #[derive(Debug, Clone)]
 enum Op {
     Bind { slot: usize, generator: Generator },
-    Execute { statement: usize, args: Vec<usize>, rows: u64 },
+    Plus { slot: usize, of: usize, by: i64 },
+    Execute { statement: usize, args: Vec<usize>, rows: Option<u64> },
     Repeat { times: u32, body: Vec<Op> },
+    Bulk { table: usize, rows: u32 },
+    Compute { kernel: Kernel },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +101,12 @@ enum Slot {
 const MAX_ARGS: usize = 16;
 
 impl Stream {
-    /// Compiles `program` for a job whose own rows begin at `first_key` and whose payloads are cut
-    /// from `pool`; its sequence goes on at `sequence`.
+    /// Compiles `program` for a job that begins at `start` and whose payloads are cut from `pool`; its
+    /// sequence goes on at `sequence`.
     ///
     /// # Errors
     /// [`ProgramError`] when the program is not sound.
-    pub fn new(program: &Program, first_key: i64, pool: Arc<[u8]>, sequence: u64) -> Result<Stream, ProgramError> {
+    pub fn new(program: &Program, start: JobStart, pool: Arc<[u8]>, sequence: u64) -> Result<Stream, ProgramError> {
         program.check()?;
         let vars = program.vars();
         let slot = |name: &str| vars.iter().position(|(v, _)| *v == name).ok_or(ProgramError::Unbound(name.to_owned()));
@@ -91,21 +119,26 @@ impl Stream {
                 .iter()
                 .map(|step| {
                     Ok(match step {
+                        Step::Bind { var, generator: Generator::Plus { var: of, by } } => {
+                            Op::Plus { slot: slot(var)?, of: slot(of)?, by: *by }
+                        }
                         Step::Bind { var, generator } => Op::Bind { slot: slot(var)?, generator: *generator },
                         Step::Repeat { times, body } => {
                             Op::Repeat { times: *times, body: compile(program, body, slot)? }
                         }
+                        Step::Bulk { table, rows } => Op::Bulk { table: *table, rows: *rows },
+                        Step::Compute { kernel, .. } => Op::Compute { kernel: *kernel },
                         Step::Execute { statement } => {
                             let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
                             let args = s.template.vars().map(slot).collect::<Result<Vec<_>, _>>()?;
-                            Op::Execute { statement: *statement, args, rows: s.rows }
+                            Op::Execute { statement: *statement, args, rows: s.effect.rows() }
                         }
                     })
                 })
                 .collect()
         }
         let steps = compile(program, &program.body, &slot)?;
-        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, first_key, pool })
+        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, start, pool })
     }
 
     /// How often the sequence has been bound.
@@ -134,11 +167,25 @@ impl Stream {
         for step in steps {
             match step {
                 Op::Bind { slot, generator } => self.slots[*slot] = self.value(*generator),
+                Op::Plus { slot, of, by } => {
+                    if let Slot::Int(value) = self.slots[*of] {
+                        self.slots[*slot] = Slot::Int(value + by);
+                    }
+                }
                 Op::Repeat { times, body } => {
                     for _ in 0..*times {
                         self.run(body, executor)?;
                     }
                 }
+                Op::Bulk { table, rows } => {
+                    let seq = self.sequence.saturating_sub(1);
+                    let first = self.start.new_key + (seq * u64::from(*rows)) as i64;
+                    let got = executor.bulk(*table, first, *rows).map_err(StreamError::Execute)?;
+                    if got != u64::from(*rows) {
+                        return Err(StreamError::Rows { statement: 0, expected: u64::from(*rows), got });
+                    }
+                }
+                Op::Compute { kernel } => return Err(StreamError::Compute(*kernel)),
                 Op::Execute { statement, args, rows } => {
                     let mut buffer = [Arg::Int(0); MAX_ARGS];
                     let got = if args.len() <= MAX_ARGS {
@@ -151,8 +198,8 @@ impl Stream {
                         executor.execute(*statement, &args)
                     };
                     let got = got.map_err(StreamError::Execute)?;
-                    if got != *rows {
-                        return Err(StreamError::Rows { statement: *statement, expected: *rows, got });
+                    if let Some(expected) = rows.filter(|rows| *rows != got) {
+                        return Err(StreamError::Rows { statement: *statement, expected, got });
                     }
                 }
             }
@@ -168,7 +215,13 @@ impl Stream {
                 self.sequence += 1;
                 Slot::Int(self.sequence as i64 - 1)
             }
-            Generator::OwnRow { rows } => Slot::Int(self.first_key + (seq % rows.max(1)) as i64),
+            Generator::OwnRow { rows } => Slot::Int(self.start.first_key + (seq % rows.max(1)) as i64),
+            Generator::Uniform { from, range, salt } => {
+                Slot::Int(from + draw(seq, self.start.draw, salt, range) as i64)
+            }
+            Generator::NewKey => Slot::Int(self.start.new_key + seq as i64),
+            // `Plus` is an operation of its own.
+            Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),
             Generator::Payload { bytes } => {
                 let start = payload_offset(seq, bytes);
                 Slot::Bytes { start, len: (bytes as usize).min(self.pool.len().saturating_sub(start)) }

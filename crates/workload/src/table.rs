@@ -1,5 +1,8 @@
 //! Tables of a workload: logical types and rows that are a pure function of key and seed.
 
+use std::ops::Range;
+
+use crate::draw::scatter;
 use crate::payload_offset;
 use crate::workload::Params;
 
@@ -19,8 +22,19 @@ pub enum Fill {
     Key,
     /// Zero.
     Zero,
+    /// Always the same number.
+    Constant(i64),
+    /// A number below `range` that depends on key and salt as if it were random ([`crate::scatter`]).
+    Scattered {
+        /// Which of the row's numbers.
+        salt: u32,
+        /// How many different ones there are.
+        range: u64,
+    },
     /// A payload of the size that the named parameter gives.
     Payload(&'static str),
+    /// A payload of so many bytes.
+    PayloadOf(u32),
 }
 
 /// A column of a table. No column may be NULL.
@@ -34,17 +48,64 @@ pub struct ColumnDef {
     pub fill: Fill,
 }
 
-/// A table of which each job owns a range of rows: job `j` has the keys `j·rows … (j+1)·rows − 1`.
+impl ColumnDef {
+    /// A column of whole numbers.
+    #[must_use]
+    pub const fn int(name: &'static str, fill: Fill) -> ColumnDef {
+        ColumnDef { name, logical: LogicalType::Int, fill }
+    }
+
+    /// A column of payloads.
+    #[must_use]
+    pub const fn bytes(name: &'static str, fill: Fill) -> ColumnDef {
+        ColumnDef { name, logical: LogicalType::Bytes, fill }
+    }
+}
+
+/// How many rows a table has before a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowCount {
+    /// Each job owns as many rows as the parameter says: job `j` has the keys `j·rows … (j+1)·rows − 1`.
+    PerJob(&'static str),
+    /// As many as the parameter says.
+    Total(&'static str),
+    /// Always so many.
+    Fixed(u64),
+    /// What fills a share of the data set's size (`--size`).
+    Share {
+        /// Share of the size, %.
+        percent: u64,
+        /// Bytes that a row takes, about, all told.
+        row_bytes: u64,
+    },
+    /// None: the workload fills it. It is emptied before every test.
+    Empty,
+}
+
+/// Whose a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The workload's own: it is made anew for it.
+    Workload,
+    /// Part of the data set: never changed, and shared by all workloads that read it.
+    DataSet,
+}
+
+/// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
     pub name: &'static str,
     /// Columns; the first is the primary key.
     pub columns: &'static [ColumnDef],
-    /// The parameter that says how many rows a job owns.
-    pub rows_per_job: &'static str,
+    /// How many rows it has before a test.
+    pub rows: RowCount,
+    /// Whose it is.
+    pub scope: Scope,
     /// Whether rows are updated in place over and over: a target then leaves room in its pages.
     pub updated_in_place: bool,
+    /// Columns that have an index of their own beside the primary key.
+    pub indexes: &'static [&'static str],
 }
 
 /// A value of a row.
@@ -56,33 +117,106 @@ pub enum Datum<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Rows of a batch, but where batches are those of jobs. Each takes a few 100 KiB, a transaction's worth.
+pub const BATCH_ROWS: u64 = 4096;
+
 impl Table {
-    /// Number of rows that a job owns.
+    /// A table of the workload's own of which each job owns a range of rows.
     #[must_use]
-    pub fn rows(&self, params: &Params) -> u64 {
-        params.get(self.rows_per_job).max(1) as u64
+    pub const fn per_job(name: &'static str, columns: &'static [ColumnDef], rows: &'static str) -> Table {
+        let rows = RowCount::PerJob(rows);
+        Table { name, columns, rows, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
     }
 
-    /// First key of `job`.
+    /// Number of rows in a batch: what a job owns, where jobs own rows.
+    #[must_use]
+    pub fn batch_rows(&self, params: &Params) -> u64 {
+        match self.rows {
+            RowCount::PerJob(rows) => params.get(rows).max(1) as u64,
+            _ => BATCH_ROWS,
+        }
+    }
+
+    /// Number of rows that the table has before a test of `jobs` jobs.
+    #[must_use]
+    pub fn total_rows(&self, params: &Params, jobs: u32) -> u64 {
+        match self.rows {
+            RowCount::PerJob(_) => self.batch_rows(params) * u64::from(jobs),
+            RowCount::Total(rows) => params.get(rows).max(0) as u64,
+            RowCount::Fixed(rows) => rows,
+            RowCount::Share { percent, row_bytes } => {
+                (params.size_bytes() / 100).saturating_mul(percent) / row_bytes.max(1)
+            }
+            RowCount::Empty => 0,
+        }
+    }
+
+    /// Number of batches in which it is loaded for `jobs` jobs. Each is computed from its index alone.
+    #[must_use]
+    pub fn batches(&self, params: &Params, jobs: u32) -> u64 {
+        self.total_rows(params, jobs).div_ceil(self.batch_rows(params))
+    }
+
+    /// Keys of batch `batch` for `jobs` jobs.
+    #[must_use]
+    pub fn batch(&self, params: &Params, jobs: u32, batch: u64) -> Range<i64> {
+        let (rows, total) = (self.batch_rows(params), self.total_rows(params, jobs));
+        (batch * rows).min(total) as i64..((batch + 1) * rows).min(total) as i64
+    }
+
+    /// First key of `job`, where jobs own rows.
     #[must_use]
     pub fn first_key(&self, job: u32, params: &Params) -> i64 {
-        (u64::from(job) * self.rows(params)) as i64
+        match self.rows {
+            RowCount::PerJob(_) => (u64::from(job) * self.batch_rows(params)) as i64,
+            _ => 0,
+        }
     }
 
-    /// Row number `index` of `job`, cut from the job's `pool`.
-    pub fn row<'a>(&self, job: u32, index: u64, params: &Params, pool: &'a [u8]) -> Vec<Datum<'a>> {
-        self.columns
-            .iter()
-            .map(|column| match column.fill {
-                Fill::Key => Datum::Int(self.first_key(job, params) + index as i64),
-                Fill::Zero => Datum::Int(0),
-                Fill::Payload(size) => {
-                    let bytes = params.get(size).max(0) as u32;
-                    let start = payload_offset(index, bytes).min(pool.len());
-                    let end = (start + bytes as usize).min(pool.len());
-                    Datum::Bytes(&pool[start..end])
-                }
-            })
-            .collect()
+    /// The row with `key`, number `index` of its batch, cut from the batch's `pool`, in `row`.
+    pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a [u8], row: &mut Vec<Datum<'a>>) {
+        let payload = |bytes: u32| {
+            let start = payload_offset(index, bytes).min(pool.len());
+            let end = (start + bytes as usize).min(pool.len());
+            Datum::Bytes(&pool[start..end])
+        };
+        row.clear();
+        row.extend(self.columns.iter().map(|column| match column.fill {
+            Fill::Key => Datum::Int(key),
+            Fill::Zero => Datum::Int(0),
+            Fill::Constant(value) => Datum::Int(value),
+            Fill::Scattered { salt, range } => Datum::Int(scatter(key, salt, range)),
+            Fill::Payload(size) => payload(params.get(size).max(0) as u32),
+            Fill::PayloadOf(bytes) => payload(bytes),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn batches_hold_every_row_once() {
+        let w = crate::find("LGWR-LAT1").unwrap();
+        let params = w.params(&BTreeMap::new()).unwrap();
+        for (rows, total) in [
+            (RowCount::PerJob("own-rows"), 3 * 128),
+            (RowCount::Fixed(10_000), 10_000),
+            (RowCount::Fixed(2 * BATCH_ROWS), 2 * BATCH_ROWS),
+            (RowCount::Share { percent: 50, row_bytes: 1 << 16 }, (params.size_bytes() / 100 * 50) >> 16),
+            (RowCount::Empty, 0),
+        ] {
+            let table = Table { rows, ..w.tables[0] };
+            let mut next = 0;
+            for b in 0..table.batches(&params, 3) {
+                let keys = table.batch(&params, 3, b);
+                assert!(keys.start == next && !keys.is_empty(), "{rows:?}: {keys:?}");
+                next = keys.end;
+            }
+            assert_eq!(next as u64, total, "{rows:?}");
+        }
     }
 }

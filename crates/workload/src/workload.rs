@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use loadline_model::Capability;
+use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use thiserror::Error;
 
-use crate::program::Program;
+use crate::program::{Commit, Program};
 use crate::table::Table;
 
 /// A component group.
@@ -94,6 +95,59 @@ pub struct SizeScan {
     pub rows: &'static str,
 }
 
+/// Over what a workload is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// Over jobs.
+    Jobs,
+    /// One job, over values of a parameter.
+    Parameter {
+        /// Its name.
+        name: &'static str,
+        /// Its values, rising.
+        values: &'static [i64],
+        /// Column that shows the value.
+        column: &'static str,
+        /// Whether a sweep over jobs follows, with the parameter's default.
+        then_jobs: bool,
+    },
+    /// A single test with one job.
+    Once,
+}
+
+/// What a transaction works through, where the program does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Volume {
+    /// Rows read or written.
+    pub rows: f64,
+    /// Operations of a computation.
+    pub operations: f64,
+    /// Tables that are read or written as a whole: their size is what a transaction processes.
+    pub tables: &'static [&'static str],
+    /// Share of these tables that a transaction processes, 0…1.
+    pub share: f64,
+}
+
+/// A query that must return 0 after a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consistency {
+    /// Portable SQL that returns one integer.
+    pub query: &'static str,
+    /// What holds if it does: `all accounts together hold what they held before`.
+    pub what: &'static str,
+}
+
+/// Where a workload's reads have to come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// From wherever they come.
+    Any,
+    /// From the database's own cache: at least 99.9 % of them.
+    Hit,
+    /// From the storage device.
+    Device,
+}
+
 /// A named definition of work.
 #[derive(Debug)]
 pub struct Workload {
@@ -115,20 +169,55 @@ pub struct Workload {
     pub params: &'static [Param],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
+    /// Over what it is swept.
+    pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
     pub redo: Option<RedoSize>,
     /// Proof of what was changed.
     pub evidence: Option<Evidence>,
+    /// What must hold after a test.
+    pub consistency: &'static [Consistency],
+    /// What a transaction works through, where it is not the rows that its statements touch.
+    pub volume: Option<fn(&Params) -> Volume>,
+    /// Parameter that says with how many workers a query may be run in parallel; without it, with none.
+    pub workers: Option<&'static str>,
+    /// Where its reads have to come from.
+    pub cache: Cache,
     /// Swept over the size of one session's transactions instead of over jobs.
     pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
 }
 
+impl Workload {
+    /// What most workloads have in common; the rest is empty.
+    pub const BASE: Workload = Workload {
+        code: "",
+        group: "",
+        summary: "",
+        description: "",
+        spoiled_by: "",
+        kpis: &[],
+        tables: &[],
+        params: &[],
+        needs: &[],
+        sweep: Sweep::Jobs,
+        redo: None,
+        evidence: None,
+        consistency: &[],
+        volume: None,
+        workers: None,
+        cache: Cache::Any,
+        scan: None,
+        program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
+    };
+}
+
 /// Values of all parameters of one workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     values: BTreeMap<&'static str, i64>,
+    size_bytes: u64,
 }
 
 /// A parameter that cannot be taken.
@@ -186,7 +275,7 @@ impl Workload {
             }
             values.insert(p.name, *value);
         }
-        Ok(Params { values })
+        Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
     }
 
     /// The group.
@@ -202,6 +291,18 @@ impl Params {
     #[must_use]
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
+    }
+
+    /// The same for a data set of `bytes` bytes.
+    #[must_use]
+    pub fn with_size(self, bytes: u64) -> Params {
+        Params { size_bytes: bytes, ..self }
+    }
+
+    /// Size of the data set, bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
     }
 
     /// All values by name.

@@ -1,39 +1,9 @@
 //! The sizes and commit times of a scan as the fit needs them: medians, weights, and draws.
 
+use loadline_model::Random;
 use loadline_model::limits::SizePoint;
 
 use super::MIN_SAMPLES;
-
-/// A pseudo-random generator (splitmix64) for orders and draws: small, seeded, the same everywhere.
-#[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64) -> Rng {
-        Rng(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`. The product's upper half is uneven by n / 2⁶⁴, which nothing here sees.
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    /// Fisher and Yates.
-    pub(super) fn shuffle(&mut self, values: &mut [f64]) {
-        for i in (1..values.len()).rev() {
-            let j = self.below(i + 1);
-            values.swap(i, j);
-        }
-    }
-}
 
 /// Sizes in steps from the smallest, and the commit times of each.
 #[derive(Debug)]
@@ -104,11 +74,11 @@ impl Data {
     }
 
     /// Quantiles of samples drawn anew from each size's own, held to the bounds of `prepared`.
-    pub(super) fn resampled(&self, prepared: &Prepared, rng: &mut Rng) -> Vec<f64> {
+    pub(super) fn resampled(&self, prepared: &Prepared, rng: &mut Random) -> Vec<f64> {
         let mut drawn = Vec::new();
         let quantiles = self.samples.iter().map(|s| {
             drawn.clear();
-            drawn.extend(s.iter().filter_map(|_| s.get(rng.below(s.len()))));
+            drawn.extend(s.iter().filter_map(|_| s.get(rng.below(s.len() as u64) as usize)));
             quantile(&mut drawn, prepared.quantile)
         });
         prepared.held(quantiles.collect())

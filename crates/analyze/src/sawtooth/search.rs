@@ -1,8 +1,9 @@
 //! Sawtooth or trend, in one quantile of each size's commit times.
 
+use loadline_model::Random;
 use loadline_model::format::duration_ns;
 
-use super::data::{Data, Prepared, Rng};
+use super::data::{Data, Prepared};
 use super::scan::{Fit, Local, Space, Tables, least_squares};
 use super::{ALPHA, MIB, QUANTILES, Shape, undecided};
 use crate::stats::{Interval, quantile};
@@ -57,7 +58,7 @@ impl<'a> Search<'a> {
         Some(Search { data, quantile, prepared, space, residual, tables })
     }
 
-    pub(super) fn verdict(&self, rng: &mut Rng) -> Verdict {
+    pub(super) fn verdict(&self, rng: &mut Random) -> Verdict {
         if self.is_exact(&self.residual) {
             return Verdict::Chance(0.0);
         }
@@ -87,7 +88,7 @@ impl<'a> Search<'a> {
 
     /// Probability of fitting at least `observed` of the variance when the order is chance, and the most
     /// that was fitted.
-    fn chance(&self, observed: f64, rng: &mut Rng) -> (f64, f64) {
+    fn chance(&self, observed: f64, rng: &mut Random) -> (f64, f64) {
         let mut shuffled = self.residual.clone();
         let (mut as_good, mut made, mut most) = (0, 0, 0.0);
         while made < PERMUTATIONS && as_good < ENOUGH {
@@ -103,7 +104,7 @@ impl<'a> Search<'a> {
     }
 
     /// Why a straight line does not fit, if it does not: the trend bends beyond chance.
-    pub(super) fn bend(&self, rng: &mut Rng) -> Option<String> {
+    pub(super) fn bend(&self, rng: &mut Random) -> Option<String> {
         let line = Space::line(self.data.steps(), &self.prepared.sigma)?;
         let mut residual = line.residual(&self.prepared.medians);
         if self.is_exact(&residual) {
@@ -152,7 +153,7 @@ impl<'a> Search<'a> {
     }
 
     /// The straight line; undecided where noise would hide teeth as deep as the commit is long.
-    pub(super) fn straight(&self, by_noise: f64, rng: &mut Rng) -> Shape {
+    pub(super) fn straight(&self, by_noise: f64, rng: &mut Random) -> Shape {
         let (data, prepared) = (self.data, &self.prepared);
         let fit = |values: &[f64]| least_squares(&[data.steps()], values, &prepared.sigma);
         let Some([intercept, per_step]) = fit(&prepared.medians) else {
@@ -200,7 +201,7 @@ impl Found {
 
 impl Search<'_> {
     /// Period, depth and where it falls, with intervals; `None` if the teeth are too low to be one.
-    pub(super) fn sawtooth(&self, found: Found, rng: &mut Rng) -> Option<Shape> {
+    pub(super) fn sawtooth(&self, found: Found, rng: &mut Random) -> Option<Shape> {
         let Search { data, prepared, .. } = self;
         // The first tooth may be longer than the others: a flush that has begun is waited for, so a fall
         // comes a little after its threshold, and none that late comes after size 0. A period that fits

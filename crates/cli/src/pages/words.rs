@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use loadline_target::Work;
-use loadline_workload::{Commit, Fill, Generator, LogicalType, POOL_BYTES, Step, Table, Workload};
+use loadline_workload::{
+    Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,
+};
 
 /// The program of `work` as a numbered list, one line a step.
 pub(super) fn program(work: &Work) -> String {
@@ -37,10 +39,34 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
             Step::Execute { statement } => {
                 let Some(s) = work.program.statements.get(*statement) else { continue };
                 let sql = s.template.render(str::to_owned, |v| format!(":{v}"));
-                let rows = count(s.rows, "row");
+                let effect = match s.effect {
+                    Effect::Change(rows) => {
+                        format!("It must change {}; any other number is an error.", count(rows, "row"))
+                    }
+                    Effect::Read(rows) => {
+                        format!(
+                            "It must return {}, and all are fetched; any other number is an error.",
+                            count(rows, "row")
+                        )
+                    }
+                    Effect::ReadAny => "All rows that it returns are fetched.".to_owned(),
+                    Effect::Command => "It returns no rows.".to_owned(),
+                };
+                let _ = writeln!(out, "{indent}{n}. Statement {statement}: `{sql}`. {effect}");
+            }
+            Step::Bulk { table, rows } => {
+                let name = work.workload.tables.get(*table).map_or("", |t| t.name);
                 let _ = writeln!(
                     out,
-                    "{indent}{n}. Statement {statement}: `{sql}`. It must touch {rows}; any other number is an error."
+                    "{indent}{n}. Add {} with new keys to `{name}`, by the fastest way that the database has for many rows.",
+                    count(u64::from(*rows), "row")
+                );
+            }
+            Step::Compute { kernel, times } => {
+                let _ = writeln!(
+                    out,
+                    "{indent}{n}. {}, {times} times, in the database's own language.",
+                    computation(*kernel)
                 );
             }
             Step::Repeat { times, body } => {
@@ -68,6 +94,24 @@ fn value(generator: Generator) -> String {
              `--payload-compressibility`), from a place that moves on with the sequence",
             POOL_BYTES / 1024
         ),
+        Generator::Uniform { from, range, .. } => format!(
+            "a random number from {from} to {}, each as likely as another; it follows from seed, job and sequence, so that \
+             both drivers draw the same",
+            i128::from(from) + i128::from(range) - 1
+        ),
+        Generator::NewKey => "a key that no other job and no transaction before had".to_owned(),
+        Generator::Constant(value) => value.to_string(),
+        Generator::Plus { var, by } => format!("`:{var}` + {by}"),
+    }
+}
+
+fn computation(kernel: Kernel) -> &'static str {
+    match kernel {
+        Kernel::Add => "Add integers in a loop",
+        Kernel::Fibonacci => "Compute Fibonacci numbers by recursion",
+        Kernel::Prime => "Look for primes by trial division",
+        Kernel::Text => "Put texts together and take them apart",
+        Kernel::Builtin => "Call built-in functions",
     }
 }
 
@@ -76,13 +120,30 @@ pub(super) fn tables(work: &Work) -> String {
     let mut out = String::new();
     for table in work.workload.tables {
         let in_place = if table.updated_in_place { " Rows are changed in place, over and over." } else { "" };
-        let _ = writeln!(
-            out,
-            "`{}`: every job owns {} of it (parameter `{}`), loaded before the first test.{in_place}\n",
-            table.name,
-            count(table.rows(&work.params), "row"),
-            table.rows_per_job
-        );
+        let total = table.total_rows(&work.params, 1);
+        let rows = match table.rows {
+            RowCount::PerJob(param) => {
+                format!(
+                    "every job owns {} of it (parameter `{param}`), loaded before the first test",
+                    count(total, "row")
+                )
+            }
+            RowCount::Total(param) => {
+                format!("{} (parameter `{param}`), loaded before the first test", count(total, "row"))
+            }
+            RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(rows, "row")),
+            RowCount::Share { .. } => format!(
+                "as many rows as `--size` asks for ({} at {})",
+                count(total, "row"),
+                loadline_model::format::bytes(work.params.size_bytes() as f64)
+            ),
+            RowCount::Empty => "empty before every test: the workload fills it".to_owned(),
+        };
+        let shared = match table.scope {
+            Scope::DataSet => " It belongs to the data set, which many workloads read and none changes.",
+            Scope::Workload => "",
+        };
+        let _ = writeln!(out, "`{}`: {rows}.{shared}{in_place}\n", table.name);
         out.push_str(&columns(table));
     }
     out
@@ -98,6 +159,9 @@ fn columns(table: &Table) -> String {
         let holds = match c.fill {
             Fill::Key => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
+            Fill::Constant(value) => value.to_string(),
+            Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),
+            Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
         };
         let key = if i == 0 { ", primary key" } else { "" };
@@ -108,6 +172,16 @@ fn columns(table: &Table) -> String {
 
 /// How the load on the target is made to grow.
 pub(super) fn load(w: &Workload, work: &Work) -> String {
+    if let Sweep::Parameter { name, values, then_jobs, .. } = w.sweep {
+        let values = values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        let then = if then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
+        return format!(
+            "One session does this transaction over and over, with the parameter `{name}` at {values} in turn.{then}"
+        );
+    }
+    if w.sweep == Sweep::Once {
+        return "One session does this transaction over and over: there is a single test.".to_owned();
+    }
     let Some(scan) = w.scan else {
         return "A job is one session that does this transaction over and over. A sweep raises the number of jobs: doubled \
                 from 1 until throughput no longer grows, or as `--jobs` says."

@@ -46,6 +46,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             repeat: 1,
             rate_tps: None,
             payload_compressibility: 0.0,
+            size_bytes: 128 << 20,
             seed: 42,
             latency_objective_ns: None,
             settings: BTreeMap::new(),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_target::Canceller;
-use loadline_workload::CATALOGUE;
+use loadline_workload::JobStart;
 
 use super::*;
 
@@ -47,10 +47,16 @@ fn engine() -> Scripted {
 }
 
 fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Schedule) {
-    let workload = CATALOGUE[0];
+    let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
     let program = (workload.program)(&params);
-    let mut stream = Stream::new(&program, 0, Arc::from(loadline_workload::pool(1, 0, 0.0)), 0).unwrap();
+    let mut stream = Stream::new(
+        &program,
+        JobStart { first_key: 0, new_key: 0, draw: 0 },
+        Arc::from(loadline_workload::pool(1, 0, 0.0)),
+        0,
+    )
+    .unwrap();
     let start_ns = now_ns();
     let open_ns = start_ns + warmup_ms * 1_000_000;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };

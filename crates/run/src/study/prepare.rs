@@ -18,7 +18,7 @@ impl Context {
     /// The workload as planned, with `calibrated` parameters in place of some.
     fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
-        let (found, params) = planned(workload, calibrated)?;
+        let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
         Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_model::plan::{Jobs, PlannedWorkload};
-use loadline_model::{LogWriterPoint, TestLimit, TestRecord};
+use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, SizeScan};
+use loadline_workload::{Commit, SizeScan, Sweep};
 
 use super::{Context, Limits, StudyError};
+use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
@@ -17,14 +18,27 @@ use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
 
+/// Why a test has no limit.
+const NO_LIMIT: &str = "the limit of the log is measured for workloads that are defined by their redo";
 /// Time that a test takes besides warm-up and window, s: loading, sessions, counters.
 const AROUND_S: f64 = 0.6;
 /// Steps that an automatic sweep has, as far as nothing is known yet.
 const TYPICAL_STEPS: f64 = 4.0;
 
-/// The scan that a workload is, if it is no sweep.
-fn scan_of(workload: &PlannedWorkload) -> Option<SizeScan> {
-    loadline_workload::find(&workload.code).ok().and_then(|w| w.scan)
+/// A test of a sweep.
+struct Point {
+    jobs: u32,
+    /// Value of the parameter over which the workload is swept, if it is.
+    value: Option<Value>,
+}
+
+/// A value of the parameter over which a workload is swept.
+#[derive(Clone, Copy)]
+struct Value {
+    name: &'static str,
+    value: i64,
+    /// Column that shows it.
+    column: &'static str,
 }
 
 impl Context {
@@ -35,7 +49,7 @@ impl Context {
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
-                while let Some(jobs) = self.next(workload, repetition) {
+                while let Some(Point { jobs, value }) = self.next(workload, repetition) {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
@@ -54,7 +68,8 @@ impl Context {
                         left_s,
                         left_exact,
                     };
-                    self.one_test(workload, &Arc::clone(work), position, listener)?;
+                    let work = self.at_point(workload, &Arc::clone(work), value)?;
+                    self.one_test(workload, &work, position, value.map(|v| v.column), listener)?;
                 }
             }
         }
@@ -66,23 +81,53 @@ impl Context {
         self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition)
     }
 
-    /// The job count that a workload needs next in this repetition. Later repetitions repeat the
-    /// job counts that the first one found.
-    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<u32> {
-        let jobs_of = |repetition| self.done(&workload.code, repetition).map(|r| r.jobs).collect::<Vec<u32>>();
-        let done = jobs_of(repetition);
-        let first_missing = |wanted: &[u32]| wanted.iter().copied().find(|j| !done.contains(j));
-        if scan_of(workload).is_some() {
-            return first_missing(&[1]);
+    /// The work with a value of the parameter over which it is swept.
+    fn at_point(
+        &self,
+        workload: &PlannedWorkload,
+        work: &Arc<Work>,
+        value: Option<Value>,
+    ) -> Result<Arc<Work>, StudyError> {
+        let Some(value) = value else { return Ok(Arc::clone(work)) };
+        let work = with(work, &[(value.name.to_owned(), value.value)].into());
+        if workload.driver == Driver::Database {
+            self.target.install(&work)?;
         }
+        Ok(Arc::new(work))
+    }
+
+    /// The test that a workload needs next in this repetition. Later repetitions repeat the job counts that
+    /// the first one found.
+    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<Point> {
+        let found = loadline_workload::find(&workload.code).ok()?;
+        let jobs = |jobs: u32| Point { jobs, value: None };
+        match found.sweep {
+            Sweep::Jobs if found.scan.is_none() => self.next_jobs(workload, repetition).map(jobs),
+            Sweep::Jobs | Sweep::Once => self.done(&workload.code, repetition).next().is_none().then(|| jobs(1)),
+            Sweep::Parameter { name, values, column, then_jobs } => {
+                let given = workload.parameters.get(name).map(std::slice::from_ref);
+                let done = |v: &&i64| {
+                    let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
+                    !self.done(&workload.code, repetition).any(of_value)
+                };
+                let value = given.unwrap_or(values).iter().find(done);
+                let value = value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) });
+                value.or_else(|| then_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten())
+            }
+        }
+    }
+
+    /// The job count that a sweep over jobs needs next.
+    fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32) -> Option<u32> {
+        let of_jobs = |repetition| self.done(&workload.code, repetition).filter(|r| r.swept.is_none());
+        let first_missing =
+            |wanted: &[u32]| wanted.iter().copied().find(|j| !of_jobs(repetition).any(|r| r.jobs == *j));
         match &self.manifest.plan.jobs {
             Jobs::List(list) => first_missing(list),
-            Jobs::Auto { .. } if repetition > 1 => first_missing(&jobs_of(1)),
+            Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
-                let points: Vec<(u32, f64)> = self
-                    .done(&workload.code, 1)
-                    .map(|r| (r.jobs, r.figure("commit_throughput_tps").unwrap_or(0.0)))
-                    .collect();
+                let points: Vec<(u32, f64)> =
+                    of_jobs(1).map(|r| (r.jobs, r.figure("commit_throughput_tps").unwrap_or(0.0))).collect();
                 next_jobs(&points, self.max_jobs)
             }
         }
@@ -126,6 +171,9 @@ impl Context {
 
     /// First half of the limit of a test, if the reference log writer measures it.
     fn limit_before(&self, work: &Work, jobs: u32) -> Result<Option<Bracket>, String> {
+        if work.workload.redo.is_none() {
+            return Err(NO_LIMIT.to_owned());
+        }
         match &self.limits {
             Limits::Reference(reference) => reference.before(work, self.redo_bytes(work)?, jobs).map(Some),
             Limits::Points(_) => Ok(None),
@@ -154,6 +202,7 @@ impl Context {
     fn identity(
         &self,
         workload: &PlannedWorkload,
+        work: &Work,
         position: &TestPosition,
         evidence_before: Option<i64>,
         evidence_after: Result<Option<i64>, TargetError>,
@@ -168,9 +217,30 @@ impl Context {
             forced: (!forced.is_empty()).then(|| forced.join("; ")),
             evidence_before,
             evidence_after: evidence_after.map_err(|e| e.to_string()),
+            consistency: self.consistency(work),
+            data_bytes: self.data_bytes(work),
             counter_lag_s: self.target.counter_lag_s(),
             cpus: self.manifest.machine.cpus,
         }
+    }
+
+    /// Whether what must hold after a test holds: the difference that each query found.
+    fn consistency(&self, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+        let ask = |query| self.target.integer(work, query).map_err(|e| e.to_string());
+        work.workload.consistency.iter().map(|c| (c.what, ask(c.query))).collect()
+    }
+
+    /// Bytes of the tables that a transaction works through as a whole.
+    fn data_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
+        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return Ok(None) };
+        let mut sum = 0.0;
+        for table in volume.tables {
+            match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
+                Some(bytes) => sum += bytes as f64,
+                None => return Err("the target does not say how large its tables are".to_owned()),
+            }
+        }
+        Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
     }
 
     /// A scan of sizes, which takes as long as its transactions do.
@@ -201,7 +271,7 @@ impl Context {
             }
         })
         .map_err(failed)?;
-        let identity = self.identity(workload, position, evidence_before, self.target.evidence(work));
+        let identity = self.identity(workload, work, position, evidence_before, self.target.evidence(work));
         let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
         output.record.notes.extend(unsettled);
         self.attach_report(mark, &mut output, listener);
@@ -216,6 +286,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Arc<Work>,
         position: TestPosition,
+        swept: Option<&str>,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let plan = &self.manifest.plan;
@@ -227,6 +298,7 @@ impl Context {
             return self.one_scan(workload, work, scan, &position, listener);
         }
         self.target.load(work, jobs).map_err(gone)?;
+        self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let evidence_before = self.target.evidence(work).map_err(gone)?;
@@ -260,8 +332,9 @@ impl Context {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let identity = self.identity(workload, &position, evidence_before, evidence_after);
+        let identity = self.identity(workload, work, &position, evidence_before, evidence_after);
         let mut output = output(&request, &measured, &identity);
+        output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);

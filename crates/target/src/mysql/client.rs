@@ -6,9 +6,10 @@ use loadline_workload::Arg;
 
 use super::connect::{self, Door};
 use super::protocol;
-use super::render;
 use super::wire::{Connection, Prepared};
+use super::{render, schema};
 use crate::error::TargetError;
+use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
 use crate::work::Work;
 
@@ -21,6 +22,7 @@ pub(super) struct Client {
     pending: bool,
     /// A transaction is open at the server.
     open: bool,
+    work: Work,
 }
 
 impl Client {
@@ -29,15 +31,15 @@ impl Client {
         let mut connection = door.connect()?;
         let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
-        Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false })
+        Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false, work: work.clone() })
     }
 
     #[inline]
-    fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(), TargetError> {
+    fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u16, TargetError> {
         match self.statements.get_mut(statement) {
             Some(prepared) => {
                 self.connection.put_execute(prepared, args);
-                Ok(())
+                Ok(prepared.columns)
             }
             None => {
                 self.connection.out.clear();
@@ -62,15 +64,26 @@ impl ClientSession for Client {
             protocol::query(&mut self.connection.out, "BEGIN");
             self.open = true;
         }
-        self.put(statement, args)?;
+        let columns = self.put(statement, args)?;
         self.connection.send()?;
         let begun = if begins { self.connection.read_ok() } else { Ok(0) };
         // Both answers are read, whatever the first says.
         let rows = match begun {
             Err(e @ TargetError::Lost(_)) => return Err(e),
-            _ => self.connection.read_ok(),
+            _ => self.connection.read_answer(columns),
         };
         begun.and(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        if std::mem::take(&mut self.pending) {
+            self.connection.query("BEGIN")?;
+            self.open = true;
+        }
+        let Some(table) = self.work.workload.tables.get(table) else {
+            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
+        };
+        schema::insert(&mut self.connection, &self.work, table, &Batch::of_bulk(first, rows))
     }
 
     #[inline]
@@ -93,9 +106,9 @@ impl ClientSession for Client {
             self.commit()?;
             return Ok((rows, Some(done)));
         }
-        self.put(statement, args)?;
+        let columns = self.put(statement, args)?;
         self.connection.send()?;
-        Ok((self.connection.read_ok()?, None))
+        Ok((self.connection.read_answer(columns)?, None))
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

@@ -4,7 +4,7 @@
 //! into a temporary table in memory whenever it has grown to a few KiB: a text is copied as a whole
 //! each time something is added to it.
 
-use loadline_workload::{Commit, PAYLOAD_STRIDE, VarType};
+use loadline_workload::{Commit, Effect, PAYLOAD_STRIDE, VarType};
 
 use super::render::{DATABASE, MARK, prefix, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
@@ -44,9 +44,10 @@ pub(super) fn name(work: &Work) -> String {
     full_name(&format!("{}_run", prefix(work)))
 }
 
-/// The statement that runs a slice: first key, pool, end, next sequence.
+/// The statement that runs a slice: where the job begins (first key, first new key, first draw), pool, end,
+/// next sequence.
 pub(super) fn call(work: &Work) -> String {
-    format!("CALL {}(?, ?, ?, ?)", name(work))
+    format!("CALL {}(?, ?, ?, ?, ?, ?)", name(work))
 }
 
 /// The statement that makes the procedure.
@@ -59,7 +60,7 @@ pub(super) fn create(work: &Work) -> String {
     };
     routine(
         &name(work),
-        "p_first_key BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT",
+        "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT",
         &format!("{declare}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n"),
         &format!("    START TRANSACTION;\n{body}"),
         &format!("    COMMIT;{wait}\n"),
@@ -149,6 +150,16 @@ impl Dialect for SqlPsm {
 
     fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
         format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {room}, {bytes})")
+    }
+
+    fn modulo(&self, a: &str, b: u64) -> String {
+        format!("({a} MOD {b})")
+    }
+
+    /// A procedure would send the rows to the client: no workload that reads rows is run here, as the
+    /// capability is missing.
+    fn query(&self, _: usize, sql: &str, _: Effect) -> Vec<Line> {
+        vec![Line(0, format!("{sql};"))]
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

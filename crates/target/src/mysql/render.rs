@@ -2,10 +2,11 @@
 
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
-use loadline_workload::{Fill, LogicalType, Table, Template};
+use loadline_workload::{Fill, LogicalType, Scope, Table, Template};
 
 use super::procedure;
 use crate::error::TargetError;
+use crate::loading::table_stem;
 use crate::render::Rendered;
 use crate::work::Work;
 
@@ -21,10 +22,21 @@ pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a CO
 
 /// What does not fit, whatever the server's settings are.
 pub(super) fn capabilities() -> Capabilities {
-    Capabilities {
-        missing_drivers: Vec::new(),
-        missing: vec![(Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned())],
-    }
+    let no_cursor =
+        "a procedure here has no way to fetch rows but a cursor, which copies them to a temporary table first";
+    let no_load = "a procedure cannot be fed with rows: LOAD DATA is the client's";
+    let one_thread = "a query is run by one thread";
+    let no_language = "a client computes nothing: procedural code runs inside the database";
+    let missing = [
+        (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES),
+        (Driver::Database, Capability::ReadRows, no_cursor),
+        (Driver::Database, Capability::BulkLoad, no_load),
+        (Driver::Database, Capability::ParallelQuery, one_thread),
+        (Driver::Client, Capability::ParallelQuery, one_thread),
+        (Driver::Client, Capability::Procedures, no_language),
+    ];
+    let missing = missing.into_iter().map(|(driver, capability, why)| (driver, capability, why.to_owned())).collect();
+    Capabilities { missing_drivers: Vec::new(), missing }
 }
 
 /// A name as SQL takes it whatever it holds.
@@ -39,7 +51,7 @@ pub(super) fn prefix(work: &Work) -> String {
 
 /// Full name of a table of the workload.
 pub(super) fn table_name(work: &Work, table: &str) -> String {
-    format!("{}.{}", quoted(DATABASE), quoted(&format!("{}_{table}", prefix(work))))
+    format!("{}.{}", quoted(DATABASE), quoted(&table_stem(work, table)))
 }
 
 /// The statement that makes `table`.
@@ -55,6 +67,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
                     let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
                     if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
                 }
+                (LogicalType::Bytes, Fill::PayloadOf(bytes)) if bytes <= 8000 => format!("VARBINARY({bytes})"),
                 (LogicalType::Bytes, _) => "LONGBLOB".to_owned(),
             };
             format!("  {} {kind} NOT NULL", quoted(column.name))
@@ -62,10 +75,22 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         .collect();
     let key = table.columns.first().map_or("id", |c| c.name);
     lines.push(format!("  PRIMARY KEY ({})", quoted(key)));
+    for column in table.indexes {
+        lines.push(format!("  KEY {} ({})", quoted(&format!("by_{column}")), quoted(column)));
+    }
+    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
     format!(
-        "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
+        "CREATE TABLE {unless}{} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
         table_name(work, table.name),
         lines.join(",\n")
+    )
+}
+
+/// The query for what a table takes, bytes.
+pub(super) fn table_size(work: &Work, table: &str) -> String {
+    format!(
+        "SELECT DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{}'",
+        table_stem(work, table).replace('\'', "''")
     )
 }
 
@@ -74,12 +99,12 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
     template.render(|table| table_name(work, table), |_| "?".to_owned())
 }
 
-/// The evidence query.
+/// A query about the workload's tables.
 ///
 /// # Errors
 /// When it cannot be read, a mistake in the workload.
-pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    work.evidence(|table| table_name(work, table))
+pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
+    work.query(query, |table| table_name(work, table))
 }
 
 /// Everything that is made of a workload, for people to read.
@@ -90,9 +115,14 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
-    if let Ok(Some(sql)) = evidence(work) {
-        out.push(Rendered::new("evidence", sql));
+    let refused = capabilities().refusal_for_good(Driver::Database, work.workload.needs);
+    if refused.is_none() {
+        out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
+    }
+    for (title, sql) in work.queries() {
+        if let Ok(sql) = query(work, sql) {
+            out.push(Rendered::new(title, sql));
+        }
     }
     out
 }

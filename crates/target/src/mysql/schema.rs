@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use loadline_workload::{Arg, Datum, Table};
+use loadline_workload::{Arg, Datum, RowCount, Scope, Table};
 
 use super::procedure;
 use super::render::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::loading::{Batch, batches};
 use crate::work::Work;
 
 /// Name of the user lock. Locks are the server's, as the database is.
@@ -101,7 +102,9 @@ fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for table in work.workload.tables {
-        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        if table.scope == Scope::Workload {
+            c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        }
         c.query(&create_table(work, table))?;
     }
     Ok(())
@@ -114,20 +117,27 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&procedure::create(work)).map(drop)
 }
 
-/// Loads the rows of those of `jobs` that are not all there, each job in a transaction of its own, so
-/// that a load which was cut off is gone on with.
+/// Empties the tables that the workload fills itself.
+pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+        c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
+    }
+    Ok(())
+}
+
+/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there,
+/// each batch in a transaction of its own, so that a load which was cut off is gone on with.
 pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in work.workload.tables {
-        let rows = table.rows(&work.params);
+    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+        let size = table.batch_rows(&work.params);
         let name = table_name(work, table.name);
         let key = quoted(table.columns.first().map_or("id", |c| c.name));
-        let counted = c.pairs(&format!("SELECT {key} DIV {rows}, COUNT(*) FROM {name} GROUP BY 1"))?;
+        let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
         let there: BTreeMap<u64, u64> =
-            counted.iter().filter_map(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?))).collect();
-        let missing = jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows));
-        for job in missing {
+            counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect();
+        for batch in batches(work, table, jobs).iter().filter(|b| there.get(&b.number) != Some(&b.len())) {
             c.query("BEGIN")?;
-            let loaded = load_job(c, work, table, job, there.contains_key(&u64::from(job)));
+            let loaded = load_batch(c, work, table, batch, there.contains_key(&batch.number));
             if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
                 c.query("ROLLBACK")?;
             }
@@ -138,39 +148,43 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
     Ok(())
 }
 
-fn load_job(c: &mut Connection, work: &Work, table: &Table, job: u32, partly: bool) -> Result<(), TargetError> {
-    let name = table_name(work, table.name);
-    let rows = table.rows(&work.params);
-    let first = table.first_key(job, &work.params);
+fn load_batch(c: &mut Connection, work: &Work, table: &Table, batch: &Batch, partly: bool) -> Result<(), TargetError> {
     if partly {
-        let key = quoted(table.columns.first().map_or("id", |c| c.name));
-        c.query(&format!("DELETE FROM {name} WHERE {key} BETWEEN {first} AND {}", first + rows as i64 - 1))?;
+        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
+        let (first, last) = (batch.keys.start, batch.keys.end - 1);
+        c.query(&format!("DELETE FROM {name} WHERE {key} BETWEEN {first} AND {last}"))?;
     }
-    let pool = work.pool(job);
+    insert(c, work, table, batch).map(drop)
+}
+
+/// Inserts the rows of `batch`.
+pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
+    let name = table_name(work, table.name);
     let one = format!("({})", vec!["?"; table.columns.len()].join(", "));
     let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
     let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
-    let all: Vec<u64> = (0..rows).collect();
-    for batch in all.chunks(ROWS_PER_INSERT) {
-        let data: Vec<Datum<'_>> = batch.iter().flat_map(|i| table.row(job, *i, &work.params, &pool)).collect();
-        let args: Vec<Arg<'_>> = data
-            .iter()
-            .map(|d| match d {
-                Datum::Int(i) => Arg::Int(*i),
-                Datum::Bytes(b) => Arg::Bytes(b),
-            })
-            .collect();
-        let done = if batch.len() == ROWS_PER_INSERT {
-            c.execute(&mut whole, &args)?
-        } else {
-            let mut rest = c.prepare(&insert(batch.len()))?;
-            c.execute(&mut rest, &args)?
-        };
-        if done != batch.len() as u64 {
-            return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
+    let pool = work.pool(batch.number as u32);
+    let (mut data, mut row, mut done) = (Vec::new(), Vec::new(), 0);
+    let full = ROWS_PER_INSERT * table.columns.len();
+    for (index, key) in batch.keys.clone().enumerate() {
+        table.row(key, index as u64, &work.params, &pool, &mut row);
+        data.extend(row.iter().map(|d| match d {
+            Datum::Int(i) => Arg::Int(*i),
+            Datum::Bytes(b) => Arg::Bytes(b),
+        }));
+        if data.len() == full {
+            done += c.execute(&mut whole, &data)?;
+            data.clear();
         }
     }
-    Ok(())
+    if !data.is_empty() {
+        let mut rest = c.prepare(&insert(data.len() / table.columns.len().max(1)))?;
+        done += c.execute(&mut rest, &data)?;
+    }
+    if done != batch.len() {
+        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
+    }
+    Ok(done)
 }
 
 /// Takes the lock for as long as the session lives.

@@ -19,7 +19,7 @@ use super::{procedure, render, schema, watch};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
+use crate::work::{Work, evidence_value};
 
 /// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
 #[derive(Debug, Clone)]
@@ -274,16 +274,21 @@ impl Target for Mysql {
         Ok(Box::new(Eyes(eyes)))
     }
 
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        let Some(sql) = render::evidence(work)? else { return Ok(None) };
+    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::reset(c, work)).map(drop)
+    }
+
+    /// The rows are in the primary key's tree: its file is the table.
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let sizes = self.each(|_, c| c.value(&render::table_size(work, table)))?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        let sql = render::query(work, query)?;
         let mut total = 0_i64;
         for text in self.each(|_, c| c.value(&sql))? {
-            // The sum over an empty table is NULL.
-            let text = text.unwrap_or_else(|| "0".into());
-            let number = text.parse::<i64>().map_err(|_| {
-                TargetError::Statement(format!("the evidence query returned «{text}», which is no whole number"))
-            })?;
-            total = total.saturating_add(number);
+            total = total.saturating_add(evidence_value(text)?);
         }
         Ok(Some(total))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::Arg;
+use loadline_workload::{Arg, JobStart};
 
 use super::connect::{self, Door};
 use super::procedure::{self, CLOCK, NEXT};
@@ -18,7 +18,7 @@ pub(super) struct Database {
     door: Arc<Door>,
     call: Prepared,
     pool: Arc<[u8]>,
-    first_key: i64,
+    start: JobStart,
     next: i64,
     clock: ServerClock,
 }
@@ -32,8 +32,8 @@ impl Database {
         connection.query(&procedure::create_moments())?;
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
-        let (pool, first_key) = (work.pool(job), work.first_key(job));
-        Ok(Database { connection, door: Arc::clone(door), call, pool, first_key, next: 0, clock })
+        let (pool, start) = (work.pool(job), work.start(job));
+        Ok(Database { connection, door: Arc::clone(door), call, pool, start, next: 0, clock })
     }
 }
 
@@ -42,7 +42,9 @@ impl DatabaseSession for Database {
         let c = &mut self.connection;
         self.clock.refresh(&mut || ask(c))?;
         let args = [
-            Arg::Int(self.first_key),
+            Arg::Int(self.start.first_key),
+            Arg::Int(self.start.new_key),
+            Arg::Int(self.start.draw as i64),
             Arg::Bytes(&self.pool),
             Arg::Int(self.clock.server_us(until_ns)),
             Arg::Int(self.next),

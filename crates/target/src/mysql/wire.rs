@@ -25,6 +25,8 @@ pub(super) struct Prepared {
     id: u32,
     /// Whether the server knows the types of its parameters.
     typed: bool,
+    /// Columns of the rows that it returns.
+    pub(super) columns: u16,
 }
 
 /// A session with the server.
@@ -191,6 +193,30 @@ impl Connection {
         }
     }
 
+    /// Reads the answer to a prepared statement of so many columns: the rows it touched, or how many it
+    /// returned.
+    #[inline]
+    pub(super) fn read_answer(&mut self, columns: u16) -> Result<u64, TargetError> {
+        if columns == 0 {
+            return self.read_ok();
+        }
+        let body = self.next()?;
+        if self.input.get(body.0) == Some(&0xff) {
+            return Err(self.error(body));
+        }
+        self.skip_definitions(columns.into())?;
+        let mut rows = 0;
+        loop {
+            let body = self.next()?;
+            match self.input.get(body.0) {
+                // EOF: a row begins with 0 in this protocol.
+                Some(0xfe) if body.1 - body.0 < 9 => return Ok(rows),
+                Some(0xff) => return Err(self.error(body)),
+                _ => rows += 1,
+            }
+        }
+    }
+
     /// Sends a statement and reads all rows of its answer.
     pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
         protocol::query(&mut self.out, sql);
@@ -288,7 +314,7 @@ impl Connection {
         let (id, columns, parameters) = head.ok_or_else(|| self.odd("a short answer"))?;
         self.skip_definitions(parameters.into())?;
         self.skip_definitions(columns.into())?;
-        Ok(Prepared { id, typed: false })
+        Ok(Prepared { id, typed: false, columns })
     }
 
     /// Puts an execution into the buffer.
@@ -298,10 +324,10 @@ impl Connection {
         statement.typed = true;
     }
 
-    /// Executes a prepared statement that returns no rows.
+    /// Executes a prepared statement and returns the rows it touched, or fetched.
     pub(super) fn execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.put_execute(statement, args);
         self.send()?;
-        self.read_ok()
+        self.read_answer(statement.columns)
     }
 }

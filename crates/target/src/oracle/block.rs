@@ -4,7 +4,7 @@
 //! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
 //! would no longer fit a VARCHAR2 the block ends early and is run anew.
 
-use loadline_workload::{PAYLOAD_STRIDE, POOL_BYTES, VarType};
+use loadline_workload::{Effect, FACTORS, MODULI, PAYLOAD_STRIDE, POOL_BYTES, VarType};
 
 use super::render::{MAX_RAW, commit, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
@@ -89,7 +89,25 @@ fn functions() -> String {
     )
 }
 
-/// The block that runs a slice. Placeholders in order: first key, end (µs), next sequence, the pool's
+/// The function that draws a number ([`loadline_workload::draw`]), for blocks that do.
+fn drawing() -> String {
+    format!(
+        "
+  FUNCTION draw_31(p_seq IN NUMBER, p_salt IN NUMBER) RETURN NUMBER IS
+    l_place CONSTANT NUMBER := MOD(MOD(p_seq, {m0}) * {f0} + l_draw + p_salt, {m0});
+  BEGIN
+    RETURN MOD(MOD(l_place * l_place, {m1}) * {f1}, {m2});
+  END draw_31;
+",
+        m0 = MODULI[0],
+        m1 = MODULI[1],
+        m2 = MODULI[2],
+        f0 = FACTORS[0],
+        f1 = FACTORS[1]
+    )
+}
+
+/// The block that runs a slice. Placeholders in order: first key, first new key, first draw, end (µs), next sequence, the pool's
 /// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
 /// crossed the end of the slice, separated by spaces; transaction times and commit times as
 /// «µs count;».
@@ -98,14 +116,19 @@ pub(super) fn run(work: &Work) -> String {
     let commit = commit(work.program.commit);
     let pieces: String =
         (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
-    let (common, functions) = (common(), functions());
+    let drawing = if body.contains("draw_31(") { drawing() } else { String::new() };
+    let (common, functions) = (common(), functions() + &drawing);
+    let reads = work.program.statements.iter().any(|s| s.effect.reads());
+    let rows = if reads { "  l_rows PLS_INTEGER;\n" } else { "" };
     format!(
         "DECLARE
 {common}  l_first_key CONSTANT NUMBER := :first_key;
+  l_new_key CONSTANT NUMBER := :new_key;
+  l_draw CONSTANT NUMBER := :draw;
   l_until CONSTANT NUMBER := :until_us;
   l_seq NUMBER := :next_seq - 1;
   l_first_us NUMBER;
-  l_crossed PLS_INTEGER := 0;
+{rows}  l_crossed PLS_INTEGER := 0;
   l_pool t_pool;
 {declare}{functions}
   FUNCTION written(p_counts IN t_counts) RETURN VARCHAR2 IS
@@ -202,6 +225,36 @@ impl Dialect for PlSql {
         let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {room})");
         let piece = format!("l_pool(TRUNC({offset} / {PIECE_STRIDE}))");
         format!("UTL_RAW.SUBSTR({piece}, MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})")
+    }
+
+    fn draw_start(&self) -> &'static str {
+        "l_draw"
+    }
+
+    fn new_key(&self, sequence: &str) -> String {
+        format!("l_new_key + {sequence}")
+    }
+
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        format!("draw_31({sequence}, {salt})")
+    }
+
+    /// A cursor's loop fetches 100 rows at a time and drops them.
+    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
+        let row = format!("l_row_{number}");
+        let mut lines = vec![
+            Line(0, "l_rows := 0;".into()),
+            Line(0, format!("FOR {row} IN ({sql}) LOOP")),
+            Line(1, "l_rows := l_rows + 1;".into()),
+            Line(0, "END LOOP;".into()),
+        ];
+        if let Some(rows) = effect.rows() {
+            let text = format!("'statement {number} returned ' || l_rows || ' rows instead of {rows}'");
+            lines.push(Line(0, format!("IF l_rows <> {rows} THEN")));
+            lines.push(Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")));
+            lines.push(Line(0, "END IF;".into()));
+        }
+        lines
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

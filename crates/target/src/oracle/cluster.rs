@@ -262,9 +262,18 @@ impl Target for Oracle {
         Ok(Box::new(OraObserver::new(self.session(0, "observer")?, &self.sights, &self.run)))
     }
 
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        let Some(sql) = render::evidence(work)? else { return Ok(None) };
-        Ok(Some(evidence_value(self.admin()?.value(&sql)?)?))
+    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+        schema::reset(self.admin()?.as_mut(), work)
+    }
+
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let sql =
+            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", render::table_name(work, table));
+        Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
+    }
+
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        Ok(Some(evidence_value(self.admin()?.value(&render::query(work, query)?)?)?))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use loadline_workload::Arg;
+use loadline_workload::{Arg, JobStart};
 
 use super::block::{self, MAX_TEXT};
-use super::render;
 use super::session::{Bind, Session};
 use super::slice::{Brought, ask};
+use super::{render, schema};
 use crate::error::TargetError;
+use crate::loading::Batch;
 use crate::server_clock::ServerClock;
 use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::work::Work;
@@ -20,13 +21,18 @@ pub(super) struct Client {
     session: Box<dyn Session>,
     canceller: Canceller,
     statements: Vec<String>,
+    /// Which of them return rows.
+    reads: Vec<bool>,
+    work: Work,
     commit: &'static str,
 }
 
 impl Client {
     pub(super) fn new(session: Box<dyn Session>, canceller: Canceller, work: &Work) -> Client {
         let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
-        Client { session, canceller, statements, commit: render::commit(work.program.commit) }
+        let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
+        let work_of = work.clone();
+        Client { session, canceller, statements, reads, work: work_of, commit: render::commit(work.program.commit) }
     }
 }
 
@@ -46,7 +52,17 @@ impl ClientSession for Client {
             Arg::Int(i) => Bind::Int(i),
             Arg::Bytes(bytes) => Bind::Raw(bytes),
         }));
+        if self.reads.get(statement) == Some(&true) {
+            return Ok(self.session.query(sql, &binds)?.len() as u64);
+        }
         Ok(self.session.execute(sql, &binds)?)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        let Some(table) = self.work.workload.tables.get(table) else {
+            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
+        };
+        Ok(schema::insert(self.session.as_mut(), &self.work, table, &Batch::of_bulk(first, rows))?)
     }
 
     #[inline]
@@ -70,7 +86,7 @@ pub(super) struct Database {
     canceller: Canceller,
     block: String,
     pool: Arc<[u8]>,
-    first_key: i64,
+    start: JobStart,
     next: i64,
     clock: ServerClock,
 }
@@ -83,8 +99,8 @@ impl Database {
         job: u32,
     ) -> Result<Database, TargetError> {
         let clock = ServerClock::measure(&mut || ask(session.as_mut()), 8)?;
-        let (pool, first_key) = (work.pool(job), work.first_key(job));
-        Ok(Database { session, canceller, block: block::run(work), pool, first_key, next: 0, clock })
+        let (pool, start) = (work.pool(job), work.start(job));
+        Ok(Database { session, canceller, block: block::run(work), pool, start, next: 0, clock })
     }
 }
 
@@ -95,7 +111,13 @@ impl DatabaseSession for Database {
         let until_us = self.clock.server_us(until_ns);
         let mut slice: Option<Slice> = None;
         loop {
-            let mut binds = vec![Bind::Int(self.first_key), Bind::Int(until_us), Bind::Int(self.next)];
+            let mut binds = vec![
+                Bind::Int(self.start.first_key),
+                Bind::Int(self.start.new_key),
+                Bind::Int(self.start.draw as i64),
+                Bind::Int(until_us),
+                Bind::Int(self.next),
+            ];
             binds.extend(block::pieces(&self.pool).into_iter().map(Bind::Raw));
             binds.extend([Bind::Out(200), Bind::Out(MAX_TEXT), Bind::Out(MAX_TEXT)]);
             let brought = Brought::parse(&self.session.call(&self.block, &binds)?)?;

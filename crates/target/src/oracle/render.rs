@@ -1,10 +1,11 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
-use loadline_model::{Capabilities, Driver};
+use loadline_model::{Capabilities, Capability, Driver};
 use loadline_workload::{Commit, Generator, LogicalType, Step, Table, Template};
 
 use super::block;
 use crate::error::TargetError;
+use crate::loading::table_stem;
 use crate::render::Rendered;
 use crate::work::Work;
 
@@ -17,7 +18,15 @@ pub(super) const MAX_RAW: u32 = 2000;
 /// waits, so that the optimisation of PL/SQL, which lets plain commits wait at the end of the call
 /// only, does not apply.
 pub(super) fn capabilities() -> Capabilities {
-    Capabilities::default()
+    let no_binds = "a block is not fed with rows: array binds are the client's";
+    let no_language = "a client computes nothing: procedural code runs inside the database";
+    Capabilities {
+        missing_drivers: Vec::new(),
+        missing: vec![
+            (Driver::Database, Capability::BulkLoad, no_binds.to_owned()),
+            (Driver::Client, Capability::Procedures, no_language.to_owned()),
+        ],
+    }
 }
 
 /// A name as SQL takes it whatever it holds. No identifier may hold a double quote.
@@ -28,8 +37,7 @@ pub(super) fn quoted(name: &str) -> String {
 /// Name of a table of the workload: `LOADLINE_LGWR_LAT1_REDO`. Capitals, so that portable SQL, which
 /// does not quote, means the same columns.
 pub(super) fn table_name(work: &Work, table: &str) -> String {
-    let code = work.workload.code.replace('-', "_");
-    format!("{PREFIX}{code}_{table}").to_uppercase()
+    format!("{PREFIX}{}", table_stem(work, table)).to_uppercase()
 }
 
 /// The statements that make `table`: the second marks it as loadline's.
@@ -53,10 +61,15 @@ pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
     // Neighbouring jobs share a block at the edges of their rows: room for both their transactions.
     // Rows keep their length once they have been changed; until then they may grow.
     let storage = if table.updated_in_place { " PCTFREE 40 INITRANS 8" } else { " INITRANS 8" };
-    vec![
+    let mut statements = vec![
         format!("CREATE TABLE {} (\n{}\n){storage} LOGGING", quoted(&name), lines.join(",\n")),
         format!("COMMENT ON TABLE {} IS '{}'", quoted(&name), mark()),
-    ]
+    ];
+    statements.extend(table.indexes.iter().map(|column| {
+        let index = quoted(&format!("{name}_{}", column.to_uppercase()));
+        format!("CREATE INDEX {index} ON {} ({})", quoted(&name), quoted(&column.to_uppercase()))
+    }));
+    statements
 }
 
 /// Beginning of the comment by which a table is known as loadline's.
@@ -87,12 +100,12 @@ pub(super) fn commit(commit: Commit) -> &'static str {
     }
 }
 
-/// The evidence query.
+/// A query about the workload's tables.
 ///
 /// # Errors
-/// When it cannot be read or has a variable, a mistake in the workload.
-pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    work.evidence(|table| quoted(&table_name(work, table)))
+/// When it cannot be read, a mistake in the workload.
+pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
+    work.query(query, |table| quoted(&table_name(work, table)))
 }
 
 /// Longest payload that the program binds, bytes.
@@ -121,9 +134,13 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         );
     }
     out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
-    out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
-    if let Ok(Some(sql)) = evidence(work) {
-        out.push(Rendered::new("evidence", format!("{sql};")));
+    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
+        out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
+    }
+    for (title, sql) in work.queries() {
+        if let Ok(sql) = query(work, sql) {
+            out.push(Rendered::new(title, format!("{sql};")));
+        }
     }
     out
 }

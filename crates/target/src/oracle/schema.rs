@@ -1,11 +1,12 @@
 //! Tables in the user's own schema: made, filled, locked, removed. Known as loadline's by their name
 //! and by their comment: what has only one of them is left untouched.
 
-use loadline_workload::{Datum, Table};
+use loadline_workload::{Datum, RowCount, Scope, Table};
 
 use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, Session};
 use crate::error::TargetError;
+use crate::loading::{Batch, batches};
 use crate::work::Work;
 
 /// The table whose exclusive lock makes a run the only one of this user. It needs no grant, as
@@ -103,6 +104,7 @@ pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), Targe
         let name = table_name(work, table.name);
         match there.iter().find(|(n, _)| *n == name) {
             Some((_, false)) => return Err(not_ours(&name)),
+            Some((_, true)) if table.scope == Scope::DataSet => continue,
             Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
             None => {}
         }
@@ -113,20 +115,30 @@ pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), Targe
     Ok(())
 }
 
-/// Loads the rows of those of `jobs` that are not all there. A transaction holds one whole job.
+/// Empties the tables that the workload fills itself.
+pub(super) fn reset(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+    for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+        session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
+    }
+    Ok(())
+}
+
+/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there. A
+/// transaction holds one whole batch.
 pub(super) fn load(session: &mut dyn Session, work: &Work, jobs: u32) -> Result<(), TargetError> {
-    for table in work.workload.tables {
+    let jobs: Vec<u32> = (0..jobs).collect();
+    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
         let sql = Loading::of(work, table);
-        let rows = table.rows(&work.params);
-        for job in 0..jobs {
-            let first = table.first_key(job, &work.params);
-            let range = [Bind::Int(first), Bind::Int(first + rows as i64 - 1)];
+        for batch in batches(work, table, &jobs) {
+            let range = [Bind::Int(batch.keys.start), Bind::Int(batch.keys.end - 1)];
             let counted = session.query(&sql.count, &range)?;
             let there = counted.first().and_then(|r| r.first().cloned().flatten());
-            if there.as_deref() == Some(rows.to_string().as_str()) {
+            if there.as_deref() == Some(batch.len().to_string().as_str()) {
                 continue;
             }
-            if let Err(e) = load_job(session, work, table, &sql, job, &range) {
+            let loaded = session.execute(&sql.delete, &range);
+            let loaded = loaded.and_then(|_| insert(session, work, table, &batch));
+            if let Err(e) = loaded.and_then(|_| session.execute("COMMIT", &[])) {
                 if !e.lost {
                     session.rollback()?;
                 }
@@ -137,34 +149,30 @@ pub(super) fn load(session: &mut dyn Session, work: &Work, jobs: u32) -> Result<
     Ok(())
 }
 
-fn load_job(
-    session: &mut dyn Session,
-    work: &Work,
-    table: &Table,
-    sql: &Loading,
-    job: u32,
-    range: &[Bind<'_>],
-) -> Result<(), OraError> {
-    session.execute(&sql.delete, range)?;
-    let pool = work.pool(job);
-    let all: Vec<u64> = (0..table.rows(&work.params)).collect();
-    for chunk in all.chunks(BATCH) {
-        let rows: Vec<Vec<Bind<'_>>> = chunk
-            .iter()
-            .map(|index| {
-                let row = table.row(job, *index, &work.params, &pool);
-                row.into_iter()
-                    .map(|datum| match datum {
-                        Datum::Int(i) => Bind::Int(i),
-                        Datum::Bytes(bytes) => Bind::Raw(bytes),
-                    })
-                    .collect()
-            })
-            .collect();
-        session.batch(&sql.insert, &rows)?;
+/// Inserts the rows of `batch` with array binds.
+pub(super) fn insert(session: &mut dyn Session, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
+    let sql = Loading::of(work, table).insert;
+    let pool = work.pool(batch.number as u32);
+    let (mut waiting, mut done, mut row) = (Vec::with_capacity(BATCH), 0, Vec::new());
+    for (index, key) in batch.keys.clone().enumerate() {
+        table.row(key, index as u64, &work.params, &pool, &mut row);
+        waiting.push(
+            row.iter()
+                .map(|datum| match datum {
+                    Datum::Int(i) => Bind::Int(*i),
+                    Datum::Bytes(bytes) => Bind::Raw(bytes),
+                })
+                .collect::<Vec<_>>(),
+        );
+        if waiting.len() == BATCH {
+            done += session.batch(&sql, &waiting)?;
+            waiting.clear();
+        }
     }
-    session.execute("COMMIT", &[])?;
-    Ok(())
+    if !waiting.is_empty() {
+        done += session.batch(&sql, &waiting)?;
+    }
+    Ok(done)
 }
 
 /// Takes the lock for as long as the session lives.

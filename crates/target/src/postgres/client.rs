@@ -5,10 +5,11 @@ use loadline_workload::{Arg, Commit};
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
-use super::render;
 use super::wire::Connection;
+use super::{render, schema};
 use crate::clock;
 use crate::error::TargetError;
+use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
 use crate::work::Work;
 
@@ -31,6 +32,9 @@ pub(super) struct Client {
     pending: bool,
     /// Transactions since the last that was sampled.
     unsampled: u32,
+    /// Whether commits have anything to make durable: if not, their moment is of no interest.
+    writes: bool,
+    work: Work,
 }
 
 impl Client {
@@ -61,7 +65,8 @@ impl Client {
         };
         let (begin, commit, rollback) = (ready("b"), ready("c"), ready("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
-        Ok(Client { connection, ledger: ledger.clone(), names, begin, commit, rollback, pending: false, unsampled: 0 })
+        let (ledger, work, writes) = (ledger.clone(), work.clone(), work.program.writes());
+        Ok(Client { connection, ledger, names, begin, commit, rollback, pending: false, unsampled: 0, writes, work })
     }
 
     /// Puts a statement with its arguments into the buffer.
@@ -126,6 +131,18 @@ impl ClientSession for Client {
         Ok(rows)
     }
 
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        if std::mem::take(&mut self.pending) {
+            self.connection.query("BEGIN")?;
+        }
+        let Some(table) = self.work.workload.tables.get(table) else {
+            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
+        };
+        let batch = Batch::of_bulk(first, rows);
+        schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
+        Ok(batch.len())
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.put_pending_begin();
@@ -159,7 +176,7 @@ impl ClientSession for Client {
         }
         self.put(statement, args)?;
         self.unsampled += 1;
-        let sampled = self.unsampled >= SAMPLE;
+        let sampled = self.writes && self.unsampled >= SAMPLE;
         if sampled {
             self.unsampled = 0;
             protocol::flush(&mut self.connection.out);

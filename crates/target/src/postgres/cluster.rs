@@ -256,6 +256,10 @@ impl Target for Postgres {
         Ok(())
     }
 
+    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::reset(c, work)).map(drop)
+    }
+
     fn install(&self, work: &Work) -> Result<(), TargetError> {
         self.each(|_, c| schema::install(c, work)).map(drop)
     }
@@ -302,8 +306,14 @@ impl Target for Postgres {
         Ok(Box::new(PgObserver::open(&doors, &self.ledger, &self.blind)?))
     }
 
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        let Some(sql) = render::evidence(work)? else { return Ok(None) };
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let name = render::literal(&render::table_name(work, table));
+        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size({name}::regclass)")))?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        let sql = render::query(work, query)?;
         let mut total = 0_i64;
         for text in self.each(|_, c| c.value(&sql))? {
             total = total.saturating_add(evidence_value(text)?);

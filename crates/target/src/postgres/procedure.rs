@@ -5,7 +5,7 @@
 //! they add up to is worked out by loadline. (With sums and histograms in the loop, 20 expressions
 //! took 10 µs of each transaction's time.)
 
-use loadline_workload::{Commit, PAYLOAD_STRIDE, VarType};
+use loadline_workload::{Commit, Effect, PAYLOAD_STRIDE, VarType};
 
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::render::{SCHEMA, prefix, quoted, table_name};
@@ -16,8 +16,8 @@ use crate::work::Work;
 /// The server's clock: µs since 2000 in binary form.
 pub(super) const CLOCK: &str = "clock_timestamp()";
 
-/// Types of the parameters `$1` … `$4` of [`call`].
-pub(super) const CALL_TYPES: [u32; 4] = [INT8, BYTEA, TIMESTAMPTZ, INT8];
+/// Types of the parameters `$1` … `$6` of [`call`].
+pub(super) const CALL_TYPES: [u32; 6] = [INT8, INT8, INT8, BYTEA, TIMESTAMPTZ, INT8];
 
 /// What a call returns after the next sequence, one moment for each transaction: when it started,
 /// when its commit began, when that returned.
@@ -28,10 +28,11 @@ pub(super) fn name(work: &Work) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_run", prefix(work))))
 }
 
-/// The statement that runs a slice: first key, pool, end, next sequence.
+/// The statement that runs a slice: where the job begins (first key, first new key, first draw), pool, end,
+/// next sequence.
 pub(super) fn call(work: &Work) -> String {
     let nulls = vec!["NULL"; RESULTS.len()].join(", ");
-    format!("CALL {}($1, $2, $3, $4, {nulls})", name(work))
+    format!("CALL {}($1, $2, $3, $4, $5, $6, {nulls})", name(work))
 }
 
 /// The statements that make the procedure.
@@ -48,6 +49,8 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         r"DROP PROCEDURE IF EXISTS {name};
 CREATE PROCEDURE {name}(
   p_first_key bigint,
+  p_new_key bigint,
+  p_draw bigint,
   p_pool bytea,
   p_until timestamptz,
   INOUT p_next bigint,
@@ -135,6 +138,18 @@ impl Dialect for PlPgSql {
 
     fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
         format!("substr(p_pool, 1 + ({sequence} * {PAYLOAD_STRIDE} % {room})::integer, {bytes})")
+    }
+
+    fn modulo(&self, a: &str, b: u64) -> String {
+        format!("({a} % {b})")
+    }
+
+    /// PERFORM executes a query to its end and drops the rows.
+    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
+        let sql = sql.strip_prefix("SELECT ").map_or_else(|| sql.to_owned(), |rest| format!("PERFORM {rest}"));
+        let mut lines = vec![Line(0, format!("{sql};"))];
+        lines.extend(effect.rows().into_iter().flat_map(|rows| self.check(number, rows)));
+        lines
     }
 
     fn check(&self, number: usize, rows: u64) -> Vec<Line> {

@@ -1,11 +1,12 @@
 //! A workload in PostgreSQL's SQL: tables, statements, evidence.
 
-use loadline_model::capability::{Capabilities, Driver};
-use loadline_workload::{LogicalType, Table, Template};
+use loadline_model::capability::{Capabilities, Capability, Driver};
+use loadline_workload::{LogicalType, Scope, Table, Template};
 
 use super::procedure;
 use super::versions::{NEWEST, Version};
 use crate::error::TargetError;
+use crate::loading::table_stem;
 use crate::render::Rendered;
 use crate::work::Work;
 
@@ -29,7 +30,7 @@ pub(super) fn prefix(work: &Work) -> String {
 
 /// Full name of a table of the workload.
 pub(super) fn table_name(work: &Work, table: &str) -> String {
-    format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_{table}", prefix(work))))
+    format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
 }
 
 /// The statement that makes `table`.
@@ -48,10 +49,15 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     // has changed, and the rows prune themselves.
     let options = if table.updated_in_place { " WITH (fillfactor = 45, autovacuum_enabled = false)" } else { "" };
     let name = table_name(work, table.name);
-    let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
+    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
+    let mut sql = format!("CREATE TABLE {unless}{name} (\n{}\n){options};", lines.join(",\n"));
     for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
         // Neither compressed nor moved out of line: the redo is what the workload says it is.
         sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
+    }
+    for column in table.indexes {
+        let index = quoted(&format!("{}_{column}", table_stem(work, table.name)));
+        sql.push_str(&format!("\nCREATE INDEX {unless}{index} ON {name} ({});", quoted(column)));
     }
     sql
 }
@@ -83,12 +89,12 @@ pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
         .collect()
 }
 
-/// The evidence query.
+/// A query about the workload's tables.
 ///
 /// # Errors
 /// When it cannot be read, a mistake in the workload.
-pub(super) fn evidence(work: &Work) -> Result<Option<String>, TargetError> {
-    work.evidence(|table| table_name(work, table))
+pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
+    work.query(query, |table| table_name(work, table))
 }
 
 /// Everything that is made of a workload, for people to read.
@@ -102,16 +108,29 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    out.push(Rendered::new("procedure", procedure::create(work, Version { major: NEWEST })).by(Driver::Database));
-    if let Ok(Some(sql)) = evidence(work) {
-        out.push(Rendered::new("evidence", sql));
+    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
+        let procedure = procedure::create(work, Version { major: NEWEST });
+        out.push(Rendered::new("procedure", procedure).by(Driver::Database));
+    }
+    for (title, sql) in work.queries() {
+        if let Ok(sql) = query(work, sql) {
+            out.push(Rendered::new(title, sql));
+        }
     }
     out
 }
 
-/// PostgreSQL can do all that workloads ask for, with either driver.
+/// What does not fit.
 pub(super) fn capabilities() -> Capabilities {
-    Capabilities::default()
+    let no_copy = "a procedure cannot be fed with rows: COPY is the client's";
+    let no_language = "a client computes nothing: procedural code runs inside the database";
+    Capabilities {
+        missing_drivers: Vec::new(),
+        missing: vec![
+            (Driver::Database, Capability::BulkLoad, no_copy.to_owned()),
+            (Driver::Client, Capability::Procedures, no_language.to_owned()),
+        ],
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use loadline_workload::{Datum, Table};
+use loadline_workload::{Datum, RowCount, Scope, Table};
 
 use super::procedure;
 use super::protocol;
 use super::render::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::loading::{Batch, batches, rows};
 use crate::work::Work;
 
 /// Key of the advisory lock: «loadline» in ASCII. It is the database's own, as the schema is.
@@ -17,8 +18,8 @@ const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
 const MARK: &str = "made by loadline";
 /// Copied rows are sent off when so many bytes have come together.
 const COPY_CHUNK: usize = 256 * 1024;
-/// Jobs whose rows are loaded in one transaction.
-const JOBS_PER_COPY: usize = 64;
+/// Rows that are loaded in one transaction, about.
+const ROWS_PER_COPY: u64 = 65_536;
 
 /// State of the schema.
 enum Owner {
@@ -67,8 +68,11 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for table in work.workload.tables {
-        let drop = format!("DROP TABLE IF EXISTS {}", table_name(work, table.name));
-        c.query(&format!("{drop}; {}", create_table(work, table)))?;
+        let drop = match table.scope {
+            Scope::Workload => format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name)),
+            Scope::DataSet => String::new(),
+        };
+        c.query(&format!("{drop}{}", create_table(work, table)))?;
     }
     Ok(())
 }
@@ -80,21 +84,30 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&sql).map(drop)
 }
 
-/// Loads the rows of those of `jobs` that are not all there. A transaction holds whole jobs only, so
-/// a load that was cut off is gone on with.
+/// Empties the tables that the workload fills itself.
+pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+        c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
+    }
+    Ok(())
+}
+
+/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there. A
+/// transaction holds whole batches only, so a load that was cut off is gone on with.
 pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in work.workload.tables {
-        let rows = table.rows(&work.params);
+    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+        let size = table.batch_rows(&work.params);
         let name = table_name(work, table.name);
         let key = quoted(table.columns.first().map_or("id", |c| c.name));
-        let counted = c.query(&format!("SELECT {key} / {rows}, count(*) FROM {name} GROUP BY 1"))?;
+        let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
         let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
         let there: BTreeMap<u64, u64> =
             counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect();
-        let missing: Vec<u32> = jobs.iter().copied().filter(|job| there.get(&u64::from(*job)) != Some(&rows)).collect();
-        for batch in missing.chunks(JOBS_PER_COPY) {
+        let missing: Vec<Batch> =
+            batches(work, table, jobs).into_iter().filter(|b| there.get(&b.number) != Some(&b.len())).collect();
+        for some in missing.chunks((ROWS_PER_COPY / size.max(1)).max(1) as usize) {
             c.query("BEGIN")?;
-            let loaded = load_batch(c, work, table, batch, &there);
+            let loaded = load_batches(c, work, table, some, &there);
             if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
                 c.query("ROLLBACK")?;
             }
@@ -109,24 +122,27 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
     Ok(())
 }
 
-fn load_batch(
+fn load_batches(
     c: &mut Connection,
     work: &Work,
     table: &Table,
-    jobs: &[u32],
+    batches: &[Batch],
     there: &BTreeMap<u64, u64>,
 ) -> Result<(), TargetError> {
     let name = table_name(work, table.name);
-    let rows = table.rows(&work.params);
     let key = quoted(table.columns.first().map_or("id", |c| c.name));
-    for job in jobs.iter().filter(|job| there.contains_key(&u64::from(**job))) {
-        let first = table.first_key(*job, &work.params);
-        let last = first + rows as i64 - 1;
+    for batch in batches.iter().filter(|b| there.contains_key(&b.number)) {
         c.query_with(
             &format!("DELETE FROM {name} WHERE {key} BETWEEN $1 AND $2"),
-            &[&first.to_string(), &last.to_string()],
+            &[&batch.keys.start.to_string(), &(batch.keys.end - 1).to_string()],
         )?;
     }
+    copy(c, work, table, batches)
+}
+
+/// Copies `batches` into `table`.
+pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+    let name = table_name(work, table.name);
     protocol::query(&mut c.out, &format!("COPY {name} FROM STDIN (FORMAT binary)"));
     c.send()?;
     let incoming = c.next()?;
@@ -137,33 +153,33 @@ fn load_batch(
     }
     // <https://www.postgresql.org/docs/current/sql-copy.html>, «Binary Format».
     let mut data = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
-    for job in jobs {
-        let pool = work.pool(*job);
-        for index in 0..rows {
-            let row = table.row(*job, index, &work.params, &pool);
-            data.extend_from_slice(&(row.len() as u16).to_be_bytes());
-            for datum in row {
-                match datum {
-                    Datum::Int(i) => {
-                        data.extend_from_slice(&8_u32.to_be_bytes());
-                        data.extend_from_slice(&i.to_be_bytes());
-                    }
-                    Datum::Bytes(bytes) => {
-                        data.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-                        data.extend_from_slice(bytes);
-                    }
-                }
-            }
-            if data.len() >= COPY_CHUNK {
-                send_copy(c, &mut data)?;
-            }
-        }
+    for batch in batches {
+        rows(work, table, batch, |row| {
+            put_row(&mut data, row);
+            if data.len() >= COPY_CHUNK { send_copy(c, &mut data) } else { Ok(()) }
+        })?;
     }
     data.extend_from_slice(&u16::MAX.to_be_bytes());
     send_copy(c, &mut data)?;
     protocol::copy_done(&mut c.out);
     c.send()?;
     c.until_ready(|_, _| ())
+}
+
+fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
+    data.extend_from_slice(&(row.len() as u16).to_be_bytes());
+    for datum in row {
+        match datum {
+            Datum::Int(i) => {
+                data.extend_from_slice(&8_u32.to_be_bytes());
+                data.extend_from_slice(&i.to_be_bytes());
+            }
+            Datum::Bytes(bytes) => {
+                data.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                data.extend_from_slice(bytes);
+            }
+        }
+    }
 }
 
 fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {

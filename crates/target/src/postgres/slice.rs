@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::Commit;
+use loadline_workload::{Commit, JobStart};
 
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
@@ -19,7 +19,7 @@ pub(super) struct Database {
     connection: Connection,
     ledger: Ledger,
     pool: Arc<[u8]>,
-    first_key: i64,
+    start: JobStart,
     next: i64,
     clock: ServerClock,
 }
@@ -33,8 +33,8 @@ impl Database {
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         connection.publish(ledger)?;
-        let (pool, first_key) = (work.pool(job), work.first_key(job));
-        Ok(Database { connection, ledger: ledger.clone(), pool, first_key, next: 0, clock })
+        let (pool, start) = (work.pool(job), work.start(job));
+        Ok(Database { connection, ledger: ledger.clone(), pool, start, next: 0, clock })
     }
 }
 
@@ -43,7 +43,9 @@ impl DatabaseSession for Database {
         let connection = &mut self.connection;
         self.clock.refresh(&mut || ask(connection))?;
         let values = [
-            Value::Int(self.first_key),
+            Value::Int(self.start.first_key),
+            Value::Int(self.start.new_key),
+            Value::Int(self.start.draw as i64),
             Value::Bytes(&self.pool),
             Value::Int(self.clock.server_us(until_ns)),
             Value::Int(self.next),

@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Commit, Datum, LogicalType, Piece, Table, Template};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
+use loadline_workload::{Commit, Datum, LogicalType, Piece, RowCount, Scope, Table, Template};
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use crate::error::TargetError;
+use crate::loading::{Batch, batches, rows, table_stem};
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -50,7 +51,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: Vec::new(),
+        missing: vec![
+            (Driver::Client, Capability::ParallelQuery, "a query is run by the thread that asks".to_owned()),
+            (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
+        ],
     },
     check_url: |url| files::path_of(url).map(|_| ()),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
@@ -191,8 +195,7 @@ fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetErro
 
 /// Name of a workload's table in the database, quoted.
 fn table_name(work: &Work, table: &str) -> String {
-    let code = work.workload.code.to_ascii_lowercase().replace('-', "_");
-    format!("\"loadline_{code}_{table}\"")
+    format!("\"loadline_{}\"", table_stem(work, table))
 }
 
 /// A statement with numbered parameters in the order of [`Template::vars`].
@@ -220,7 +223,47 @@ fn create_table(work: &Work, table: &Table) -> String {
             format!("\"{}\" {logical} NOT NULL{}", c.name, if i == 0 { " PRIMARY KEY" } else { "" })
         })
         .collect();
-    format!("CREATE TABLE {} ({})", table_name(work, table.name), columns.join(", "))
+    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
+    let name = table_name(work, table.name);
+    let mut sql = format!("CREATE TABLE {unless}{name} ({})", columns.join(", "));
+    for column in table.indexes {
+        let index = format!("\"loadline_{}_{column}\"", table_stem(work, table.name));
+        sql.push_str(&format!("; CREATE INDEX {unless}{index} ON {name} (\"{column}\")"));
+    }
+    sql
+}
+
+/// Loads the batches that are not all there, each in a transaction of its own.
+fn load_table(db: &mut Connection, work: &Work, table: &Table, jobs: &[u32]) -> rusqlite::Result<()> {
+    let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
+    for batch in batches(work, table, jobs) {
+        let loading = db.transaction()?;
+        let there: i64 = loading.query_row(
+            &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
+            [batch.keys.start, batch.keys.end - 1],
+            |r| r.get(0),
+        )?;
+        if there as u64 == batch.len() {
+            continue;
+        }
+        insert(&loading, work, table, &batch)?;
+        loading.commit()?;
+    }
+    Ok(())
+}
+
+/// Inserts the rows of `batch`.
+fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
+    let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
+    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, table.name));
+    let mut statement = db.prepare_cached(&sql)?;
+    rows(work, table, batch, |row| {
+        let values = row.iter().map(|d| match d {
+            Datum::Int(i) => rusqlite::types::ToSqlOutput::from(*i),
+            Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(*b),
+        });
+        statement.execute(params_from_iter(values)).map(drop)
+    })
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
@@ -232,7 +275,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         .collect();
     let (mode, _) = synchronous(work.program.commit);
     out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}")));
-    out.push(Rendered::new("begin", "BEGIN IMMEDIATE"));
+    out.push(Rendered::new("begin", if work.program.writes() { "BEGIN IMMEDIATE" } else { "BEGIN" }));
     for (i, s) in work.program.statements.iter().enumerate() {
         let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
         let vars =
@@ -241,8 +284,10 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
-    if let Some(template) = work.workload.evidence.and_then(|e| Template::parse(e.query).ok()) {
-        out.push(Rendered::new("evidence", sql(work, &template)));
+    for (title, query) in work.queries() {
+        if let Ok(sql) = work.query(query, |table| table_name(work, table)) {
+            out.push(Rendered::new(title, sql));
+        }
     }
     out
 }
@@ -310,45 +355,29 @@ impl Target for Sqlite {
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connect(Commit::Nowait)?;
         for table in work.workload.tables {
-            let name = table_name(work, table.name);
-            db.execute_batch(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
-                .map_err(failed("making the tables"))?;
+            let drop = match table.scope {
+                Scope::Workload => format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name)),
+                Scope::DataSet => String::new(),
+            };
+            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
         Ok(())
     }
 
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         let mut db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables {
-            let (name, rows) = (table_name(work, table.name), table.rows(&work.params));
-            let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
-            let (key, insert) = (table.columns[0].name, format!("INSERT INTO {name} VALUES ({marks})"));
-            for job in 0..jobs {
-                let first = table.first_key(job, &work.params);
-                // One transaction a job: its rows are all there, or none is.
-                let loading = db.transaction().map_err(failed("loading"))?;
-                let there: i64 = loading
-                    .query_row(
-                        &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
-                        [first, first + rows as i64 - 1],
-                        |r| r.get(0),
-                    )
-                    .map_err(failed("loading"))?;
-                if there == rows as i64 {
-                    continue;
-                }
-                let pool = work.pool(job);
-                let mut statement = loading.prepare(&insert).map_err(failed("loading"))?;
-                for index in 0..rows {
-                    let values = table.row(job, index, &work.params, &pool).into_iter().map(|d| match d {
-                        Datum::Int(i) => rusqlite::types::ToSqlOutput::from(i),
-                        Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(b),
-                    });
-                    statement.execute(params_from_iter(values)).map_err(failed("loading"))?;
-                }
-                drop(statement);
-                loading.commit().map_err(failed("loading"))?;
-            }
+        let jobs: Vec<u32> = (0..jobs).collect();
+        for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+            load_table(&mut db, work, table, &jobs).map_err(failed("loading"))?;
+        }
+        Ok(())
+    }
+
+    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+        let db = self.connect(Commit::Nowait)?;
+        for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+            db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
+                .map_err(failed("emptying a table"))?;
         }
         Ok(())
     }
@@ -361,8 +390,7 @@ impl Target for Sqlite {
 
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
-        let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
-        Ok(Box::new(SqliteSession::new(db, &statements)?))
+        Ok(Box::new(SqliteSession::new(db, work)?))
     }
 
     fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
@@ -373,13 +401,20 @@ impl Target for Sqlite {
         Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
     }
 
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        let Some(evidence) = work.workload.evidence else { return Ok(None) };
-        let template = Template::parse(evidence.query).map_err(|e| TargetError::Usage(e.to_string()))?;
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        let sql = work.query(query, |table| table_name(work, table))?;
         let db = self.connect(Commit::Wait)?;
-        let sum: Option<i64> =
-            db.query_row(&sql(work, &template), [], |r| r.get(0)).map_err(failed("the evidence query"))?;
+        let sum: Option<i64> = db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?;
         Ok(Some(sum.unwrap_or(0)))
+    }
+
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let name = format!("loadline_{}", table_stem(work, table));
+        let db = self.connect(Commit::Wait)?;
+        let bytes: Option<i64> = db
+            .query_row("SELECT SUM(pgsize) FROM dbstat WHERE name = ?1", [name], |r| r.get(0))
+            .map_err(failed("the query for a table's size"))?;
+        Ok(bytes.map(|b| b as u64))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use loadline_workload::Arg;
+use loadline_workload::{Arg, Effect};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
-use super::failed;
+use super::{failed, insert, sql};
 use crate::error::TargetError;
+use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
+use crate::work::Work;
 
 /// How a job waits for the writer, in words.
 pub(super) const WAIT_DESCRIPTION: &str =
@@ -30,15 +32,21 @@ pub(super) struct SqliteSession {
     // Raw statements would borrow the connection: SQL texts and SQLite's statement cache serve.
     db: Connection,
     statements: Vec<String>,
+    work: Work,
+    writes: bool,
 }
 
 impl SqliteSession {
-    pub(super) fn new(db: Connection, statements: &[String]) -> Result<Self, TargetError> {
+    pub(super) fn new(db: Connection, work: &Work) -> Result<Self, TargetError> {
+        let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
-        for sql in statements {
-            db.prepare_cached(sql).map_err(failed("preparing a statement"))?;
+        for (text, statement) in statements.iter().zip(&work.program.statements) {
+            // What makes or drops something cannot be prepared before its time.
+            if statement.effect != Effect::Command {
+                db.prepare_cached(text).map_err(failed("preparing a statement"))?;
+            }
         }
-        Ok(SqliteSession { db, statements: statements.to_vec() })
+        Ok(SqliteSession { db, statements, work: work.clone(), writes: work.program.writes() })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
@@ -58,11 +66,24 @@ impl SqliteSession {
     }
 }
 
+/// Fetches all rows with all their columns and counts them.
+fn fetch(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<u64> {
+    let columns = statement.column_count();
+    let (mut rows, mut n) = (statement.raw_query(), 0);
+    while let Some(row) = rows.next()? {
+        for column in 0..columns {
+            std::hint::black_box(row.get_ref(column)?);
+        }
+        n += 1;
+    }
+    Ok(n)
+}
+
 impl ClientSession for SqliteSession {
     fn begin(&mut self) -> Result<(), TargetError> {
         // The write lock is taken at once: a read lock that must become a write lock would fail
         // whenever another job has written in between.
-        self.simple("BEGIN IMMEDIATE")
+        self.simple(if self.writes { "BEGIN IMMEDIATE" } else { "BEGIN" })
     }
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
@@ -78,7 +99,31 @@ impl ClientSession for SqliteSession {
             };
             prepared.raw_bind_parameter(i + 1, value).map_err(|e| self.error(&e))?;
         }
-        prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e))
+        if prepared.column_count() == 0 {
+            return prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e));
+        }
+        fetch(&mut prepared).map_err(|e| self.error(&e))
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        let Some(table) = self.work.workload.tables.get(table) else {
+            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
+        };
+        let batch = Batch::of_bulk(first, rows);
+        insert(&self.db, &self.work, table, &batch).map_err(|e| self.error(&e))?;
+        Ok(batch.len())
+    }
+
+    /// A query by itself is a transaction that needs neither begin nor commit.
+    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
+        if !self.writes {
+            return Ok((self.execute(statement, args)?, None));
+        }
+        self.begin()?;
+        let rows = self.execute(statement, args)?;
+        let done = crate::clock::now_ns();
+        self.commit()?;
+        Ok((rows, Some(done)))
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {

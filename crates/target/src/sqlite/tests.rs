@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use loadline_workload::{CATALOGUE, Execute};
+use loadline_workload::CATALOGUE;
 
 use super::*;
 use crate::registry;
@@ -13,38 +13,35 @@ fn message(result: Result<Box<dyn Target>, TargetError>) -> String {
     result.err().map(|e| e.to_string()).unwrap_or_default()
 }
 
-struct Through<'a>(&'a mut dyn ClientSession);
-
-impl Execute for Through<'_> {
-    type Error = TargetError;
-    fn execute(&mut self, statement: usize, args: &[loadline_workload::Arg<'_>]) -> Result<u64, TargetError> {
-        self.0.execute(statement, args)
-    }
-}
-
 #[test]
 fn every_workload_changes_what_it_says_and_logs_whole_pages() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
     for workload in CATALOGUE {
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        if (KIND.capabilities)().refusal(Driver::Client, workload.needs).is_some() {
+            continue;
+        }
+        let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
+        let work = Work::new(workload, params, 1, 0.0);
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.load(&work, 2).unwrap();
-        let before = (target.evidence(&work).unwrap().unwrap(), target.observer().unwrap().snapshot().unwrap());
+        let before = (target.evidence(&work).unwrap(), target.observer().unwrap().snapshot().unwrap());
         let mut session = target.client_session(&work, 1).unwrap();
         let mut stream = work.stream(1).unwrap();
         for _ in 0..3 {
             session.begin().unwrap();
-            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            stream.transaction(session.as_mut()).unwrap();
             session.commit().unwrap();
         }
         // What is rolled back leaves no trace.
         session.begin().unwrap();
-        stream.transaction(&mut Through(session.as_mut())).unwrap();
+        stream.transaction(session.as_mut()).unwrap();
         session.rollback().unwrap();
-        let after = (target.evidence(&work).unwrap().unwrap(), target.observer().unwrap().snapshot().unwrap());
-        assert_eq!((after.0 - before.0) as u64, 3 * work.program.rows_per_tx(), "{}", workload.code);
+        let after = (target.evidence(&work).unwrap(), target.observer().unwrap().snapshot().unwrap());
+        if let (Some(before), Some(after)) = (before.0, after.0) {
+            assert_eq!((after - before) as u64, 3 * work.program.rows_changed_per_tx(), "{}", workload.code);
+        }
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / 3.0;
         // A scan measures the size of each transaction; its default is only where calibration begins.
         let size = workload.redo.filter(|_| workload.scan.is_none());

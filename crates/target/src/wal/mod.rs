@@ -134,6 +134,9 @@ fn render(work: &Work) -> Vec<Rendered> {
                     *out += &format!("{indent}repeat {times} times\n");
                     walk(work, body, depth + 1, out);
                 }
+                Step::Bulk { .. } | Step::Compute { .. } => {
+                    *out += &format!("{indent}nothing: the log has neither tables nor a language\n");
+                }
                 Step::Execute { statement } => {
                     let vars = work.program.statements.get(*statement).map(|s| s.template.vars().collect::<Vec<_>>());
                     *out += &format!("{indent}append record ({})\n", vars.unwrap_or_default().join(", "));

@@ -34,7 +34,7 @@ impl WalSession {
             Commit::Wait => CommitMode::Wait,
             Commit::Nowait => CommitMode::Nowait,
         };
-        let rows = work.program.statements.iter().map(|s| s.rows).collect();
+        let rows = work.program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect();
         Ok(WalSession { session: writer.session().map_err(failed)?, mode, rows, numbers: [[0; 8]; MAX_PARTS] })
     }
 }

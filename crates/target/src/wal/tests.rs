@@ -3,26 +3,15 @@
 use std::collections::BTreeMap;
 
 use loadline_model::snapshot::counter;
-use loadline_workload::{CATALOGUE, Execute};
+use loadline_workload::CATALOGUE;
 
 use super::*;
-use crate::session::ClientSession;
-
-struct Through<'a>(&'a mut dyn ClientSession);
-
-impl Execute for Through<'_> {
-    type Error = TargetError;
-
-    fn execute(&mut self, statement: usize, args: &[loadline_workload::Arg<'_>]) -> Result<u64, TargetError> {
-        self.0.execute(statement, args)
-    }
-}
 
 #[test]
 fn counters_say_what_was_done() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = Wal::open(&OpenRequest::new("wal:?file-size=4MiB", scratch.path().to_owned())).unwrap();
-    for workload in CATALOGUE.iter().filter(|w| w.group == "log-writer") {
+    for workload in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
         let mut observer = wal.observer().unwrap();
         let mut session = wal.client_session(&work, 0).unwrap();
@@ -31,7 +20,7 @@ fn counters_say_what_was_done() {
         let n = 5;
         for _ in 0..n {
             session.begin().unwrap();
-            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            stream.transaction(session.as_mut()).unwrap();
             session.commit().unwrap();
         }
         wal.settle().unwrap();
@@ -94,7 +83,8 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         (format!("wal:{a}?file-size=1MiB&standby={b}&standby-rule=written"), "written"),
         (format!("wal:{a}?file-size=1MiB&standby={b}"), "here and at the standby"),
     ];
-    let work = Work::new(CATALOGUE[0], CATALOGUE[0].params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    let lat1 = loadline_workload::find("LGWR-LAT1").unwrap();
+    let work = Work::new(lat1, lat1.params(&BTreeMap::new()).unwrap(), 1, 0.0);
     for (url, says) in urls {
         let wal =
             Wal::open(&OpenRequest::new(&url, dirs[0].path().to_owned())).unwrap_or_else(|e| panic!("{url}: {e}"));
@@ -102,7 +92,7 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();
         for _ in 0..20 {
-            stream.transaction(&mut Through(session.as_mut())).unwrap();
+            stream.transaction(session.as_mut()).unwrap();
             session.commit().unwrap();
         }
         assert_eq!(wal.writer.stats().commits_waited, 20, "{url}");

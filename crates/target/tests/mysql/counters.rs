@@ -116,7 +116,7 @@ fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (S
         let _end = End(&done);
         for job in 0..jobs {
             let mut client = target.client_session(&small, job).unwrap();
-            let (done, key) = (&done, small.first_key(job));
+            let (done, key) = (&done, small.start(job).first_key);
             scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
                     client.execute_and_commit(0, &[Arg::Bytes(&[7; 500]), Arg::Int(key)]).unwrap();

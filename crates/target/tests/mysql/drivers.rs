@@ -18,6 +18,10 @@ impl Execute for Executor<'_> {
         }
         self.0.execute(statement, args)
     }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.0.bulk(table, first, rows)
+    }
 }
 
 /// One transaction at the client, as the runner does it.

@@ -18,7 +18,7 @@ fn run(target: &dyn Target) {
     for job in 0..4 {
         let mut client = target.client_session(&small, job).unwrap();
         for key in 0..i64::from(job) + 1 {
-            let row = Arg::Int(small.first_key(job) + key);
+            let row = Arg::Int(small.start(job).first_key + key);
             assert_eq!(
                 client.execute_and_commit(0, &[Arg::Bytes(b"x"), row]).unwrap().0,
                 1,

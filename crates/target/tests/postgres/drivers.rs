@@ -5,16 +5,6 @@ use loadline_workload::{Arg, Execute};
 
 use crate::server::{Db, server, work};
 
-struct Executor<'a>(&'a mut dyn ClientSession);
-
-impl Execute for Executor<'_> {
-    type Error = TargetError;
-
-    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        self.0.execute(statement, args)
-    }
-}
-
 struct Autocommit<'a>(&'a mut dyn ClientSession, Option<u64>);
 
 impl Execute for Autocommit<'_> {
@@ -24,6 +14,10 @@ impl Execute for Autocommit<'_> {
         let (rows, done) = self.0.execute_and_commit(statement, args)?;
         self.1 = done;
         Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.0.bulk(table, first, rows)
     }
 }
 
@@ -45,7 +39,7 @@ fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut d
         assert!(seen.is_none_or(|at| before < at && at <= clock::now_ns()), "the commit began in between");
     } else {
         session.begin().unwrap();
-        stream.transaction(&mut Executor(session)).unwrap();
+        stream.transaction(session).unwrap();
         session.commit().unwrap();
     }
 }

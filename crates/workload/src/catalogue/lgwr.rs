@@ -2,9 +2,8 @@
 
 use loadline_model::Capability;
 
-use crate::program::{Commit, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, LogicalType, Table};
-use crate::template::{Piece, Template};
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::table::{ColumnDef, Fill, Table};
 use crate::workload::{Evidence, Kpi, Param, Params};
 
 /// KPIs of the workloads that measure commit latency.
@@ -26,16 +25,13 @@ pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Redo, Capability::Com
 pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Redo, Capability::CommitNowait];
 
 /// The rows whose changes make the redo.
-pub(super) const TABLES: &[Table] = &[Table {
-    name: "redo",
-    columns: &[
-        ColumnDef { name: "id", logical: LogicalType::Int, fill: Fill::Key },
-        ColumnDef { name: "n", logical: LogicalType::Int, fill: Fill::Zero },
-        ColumnDef { name: "payload", logical: LogicalType::Bytes, fill: Fill::Payload("payload") },
-    ],
-    rows_per_job: "own-rows",
-    updated_in_place: true,
-}];
+pub(super) const TABLES: &[Table] = &[Table { updated_in_place: true, ..Table::per_job("redo", COLUMNS, "own-rows") }];
+
+const COLUMNS: &[ColumnDef] = &[
+    ColumnDef::int("id", Fill::Key),
+    ColumnDef::int("n", Fill::Zero),
+    ColumnDef::bytes("payload", Fill::Payload("payload")),
+];
 
 /// Every change of a row adds 1 to its `n`.
 pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
@@ -67,24 +63,14 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
 
 /// `rows` updates of the job's own rows in turn, each with a payload it did not hold before.
 pub(super) fn program(params: &Params, commit: Commit) -> Program {
-    let template = Template {
-        pieces: vec![
-            Piece::Sql("UPDATE ".into()),
-            Piece::Table("redo".into()),
-            Piece::Sql(" SET n = n + 1, payload = ".into()),
-            Piece::Var("payload".into()),
-            Piece::Sql(" WHERE id = ".into()),
-            Piece::Var("id".into()),
-        ],
-    };
-    let step = |var, generator| Step::Bind { var, generator };
+    let change = Statement::fixed("UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1));
     let body = vec![
-        step("seq", Generator::Sequence),
-        step("id", Generator::OwnRow { rows: params.get("own-rows").max(1) as u64 }),
-        step("payload", Generator::Payload { bytes: params.get("payload").max(0) as u32 }),
+        Step::bind("seq", Generator::Sequence),
+        Step::bind("id", Generator::OwnRow { rows: params.get("own-rows").max(1) as u64 }),
+        Step::bind("payload", Generator::Payload { bytes: params.get("payload").max(0) as u32 }),
         Step::Execute { statement: 0 },
     ];
     let rows = params.get("rows").max(1) as u32;
     let body = if rows == 1 { body } else { vec![Step::Repeat { times: rows, body }] };
-    Program { statements: vec![Statement { template, rows: 1 }], body, commit }
+    Program { statements: vec![change], body, commit }
 }

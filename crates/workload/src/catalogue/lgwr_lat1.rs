@@ -25,6 +25,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         rows: "rows",
     }),
     evidence: Some(lgwr::EVIDENCE),
-    scan: None,
     program: |params| lgwr::program(params, Commit::Wait),
+    ..Workload::BASE
 };

@@ -69,4 +69,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         rows: "rows",
     }),
     program: |params| lgwr::program(params, Commit::Wait),
+    ..Workload::BASE
 };

@@ -11,10 +11,24 @@ mod lgwr_lat125;
 mod lgwr_lat25;
 mod lgwr_size;
 mod lgwr_thr;
+mod srv;
+mod srv_mixed;
+mod srv_query1;
+mod srv_query25;
+mod srv_scan;
 
 /// The catalogue, in the order in which a study runs it.
-pub static CATALOGUE: &[&Workload] =
-    &[&lgwr_lat1::WORKLOAD, &lgwr_lat25::WORKLOAD, &lgwr_lat125::WORKLOAD, &lgwr_thr::WORKLOAD, &lgwr_size::WORKLOAD];
+pub static CATALOGUE: &[&Workload] = &[
+    &srv_query1::WORKLOAD,
+    &srv_query25::WORKLOAD,
+    &srv_scan::WORKLOAD,
+    &srv_mixed::WORKLOAD,
+    &lgwr_lat1::WORKLOAD,
+    &lgwr_lat25::WORKLOAD,
+    &lgwr_lat125::WORKLOAD,
+    &lgwr_thr::WORKLOAD,
+    &lgwr_size::WORKLOAD,
+];
 
 /// A name that the catalogue does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -26,7 +26,7 @@ fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
     let target = with(["rac1", "rac2"]).unwrap();
     assert_eq!(target.nodes(), 2);
     for job in 0..4 {
-        target.client_session(&work(0), job).unwrap();
+        target.client_session(&work(), job).unwrap();
     }
     let findings = target.doctor().unwrap();
     assert!(findings.iter().any(|f| f.subject.ends_with("(node 1)")));
@@ -37,7 +37,7 @@ fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
     let target = with(["any", "any"]);
     let found = match target {
         Err(e) => e.to_string(),
-        Ok(target) => (0..4).find_map(|job| target.client_session(&work(0), job).err()).unwrap().to_string(),
+        Ok(target) => (0..4).find_map(|job| target.client_session(&work(), job).err()).unwrap().to_string(),
     };
     assert!(found.contains("only one instance has"), "{found}");
 }

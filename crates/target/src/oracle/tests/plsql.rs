@@ -50,7 +50,7 @@ fn sent() -> BTreeSet<String> {
     go_through(&willing, true);
     let target = cluster::Oracle::open(&request(), unwilling.dial()).unwrap();
     target.doctor().unwrap();
-    target.create(&work(0)).unwrap();
+    target.create(&work()).unwrap();
     target.clean().unwrap();
     let mut all: BTreeSet<String> = willing.texts().into_iter().chain(unwilling.texts()).collect();
     let job = cancel::Job { id: SessionId { sid: 12, serial: 34567 }, instance: 1 };

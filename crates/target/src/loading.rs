@@ -1,0 +1,72 @@
+//! What tables hold before a test, batch by batch: the same for every database.
+
+use std::ops::Range;
+
+use loadline_workload::{Datum, NEW_KEYS_PER_JOB, RowCount, Table};
+
+use crate::work::Work;
+
+/// Rows that are loaded together, in one transaction: they are all there, or none is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// Its number: that of the job, where jobs own rows.
+    pub(crate) number: u64,
+    /// Keys of its rows.
+    pub(crate) keys: Range<i64>,
+}
+
+impl Batch {
+    /// `rows` rows of a bulk from key `first` on. Payloads are those of the job that makes such keys.
+    pub(crate) fn of_bulk(first: i64, rows: u32) -> Batch {
+        Batch { number: (first / NEW_KEYS_PER_JOB) as u64, keys: first..first + i64::from(rows) }
+    }
+
+    /// Number of its rows.
+    pub(crate) fn len(&self) -> u64 {
+        self.keys.end.saturating_sub(self.keys.start) as u64
+    }
+}
+
+/// Batches of `table`: those of `jobs` where jobs own rows, and all of them where not.
+pub(crate) fn batches(work: &Work, table: &Table, jobs: &[u32]) -> Vec<Batch> {
+    if let RowCount::PerJob(_) = table.rows {
+        let rows = table.batch_rows(&work.params) as i64;
+        let of = |job: &u32| (*job, table.first_key(*job, &work.params));
+        let batch = |(job, first): (u32, i64)| Batch { number: job.into(), keys: first..first + rows };
+        return jobs.iter().map(of).map(batch).collect();
+    }
+    let all = 0..table.batches(&work.params, 0);
+    all.map(|number| Batch { number, keys: table.batch(&work.params, 0, number) }).collect()
+}
+
+/// Calls `each` with every row of `batch`.
+///
+/// # Errors
+/// Those of `each`, at once.
+pub(crate) fn rows<E>(
+    work: &Work,
+    table: &Table,
+    batch: &Batch,
+    mut each: impl FnMut(&[Datum<'_>]) -> Result<(), E>,
+) -> Result<(), E> {
+    let pool = work.pool(batch.number as u32);
+    let mut row = Vec::with_capacity(table.columns.len());
+    for (index, key) in batch.keys.clone().enumerate() {
+        table.row(key, index as u64, &work.params, &pool, &mut row);
+        each(&row)?;
+    }
+    Ok(())
+}
+
+/// Name of a table in the database, before the target's own prefix: tables of the data set are shared.
+pub(crate) fn table_stem(work: &Work, table: &str) -> String {
+    if is_shared(work, table) {
+        return format!("data_{table}");
+    }
+    format!("{}_{table}", work.workload.code.to_lowercase().replace('-', "_"))
+}
+
+/// Whether `table` belongs to the data set.
+pub(crate) fn is_shared(work: &Work, table: &str) -> bool {
+    work.workload.tables.iter().any(|t| t.name == table && t.scope == loadline_workload::Scope::DataSet)
+}

@@ -1,0 +1,56 @@
+//! SRV-MIXED: single rows, ranges and now and then a scan.
+
+use loadline_model::Capability;
+
+use super::srv;
+use crate::program::{Commit, Generator, Program, Step};
+use crate::workload::{Cache, Kpi, Param, Workload};
+
+const PARAMS: &[Param] = &[
+    Param { name: "single", default: 60, min: 1, max: 10_000, meaning: "queries of one row per transaction" },
+    Param { name: "ranges", default: 39, min: 1, max: 10_000, meaning: "queries of 25 rows per transaction" },
+];
+
+/// SRV-MIXED.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "SRV-MIXED",
+    group: "server",
+    summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
+    description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short work beside long work, as servers have it. The figure is queries per second of this mix.",
+    spoiled_by: srv::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "queries_per_s", title: "queries" },
+        Kpi { column: "rows_per_s", title: "rows fetched" },
+        Kpi { column: "commit_latency_ms", title: "time of a mix of 100 queries" },
+    ],
+    tables: srv::TABLES,
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::ReadRows],
+    cache: Cache::Hit,
+    program: |params| {
+        let times = |name: &str| params.get(name).max(1) as u32;
+        let seq = || Step::bind("seq", Generator::Sequence);
+        Program {
+            statements: vec![srv::one_row(), srv::range(), srv::scan()],
+            body: vec![
+                Step::Repeat {
+                    times: times("single"),
+                    body: vec![seq(), srv::key(1, 0), Step::Execute { statement: 0 }],
+                },
+                Step::Repeat {
+                    times: times("ranges"),
+                    body: vec![
+                        seq(),
+                        srv::key(25, 1),
+                        Step::bind("last", Generator::Plus { var: "id", by: 24 }),
+                        Step::Execute { statement: 1 },
+                    ],
+                },
+                Step::bind("below", Generator::Uniform { from: 90, range: 21, salt: 2 }),
+                Step::Execute { statement: 2 },
+            ],
+            commit: Commit::Wait,
+        }
+    },
+    ..Workload::BASE
+};

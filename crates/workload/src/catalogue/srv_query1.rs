@@ -1,0 +1,29 @@
+//! SRV-QUERY1: one row by primary key.
+
+use loadline_model::Capability;
+
+use super::srv;
+use crate::program::{Commit, Generator, Program, Step};
+use crate::workload::{Cache, Kpi, Workload};
+
+/// SRV-QUERY1.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "SRV-QUERY1",
+    group: "server",
+    summary: "one row by primary key, from the cache",
+    description: "Each transaction is one query that fetches one random row by its primary key; the table is in the database's cache. The figure is how many such queries the CPUs execute per second, and how long one takes: the cost of parsing nothing, locking little, walking an index and sending a row.",
+    spoiled_by: srv::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "queries_per_s", title: "queries" },
+        Kpi { column: "commit_latency_ms", title: "time of a query" },
+    ],
+    tables: srv::TABLES,
+    needs: &[Capability::Rows, Capability::ReadRows],
+    cache: Cache::Hit,
+    program: |_| Program {
+        statements: vec![srv::one_row()],
+        body: vec![Step::bind("seq", Generator::Sequence), srv::key(1, 0), Step::Execute { statement: 0 }],
+        commit: Commit::Wait,
+    },
+    ..Workload::BASE
+};

@@ -1,0 +1,35 @@
+//! SRV-QUERY25: 25 rows by index range.
+
+use loadline_model::Capability;
+
+use super::srv;
+use crate::program::{Commit, Generator, Program, Step};
+use crate::workload::{Cache, Kpi, Workload};
+
+/// SRV-QUERY25.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "SRV-QUERY25",
+    group: "server",
+    summary: "25 rows by a range of the primary key, from the cache",
+    description: "Each transaction is one query that fetches 25 rows which follow each other in the primary key, beginning at a random one; the table is in the database's cache. The figures are queries and rows per second.",
+    spoiled_by: srv::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "queries_per_s", title: "queries" },
+        Kpi { column: "rows_per_s", title: "rows" },
+        Kpi { column: "commit_latency_ms", title: "time of a query" },
+    ],
+    tables: srv::TABLES,
+    needs: &[Capability::Rows, Capability::ReadRows],
+    cache: Cache::Hit,
+    program: |_| Program {
+        statements: vec![srv::range()],
+        body: vec![
+            Step::bind("seq", Generator::Sequence),
+            srv::key(25, 0),
+            Step::bind("last", Generator::Plus { var: "id", by: 24 }),
+            Step::Execute { statement: 0 },
+        ],
+        commit: Commit::Wait,
+    },
+    ..Workload::BASE
+};

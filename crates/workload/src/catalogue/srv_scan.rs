@@ -1,0 +1,37 @@
+//! SRV-SCAN: full scan of a cached table with a filter.
+
+use loadline_model::Capability;
+
+use super::srv;
+use crate::data::LOOKUPS;
+use crate::program::{Commit, Generator, Program, Step};
+use crate::workload::{Cache, Kpi, Volume, Workload};
+
+/// SRV-SCAN.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "SRV-SCAN",
+    group: "server",
+    summary: "full scan of a cached table with a filter",
+    description: "Each transaction is one query that reads a table of 100,000 rows from end to end, from the database's cache, and sums one column of the rows that a filter lets pass (one in ten). No index helps, and no query is run in parallel: more jobs are more queries. The figures are MiB (of the table as it is stored) and rows per second.",
+    spoiled_by: srv::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "data_mib_per_s", title: "data scanned" },
+        Kpi { column: "rows_per_s", title: "rows scanned" },
+        Kpi { column: "commit_latency_ms", title: "time of a scan" },
+    ],
+    tables: srv::TABLES,
+    needs: &[Capability::Rows, Capability::ReadRows],
+    cache: Cache::Hit,
+    volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
+    program: |_| Program {
+        statements: vec![srv::scan()],
+        body: vec![
+            Step::bind("seq", Generator::Sequence),
+            // Another filter each time: no result can be kept.
+            Step::bind("below", Generator::Uniform { from: 90, range: 21, salt: 0 }),
+            Step::Execute { statement: 0 },
+        ],
+        commit: Commit::Wait,
+    },
+    ..Workload::BASE
+};

@@ -1,0 +1,115 @@
+//! Numbers that look random and are the same in every language: whole numbers below 2⁶³, no bits.
+//!
+//! A procedure inside a database has to draw the same numbers as the client, in its own arithmetic,
+//! and neither keeps a state. So the number of a sequence is computed from the sequence: a step on a
+//! circle of a prime number of places, squared on another such circle, and spread on a third. Products
+//! stay below 2⁶³ everywhere.
+
+use loadline_model::Random;
+
+/// Prime moduli below 2³¹ (the first is 2³¹ − 1).
+pub const MODULI: [u64; 3] = [2_147_483_647, 2_147_483_629, 2_147_483_587];
+/// Multipliers of the first and the last step.
+pub const FACTORS: [u64; 2] = [1_103_515_245, 1_566_083_941];
+/// By how much the numbers of one salt lie behind those of the next.
+const SALT_STEP: u64 = 715_225_739;
+
+/// Where `job` begins on the first circle.
+#[must_use]
+pub fn draw_offset(seed: u64, job: u32) -> u64 {
+    let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0x9fb2_1c65_1e98_df25));
+    random.below(MODULI[0])
+}
+
+/// What a salt adds to the offset.
+#[must_use]
+pub fn salt_offset(salt: u32) -> u64 {
+    (u64::from(salt) * SALT_STEP) % MODULI[0]
+}
+
+/// Number of `sequence`, below `range`, for a job that begins at `offset`. A range above 2³¹ is drawn from
+/// two numbers, of `salt` and of [`SECOND`] more.
+#[must_use]
+pub fn draw(sequence: u64, offset: u64, salt: u32, range: u64) -> u64 {
+    let low = draw_31(sequence, offset, salt);
+    if range <= MODULI[2] {
+        return low % range.max(1);
+    }
+    (draw_31(sequence, offset, salt + SECOND) * (1 << 31) + low) % range
+}
+
+/// Salt of the upper half of a large number.
+pub const SECOND: u32 = 1000;
+
+fn draw_31(sequence: u64, offset: u64, salt: u32) -> u64 {
+    let place = ((sequence % MODULI[0]) * FACTORS[0] + offset + salt_offset(salt)) % MODULI[0];
+    ((place * place) % MODULI[1]) * FACTORS[1] % MODULI[2]
+}
+
+/// A number below `range` for a row's key: what a column of scattered values holds.
+#[must_use]
+pub fn scatter(key: i64, salt: u32, range: u64) -> i64 {
+    let mut random = Random::new((key as u64) ^ (u64::from(salt) + 1).wrapping_mul(0xa076_1d64_78bd_642f));
+    random.below(range) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// χ² of `counts` against equal shares, in standard deviations from its mean.
+    fn chi(counts: &[u64]) -> f64 {
+        let n: u64 = counts.iter().sum();
+        let (k, each) = (counts.len() as f64, n as f64 / counts.len() as f64);
+        let chi: f64 = counts.iter().map(|c| (*c as f64 - each).powi(2) / each).sum();
+        (chi - (k - 1.0)) / (2.0 * (k - 1.0)).sqrt()
+    }
+
+    #[test]
+    fn numbers_are_as_even_and_as_independent_as_random_ones() {
+        for (job, salt) in [(0, 0), (1, 0), (7, 3), (500, 1)] {
+            let offset = draw_offset(42, job);
+            let numbers: Vec<u64> = (0..200_000).map(|s| draw(s, offset, salt, 100_000)).collect();
+            let (mut single, mut pairs, mut apart) = (vec![0; 256], vec![0; 4096], vec![0; 4096]);
+            for w in numbers.windows(3) {
+                let cell = |n: u64| (n * 64 / 100_000) as usize;
+                single[(w[0] * 256 / 100_000) as usize] += 1;
+                pairs[cell(w[0]) * 64 + cell(w[1])] += 1;
+                apart[cell(w[0]) * 64 + cell(w[2])] += 1;
+            }
+            for counts in [&single, &pairs, &apart] {
+                assert!(chi(counts).abs() < 5.0, "job {job}, salt {salt}: {}", chi(counts));
+            }
+            // As many keys are met more than once as by chance: 200,000 throws into 100,000 boxes
+            // leave e⁻² of them empty.
+            let mut seen = vec![false; 100_000];
+            numbers.iter().for_each(|n| seen[*n as usize] = true);
+            let empty = seen.iter().filter(|s| !**s).count() as f64 / 100_000.0;
+            assert!((empty - (-2.0_f64).exp()).abs() < 0.005, "{empty}");
+        }
+    }
+
+    #[test]
+    fn salts_and_jobs_give_other_numbers() {
+        let of = |job, salt| -> Vec<u64> { (0..50).map(|s| draw(s, draw_offset(1, job), salt, 1 << 30)).collect() };
+        assert_ne!(of(0, 0), of(1, 0));
+        assert_ne!(of(0, 0), of(0, 1));
+        assert_eq!(of(3, 2), of(3, 2));
+        let (mut even, mut last) = (0, 0);
+        for s in 0..20_000 {
+            let (a, b) = (draw(s, draw_offset(1, 0), 0, 2), draw(s, draw_offset(1, 0), 1, 2));
+            even += u64::from(a == b);
+            last = a;
+        }
+        assert!((9_500..10_500).contains(&even), "{even} {last}");
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_stay_in_their_range(s: u64, offset in 0..MODULI[0], salt in 0..900_u32, range in 1..1_u64 << 62) {
+            prop_assert!(draw(s, offset, salt, range) < range);
+            prop_assert!((0..range as i64).contains(&scatter(s as i64, salt, range)));
+        }
+    }
+}
