@@ -67,7 +67,7 @@ pub(crate) struct Chart {
 }
 
 /// A table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
     /// Shown above it; may be empty.
     pub(crate) caption: String,
@@ -97,7 +97,7 @@ pub(crate) struct Head {
 }
 
 /// A row of a table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
     /// Cells, one a heading.
     pub(crate) cells: Vec<Cell>,
@@ -112,7 +112,7 @@ pub(crate) struct Row {
 }
 
 /// A cell of a table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Cell {
     /// Text.
     pub(crate) text: String,
@@ -121,7 +121,7 @@ pub(crate) struct Cell {
 }
 
 /// A footnote.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Note {
     /// Its mark.
     pub(crate) mark: String,
@@ -212,6 +212,25 @@ impl Notes {
             subjects.push(subject.to_owned());
         }
         (index + 1).to_string()
+    }
+
+    /// The finished notes that cells of `rows` bear a mark of, numbered anew as they come.
+    pub(crate) fn finish_used(self, rows: &mut [Row]) -> Vec<Note> {
+        let mut all = self.finish();
+        let mut used: Vec<String> = Vec::new();
+        for cell in rows.iter_mut().flat_map(|r| &mut r.cells).filter(|c| !c.mark.is_empty()) {
+            let renumbered = cell.mark.split(' ').map(|mark| {
+                let at = used.iter().position(|u| u == mark).unwrap_or_else(|| {
+                    used.push(mark.to_owned());
+                    used.len() - 1
+                });
+                (at + 1).to_string()
+            });
+            cell.mark = renumbered.collect::<Vec<_>>().join(" ");
+        }
+        all.retain(|n| used.contains(&n.mark));
+        all.sort_by_key(|n| used.iter().position(|u| *u == n.mark));
+        all.into_iter().zip(1..).map(|(n, i): (Note, usize)| Note { mark: i.to_string(), ..n }).collect()
     }
 
     /// The finished notes.

@@ -14,14 +14,14 @@ pub(crate) fn lower(title: &str) -> String {
     }
 }
 
-/// The unit of a rate in words: `queries/s`, `MiB/s redo data`, `tps`.
+/// The unit of a rate in words: `queries/s`, `MiB/s redo`, `tps`.
 pub(crate) fn unit(column: &Column) -> String {
     let title = lower(column.title);
     match column.unit {
         "1/s" => format!("{title}/s"),
         "MiB/s" if title == "data" => "MiB/s".to_owned(),
-        "MiB/s" => format!("MiB/s {title}"),
-        "million/s" => format!("million {title}/s"),
+        "MiB/s" => format!("MiB/s {}", title.trim_end_matches(" data")),
+        "million/s" => "million op/s".to_owned(),
         unit => unit.to_owned(),
     }
 }
@@ -42,6 +42,13 @@ pub(crate) fn place(over: &str, at: u32) -> String {
     let (things, per) = words.split_once('/').map_or((words.as_str(), String::new()), |(t, p)| (t, format!("/{p}")));
     let things = if at == 1 { things.strip_suffix('s').unwrap_or(things) } else { things };
     format!("{} {things}{per}", number(f64::from(at), 0))
+}
+
+/// The same where its place is shown beside it, which says what was swept.
+pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
+    let over = format!(" over {}", swept(&sweep.over));
+    let name = name(sweep, all);
+    if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
 }
 
 /// The workload, and what tells its sweep from others of the same workload on the platform.
@@ -77,10 +84,10 @@ mod tests {
         assert_eq!(place("no_such_column", 7), "7 no such column");
         let of = |id: &str| unit(column(id).unwrap());
         assert_eq!(of("queries_per_s"), "queries/s");
-        assert_eq!(of("redo_mib_per_s"), "MiB/s redo data");
+        assert_eq!(of("redo_mib_per_s"), "MiB/s redo");
         assert_eq!(of("data_mib_per_s"), "MiB/s");
         assert_eq!(of("io_per_s"), "I/O/s");
-        assert_eq!(of("mops_per_s"), "million operations/s");
+        assert_eq!(of("mops_per_s"), "million op/s");
         assert_eq!(of("commit_throughput_tps"), "tps");
         assert_eq!(lower("SQL service time"), "SQL service time");
     }

@@ -4,7 +4,7 @@
 use loadline_analyze::sweep::{LATENCY, RESPONSE};
 use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
 use loadline_model::column::column;
-use loadline_model::format::{ABSENT, Format, duration_ns};
+use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
 use super::key::{figure, reason};
@@ -12,7 +12,7 @@ use super::{count, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Scan, Side, group_title, groups};
-use crate::words::{name, place, unit};
+use crate::words::{place, short_name, unit};
 
 /// The time of a single-block read, which storage is about, where the database tells it.
 const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
@@ -59,8 +59,8 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
         Head::number("Peak", "").tip("Highest mean of the workload's first KPI, valid tests only."),
         Head::text(""),
         Head::text("at").tip("Where it was reached: jobs, or what was swept instead."),
-        Head::number("Mean", "latency").tip("Mean latency there."),
-        Head::number("p99", "latency").tip("99th percentile of the latency there."),
+        Head::number("Latency", "mean").tip("Mean latency there."),
+        Head::number("Latency", "p99").tip("99th percentile of the latency there."),
         Head::text("Valid tests").tip("Valid tests out of all that were finished."),
         Head::number("Of limit", "%").tip("Share of what the hardware allows for the same work."),
         Head::text("Bounded by").tip("What the figures say bounds it; why is told with the load lines."),
@@ -73,8 +73,7 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
             rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
         }
     }
-    let used = |mark: &str| rows.iter().flat_map(|r| &r.cells).any(|c| c.mark.split(' ').any(|m| m == mark));
-    let notes = notes.finish().into_iter().filter(|n| used(&n.mark)).collect();
+    let notes = notes.finish_used(&mut rows);
     Table { caption: caption.to_owned(), class: "key", head, rows, notes, ..Table::default() }
 }
 
@@ -83,7 +82,7 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let valid: usize = sweep.points.iter().map(|p| p.tests.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
     let tests = if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() };
-    let mut cells: Vec<Cell> = vec![name(sweep, &side.sweeps).into()];
+    let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
     match sweep.peak().zip(column(sweep.rate)) {
         Some((peak, rate)) => {
             let (mean, p99) = latency(sweep, peak);
@@ -122,12 +121,28 @@ fn latency(sweep: &Sweep, point: &Point) -> (&'static str, &'static str) {
 fn time(records: &[TestRecord], point: &Point, id: &str, notes: &mut Notes) -> Cell {
     let Some(column) = column(id) else { return ABSENT.into() };
     match point.figure(id) {
-        Some(e) => duration_ns(nanoseconds(column, e.mean)).into(),
+        Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
         None => {
             let why = reason(records, point, id).unwrap_or("the record gives no reason");
             Cell { text: ABSENT.to_owned(), mark: notes.mark(why, column.title) }
         }
     }
+}
+
+/// A time with three digits in the unit that reads best: `87.1 µs`, `124 ms`.
+fn short_ns(ns: f64) -> String {
+    let (value, unit) = match ns.abs() {
+        a if a < 999.5 => (ns, "ns"),
+        a if a < 999.5e3 => (ns / 1e3, "µs"),
+        a if a < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let decimals = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{} {unit}", number(value, decimals))
 }
 
 fn nanoseconds(column: &Column, value: f64) -> f64 {
@@ -151,17 +166,18 @@ fn why_not(sweep: &Sweep) -> String {
     }
     let said = reasons.into_iter().map(|(reason, mut tests)| {
         tests.sort_unstable();
-        let (word, is) = if tests.len() == 1 { ("Test", "is") } else { ("Tests", "are") };
+        let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
         let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-        format!("{word} {} {is} invalid: {}.", numbers.join(", "), stop(reason))
+        format!("{word} {} {is} invalid: {}", numbers.join(", "), stop(reason))
     });
-    said.collect::<Vec<_>>().join(" ")
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { String::new() } else { format!("{}: {}.", sweep.workload, said.join("; ")) }
 }
 
 /// A scan of sizes has a shape instead of a peak.
 fn scan_line(scan: &Scan<'_>) -> Row {
     let r = scan.record;
-    let median = |id: &str| r.figure(id).map_or(ABSENT.to_owned(), duration_ns);
+    let median = |id: &str| r.figure(id).map_or(ABSENT.to_owned(), short_ns);
     let cells = vec![
         r.workload.as_str().into(),
         ABSENT.into(),
@@ -177,7 +193,7 @@ fn scan_line(scan: &Scan<'_>) -> Row {
         Some(shape) => format!("{}: {}.", r.workload, sizes::sentence(shape)),
         None => {
             let reason = r.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-            format!("Test {} is invalid: {}.", r.test, stop(reason))
+            format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(reason))
         }
     };
     Row { cells, invalid: !r.valid, remark, ..Row::default() }
@@ -201,4 +217,18 @@ pub(crate) fn not_measured(side: &Side<'_>) -> Vec<String> {
         out.push(format!("Not measured, as the run ended before: {}.", left.join(", ")));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_ns;
+
+    #[test]
+    fn times_have_three_digits() {
+        let shown =
+            [(0.0, "0.00 ns"), (87_123.0, "87.1 µs"), (999_700.0, "1.00 ms"), (123.53e6, "124 ms"), (12.7e9, "12.7 s")];
+        for (ns, text) in shown {
+            assert_eq!(short_ns(ns), text);
+        }
+    }
 }

@@ -5,9 +5,9 @@ use loadline_analyze::{Sweep, bound_of_sweep};
 use super::PROSE;
 use crate::RunData;
 use crate::content::{not_measured, page, stop};
-use crate::doc::Table;
+use crate::doc::{Row, Table};
 use crate::side::{Side, sides};
-use crate::text::{clean, table, table_width, wrapped};
+use crate::text::{clean, superscript, table, table_width, wrapped};
 use crate::words::name;
 
 /// With more sweeps than this, what bounds each is left to the report: the page stays a page.
@@ -27,7 +27,7 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
         if full.rows.is_empty() {
             out.push_str("No test was finished.\n");
         } else {
-            out.push_str(&figures(full, available, prose));
+            out.push_str(&figures(side, &full, available, prose));
         }
         for text in not_measured(side) {
             out.push_str(&wrapped(&text, "", prose));
@@ -37,40 +37,66 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     out
 }
 
-/// The table as wide as fits: what bounds a workload and its share of the limit go first. Where nothing more
-/// can be left out, a sentence a workload fits any width.
-fn figures(mut full: Table, available: usize, prose: usize) -> String {
-    for title in ["Bounded by", "Of limit"] {
-        if table_width(&full) <= available {
+/// The table as wide as fits: what bounds a workload, its share of the limit and the count of valid tests go
+/// first. Where nothing more can be left out, a sentence a workload fits any width.
+fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> String {
+    let mut out = String::new();
+    let mut narrow = full.clone();
+    let mut counted = true;
+    for title in ["Bounded by", "Of limit", "Valid tests"] {
+        if table_width(&narrow) <= available {
             break;
         }
-        if let Some(index) = full.head.iter().position(|h| h.title == title) {
-            full.head.remove(index);
-            full.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+        if let Some(index) = narrow.head.iter().position(|h| h.title == title) {
+            narrow.head.remove(index);
+            narrow.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+            counted &= title != "Valid tests";
         }
     }
-    let mut out = String::new();
-    if table_width(&full) <= available {
-        table(&mut out, &full, prose);
+    if table_width(&narrow) <= available {
+        table(&mut out, &narrow, prose);
+        if !counted {
+            let valid = side.run.records.iter().filter(|r| r.valid).count();
+            out.push_str(&format!("{valid} of {} tests are valid.\n", side.run.records.len()));
+        }
         return out.trim_start_matches('\n').to_owned();
     }
     for row in &full.rows {
-        if !row.title.is_empty() {
+        if row.title.is_empty() {
+            out.push_str(&wrapped(&sentence(full, row), "", prose));
+        } else {
             out.push_str(&wrapped(&row.title, "", prose));
-            continue;
         }
-        let mut cells = row.cells.iter().map(|c| c.text.as_str());
-        let mut next = || cells.next().unwrap_or_default();
-        let (workload, peak, unit, at, mean, p99, valid) = (next(), next(), next(), next(), next(), next(), next());
-        let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
-        let said =
-            format!("{workload}: peak {peak} {unit}{place}, mean latency {mean}, p99 {p99}, valid tests {valid}.");
-        out.push_str(&wrapped(&said, "", prose));
         if !row.remark.is_empty() {
             out.push_str(&wrapped(&format!("✗ {}", row.remark), "", prose));
         }
     }
+    for note in &full.notes {
+        out.push_str(&wrapped(&format!("{} {}", superscript(&note.mark), note.text), "", prose));
+    }
     out
+}
+
+/// A row of the page in words.
+fn sentence(full: &Table, row: &Row) -> String {
+    let mut said = String::new();
+    for (head, cell) in full.head.iter().zip(&row.cells) {
+        let text = format!("{}{}", cell.text, superscript(&cell.mark));
+        let what = head.title.to_lowercase();
+        said.push_str(&match (head.title.as_str(), head.unit.as_str()) {
+            ("Workload", _) => format!("{text}:"),
+            // The unit of the peak.
+            ("", _) if text.is_empty() => String::new(),
+            ("", _) => format!(" {text}"),
+            ("Peak", _) => format!(" peak {text}"),
+            ("at", _) if text.is_empty() => String::new(),
+            ("at", _) => format!(" at {text}"),
+            ("Latency", which) => format!(", {which} {text}"),
+            (_, "") => format!(", {what} {text}"),
+            (_, unit) => format!(", {what} {text} {unit}"),
+        });
+    }
+    said + "."
 }
 
 /// What bounds each workload, in sentences.
