@@ -6,7 +6,7 @@ use loadline_model::format::number;
 
 use crate::svg::{COLOURS, escape};
 
-const WIDTH: f64 = 520.0;
+const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 190.0;
 const CHAR: f64 = 6.1;
 /// What stands above and below the bars takes this much.
@@ -40,7 +40,7 @@ pub(crate) fn bars(title: &str, places: &[String], all: &[Bars]) -> Option<Strin
         let colour = b.colour % COLOURS + 1;
         let _ = write!(
             s,
-            "<g class=\"c{colour}\"><rect class=\"mk\" x=\"{x:.1}\" y=\"22\" width=\"9\" height=\"9\"/><text class=\"le\" \
+            "<g class=\"c{colour}\"><rect class=\"br\" x=\"{x:.1}\" y=\"22\" width=\"9\" height=\"9\"/><text class=\"le\" \
              x=\"{:.1}\" y=\"30\">{}</text></g>",
             x + 13.0,
             escape(&b.name)
@@ -72,11 +72,20 @@ pub(crate) fn bars(title: &str, places: &[String], all: &[Bars]) -> Option<Strin
             let high = (bottom - y(*pct)).max(0.8);
             let _ = write!(
                 s,
-                "<rect class=\"mk\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"><title>{}</title>\
+                "<rect class=\"br\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"><title>{}</title>\
                  </rect>",
                 bottom - high,
                 escape(tip)
             );
+            // With several platforms the numbers would lie on each other.
+            if all.len() == 1 && *pct >= 0.05 {
+                let _ = write!(
+                    s,
+                    "<text class=\"tk\" text-anchor=\"middle\" x=\"{centre:.1}\" y=\"{:.1}\">{}</text>",
+                    bottom - high - 3.5,
+                    number(*pct, 1)
+                );
+            }
         }
         s.push_str("</g>");
     }

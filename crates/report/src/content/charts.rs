@@ -40,11 +40,13 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
     }
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
     let ids: Vec<&str> = named.map_or(USUAL.to_vec(), |kpis| kpis.iter().map(String::as_str).collect());
+    // Elsewhere the time of a transaction is not one of commits.
+    let log = sweeps().all(|s| s.group == "log-writer");
     let mut charts = Vec::new();
     for over in overs {
         let drawn = ids.iter().filter_map(|id| column(id)).filter_map(|column| {
-            let title = format!("{workload}: {} over {}", lower(column.title), swept(over));
-            let svg = sweep_chart(sides, workload, over, column, &title)?.svg()?;
+            let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
+            let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
             Some(Chart { title, svg })
         });
         charts.extend(drawn.take(usize::from(PER_ROW)));
@@ -52,8 +54,19 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
     (!charts.is_empty()).then_some(Block::Charts { charts, per_row: PER_ROW })
 }
 
+/// The column's title, in the words of workloads about the log or of others.
+fn told(column: &Column, log: bool) -> &'static str {
+    if column.id == LATENCY && !log { "Transaction time" } else { column.title }
+}
+
 /// `None` where no sweep has more than one point: a dot in a frame tells less than its row in the table.
-fn sweep_chart(sides: &[Side<'_>], workload: &str, over: &str, column: &Column, title: &str) -> Option<svg::Chart> {
+fn sweep_chart(
+    sides: &[Side<'_>],
+    workload: &str,
+    over: &str,
+    (column, log): (&Column, bool),
+    title: &str,
+) -> Option<svg::Chart> {
     let mut lines = Vec::new();
     for side in sides {
         let own: Vec<&Sweep> = side.sweeps.iter().filter(|s| s.workload == workload && s.over == over).collect();
@@ -80,7 +93,7 @@ fn sweep_chart(sides: &[Side<'_>], workload: &str, over: &str, column: &Column, 
     Some(svg::Chart {
         title: title.to_owned(),
         x_label: if log_x { format!("{} (logarithmic)", swept_title(over)) } else { swept_title(over) },
-        y_label: column.heading(),
+        y_label: format!("{} [{}]", told(column, log), column.unit),
         lines,
         markers: true,
         whole_x: true,

@@ -1,7 +1,7 @@
 //! What stands behind the key figures: per workload and platform how throughput grows, how far its peak is
 //! from the limit, what bounds it, and the load line.
 
-use loadline_analyze::{Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
+use loadline_analyze::{Bounds, Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
 use loadline_model::column::column;
 use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
@@ -38,7 +38,9 @@ fn table(sides: &[Side<'_>]) -> Table {
     ]);
     let all = groups(sides.iter());
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps);
-    let redo = sweeps().any(|s| s.peak().is_some_and(|p| REDO.iter().any(|id| p.figure(id).is_some())));
+    // In a table of all groups there is no room for what few of them are about.
+    let redo =
+        all.len() == 1 && sweeps().any(|s| s.peak().is_some_and(|p| REDO.iter().any(|id| p.figure(id).is_some())));
     if redo {
         head.push(Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."));
         head.push(Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."));
@@ -105,7 +107,11 @@ fn row(side: &Side<'_>, sweep: &Sweep, (several, redo, first): (bool, bool, bool
     cells.push(load_line(sweep, side.run.manifest.plan.latency_objective_ns).into());
     let of = if several { format!("{}: ", side.label) } else { String::new() };
     let bound = bound_of_sweep(sweep, &side.run.records);
-    let remark = bound.map(|b| format!("{of}bounded by {}.", stop(&b.sentence()))).unwrap_or_default();
+    let remark = bound.map(|b| match b.by {
+        Bounds::NotTold => format!("{of}what bounds it is not told: {}.", stop(&b.because)),
+        _ => format!("{of}bounded by {}.", stop(&b.sentence())),
+    });
+    let remark = remark.unwrap_or_default();
     Row { cells, first, remark, ..Row::default() }
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
     ];
     // What no workload has takes no column.
     for index in [8, 7] {
-        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| c.text.is_empty() || c.text == ABSENT);
+        let untold = ["", ABSENT, Bounds::NotTold.name()];
+        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| untold.contains(&c.text.as_str()));
         if rows.iter().all(blank) {
             head.remove(index);
             rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
@@ -92,8 +93,7 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
             cells.extend([mean, p99].map(|id| time(records, peak, id, notes)));
             cells.push(tests.into());
             cells.push(figure(records, peak, "limit_share_pct", notes));
-            let by = bound_of_sweep(sweep, records).map(|b| b.by).filter(|by| *by != Bounds::NotTold);
-            cells.push(by.map_or(ABSENT, Bounds::name).into());
+            cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
         }
         None => {
             cells.push(Cell { text: ABSENT.to_owned(), mark: notes.mark("no valid test has a throughput", "") });

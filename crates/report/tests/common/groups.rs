@@ -118,7 +118,7 @@ fn made(
             r.figures.remove(id);
         }
         if !["data-load", "transaction-processing", "database-writer"].contains(group) {
-            ["redo_mib_per_s", "redo_kib_per_tx"].map(|id| r.figures.remove(id));
+            r.figures.retain(|id, _| !["redo_mib_per_s", "redo_kib_per_tx"].contains(&id.as_str()));
         }
     }
     if !column.is_empty() {
@@ -128,6 +128,10 @@ fn made(
         if column == "threads" {
             r.set("speed_up", f64::from(value).powf(0.35));
         }
+    }
+    if !["log-writer", "data-load", "transaction-processing"].contains(group) {
+        let event = if *group == "storage" { "IO:DataFileRead" } else { "CPU" };
+        r.waits.sessions = map(&[(event, u64::from(jobs) * 270)]);
     }
     match *group {
         "storage" => {
