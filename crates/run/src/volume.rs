@@ -14,6 +14,14 @@ pub(crate) fn volume_figures(record: &mut TestRecord, work: &Work, data_bytes: &
     record.set("rows_per_tx", rows);
     record.set("rows_per_s", rows * tps);
     record.set("queries_per_s", work.program.statements_per_tx() as f64 * tps);
+    let statements = work.program.statements_per_tx() as f64;
+    match record.figure("transaction_time_ns_mean") {
+        Some(ns) if !work.program.writes() && statements > 0.0 => {
+            record.set("query_time_us_mean", ns / 1e3 / statements);
+        }
+        Some(_) => record.leave_out("query_time_us_mean", "transactions do not only read"),
+        None => record.leave_out("query_time_us_mean", "no transaction completed in the window"),
+    }
     match data_bytes {
         Ok(Some(bytes)) => record.set("data_mib_per_s", bytes / MIB * tps),
         Ok(None) => record.leave_out("data_mib_per_s", "a transaction works through rows, not through whole tables"),
