@@ -34,11 +34,12 @@ pub fn writes_redo(group: &str) -> bool {
 }
 
 /// Id of the figure that tells how much these tests of one workload did: its first KPI where that is a
-/// rate that a valid test has, else the throughput.
+/// rate that one of them has (a valid one, if there is any), else the throughput.
 #[must_use]
 pub fn rate_of(tests: &[&TestRecord]) -> &'static str {
     let first = tests.first().and_then(|r| r.kpis.first()).filter(|id| is_rate(id));
-    let measured = |id: &&String| tests.iter().any(|r| r.valid && r.figure(id).is_some());
+    let any_valid = tests.iter().any(|r| r.valid);
+    let measured = |id: &&String| tests.iter().any(|r| r.valid == any_valid && r.figure(id).is_some());
     first.filter(measured).and_then(|id| column(id)).map_or(THROUGHPUT, |c| c.id)
 }
 
