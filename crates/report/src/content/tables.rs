@@ -1,6 +1,7 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::sweep::LATENCY;
 use loadline_model::column::{Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
@@ -175,14 +176,18 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         "commit_time_ns_p50",
         "commit_time_ns_p99",
     ];
-    const TIMES: [&str; 3] = ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"];
+    const TIMES: [&str; 3] = ["transaction_time_ns_mean", "transaction_time_ns_p50", "transaction_time_ns_p99"];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
     let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
-    let mut ids: Vec<&str> = if log { Vec::new() } else { sweep.kpis.iter().map(String::as_str).collect() };
-    let more: &[&str] = if log { &LOG } else { &TIMES };
-    ids.extend(more.iter().filter(|id| !sweep.kpis.iter().any(|k| k == *id) || log));
+    let own = sweep.kpis.iter().map(String::as_str).filter(|id| !log && *id != LATENCY);
+    let mut ids: Vec<&str> = Vec::new();
+    for id in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
     let columns: Vec<&'static Column> = ids.iter().filter_map(|id| column(id)).collect();
     let mut notes = Notes::default();
     let rows = sweep
