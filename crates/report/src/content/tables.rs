@@ -115,7 +115,13 @@ pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'stati
 
 fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
-    let rows = records.iter().map(|r| test_row(r, columns, &mut notes)).collect();
+    // Where another sweep begins, a line is drawn.
+    let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
+    let row = |(i, r): (usize, &&TestRecord)| {
+        let row = test_row(r, columns, &mut notes);
+        Row { first: begins(i) && row.remark.is_empty(), ..row }
+    };
+    let rows = records.iter().enumerate().map(row).collect();
     let drivers = records
         .first()
         .map(|r| format!(", {} driver", r.driver))
