@@ -8,8 +8,10 @@ use crate::content::{Hidden, sentence, stop, test_cell, usual};
 use crate::doc::{Head, Notes};
 use crate::text::{clean, column_width, grid, superscript, total, wrapped};
 
+mod line;
 mod page;
 
+pub use line::test_line;
 pub use page::end_page;
 
 /// What a narrow terminal shows of the log writer's tests, the most telling first. The rest follows in the

@@ -1,6 +1,7 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::sweep::LATENCY;
 use loadline_model::column::{Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
@@ -114,7 +115,13 @@ pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'stati
 
 fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
-    let rows = records.iter().map(|r| test_row(r, columns, &mut notes)).collect();
+    // Where another sweep begins, a line is drawn.
+    let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
+    let row = |(i, r): (usize, &&TestRecord)| {
+        let row = test_row(r, columns, &mut notes);
+        Row { first: begins(i) && row.remark.is_empty(), ..row }
+    };
+    let rows = records.iter().enumerate().map(row).collect();
     let drivers = records
         .first()
         .map(|r| format!(", {} driver", r.driver))
@@ -175,14 +182,18 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         "commit_time_ns_p50",
         "commit_time_ns_p99",
     ];
-    const TIMES: [&str; 3] = ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"];
+    const TIMES: [&str; 3] = ["transaction_time_ns_mean", "transaction_time_ns_p50", "transaction_time_ns_p99"];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
     let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
-    let mut ids: Vec<&str> = if log { Vec::new() } else { sweep.kpis.iter().map(String::as_str).collect() };
-    let more: &[&str] = if log { &LOG } else { &TIMES };
-    ids.extend(more.iter().filter(|id| !sweep.kpis.iter().any(|k| k == *id) || log));
+    let own = sweep.kpis.iter().map(String::as_str).filter(|id| !log && *id != LATENCY);
+    let mut ids: Vec<&str> = Vec::new();
+    for id in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
     let columns: Vec<&'static Column> = ids.iter().filter_map(|id| column(id)).collect();
     let mut notes = Notes::default();
     let rows = sweep
