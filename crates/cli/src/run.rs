@@ -75,6 +75,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
         size: args.size.clone(),
+        allow_cached: args.allow_cached.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),

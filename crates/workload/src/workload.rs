@@ -183,6 +183,8 @@ pub struct Workload {
     pub workers: Option<&'static str>,
     /// Where its reads have to come from.
     pub cache: Cache,
+    /// Whether a checkpoint is asked for in the middle of the window, and times are told apart by it.
+    pub checkpoint: bool,
     /// Swept over the size of one session's transactions instead of over jobs.
     pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
@@ -208,6 +210,7 @@ impl Workload {
         volume: None,
         workers: None,
         cache: Cache::Any,
+        checkpoint: false,
         scan: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };

@@ -34,6 +34,14 @@ pub(super) const COLUMNS: &[Column] = &[
         ]
     ),
     define!(
+        "write_pct",
+        "Updates",
+        "%",
+        Format::Integer,
+        "Updates as a share of all statements.",
+        &[("*", "parameter write-pct of the workload")]
+    ),
+    define!(
         "cache_hit_pct",
         "Cache hits",
         "%",

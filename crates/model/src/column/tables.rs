@@ -84,6 +84,7 @@ const IN_ALL_FILES: &[&str] = &[
     "speed_up",
     "mops_per_s",
     "mops_per_s_per_job",
+    "write_pct",
     "cache_hit_pct",
     "block_gets_per_s",
     "block_reads_per_s",

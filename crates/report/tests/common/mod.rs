@@ -54,6 +54,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             settings: BTreeMap::new(),
             force: false,
             native_report: false,
+            allow_cached: false,
             probe: false,
         },
         target: TargetInfo {

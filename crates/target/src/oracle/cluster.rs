@@ -236,6 +236,11 @@ impl Target for Oracle {
         }
     }
 
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
+        Ok(())
+    }
+
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let (session, canceller) = self.job_session(job)?;
         Ok(Box::new(Client::new(session, canceller, work)))

@@ -5,6 +5,8 @@ use thiserror::Error;
 
 use crate::workload::{GROUPS, Workload};
 
+mod dbwr_ckpt;
+mod dbwr_thr;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
@@ -16,6 +18,12 @@ mod srv_mixed;
 mod srv_query1;
 mod srv_query25;
 mod srv_scan;
+mod sto;
+mod sto_random;
+mod sto_read;
+mod sto_read_async;
+mod sto_scan;
+mod sto_write;
 
 /// The catalogue, in the order in which a study runs it.
 pub static CATALOGUE: &[&Workload] = &[
@@ -23,11 +31,18 @@ pub static CATALOGUE: &[&Workload] = &[
     &srv_query25::WORKLOAD,
     &srv_scan::WORKLOAD,
     &srv_mixed::WORKLOAD,
+    &sto_read::WORKLOAD,
+    &sto_read_async::WORKLOAD,
+    &sto_scan::WORKLOAD,
+    &sto_write::WORKLOAD,
+    &sto_random::WORKLOAD,
     &lgwr_lat1::WORKLOAD,
     &lgwr_lat25::WORKLOAD,
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &dbwr_thr::WORKLOAD,
+    &dbwr_ckpt::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.
