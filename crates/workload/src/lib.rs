@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod data;
 mod draw;
+pub mod kernel;
 mod pool;
 mod program;
 mod stream;

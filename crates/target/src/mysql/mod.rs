@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod doctor;
 mod instance;
+mod kernels;
 mod ledger;
 mod observer;
 mod option_file;

@@ -11,6 +11,13 @@ mod lgwr_lat125;
 mod lgwr_lat25;
 mod lgwr_size;
 mod lgwr_thr;
+mod pls;
+mod pls_add;
+mod pls_builtin;
+mod pls_fibo;
+mod pls_mixed;
+mod pls_prime;
+mod pls_string;
 mod srv;
 mod srv_mixed;
 mod srv_query1;
@@ -28,6 +35,12 @@ pub static CATALOGUE: &[&Workload] = &[
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &pls_add::WORKLOAD,
+    &pls_fibo::WORKLOAD,
+    &pls_prime::WORKLOAD,
+    &pls_string::WORKLOAD,
+    &pls_builtin::WORKLOAD,
+    &pls_mixed::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.
