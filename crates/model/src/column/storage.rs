@@ -216,7 +216,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     define!(
         "checkpoint_tps",
-        "Throughput in checkpoints",
+        "Checkpoint throughput",
         "tps",
         Format::Integer,
         "Transactions per second while a checkpoint was under way.",
@@ -224,7 +224,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     define!(
         "calm_tps",
-        "Throughput outside checkpoints",
+        "Calm throughput",
         "tps",
         Format::Integer,
         "Transactions per second while no checkpoint was under way.",
@@ -232,7 +232,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     define!(
         "checkpoint_time_ns_p99",
-        "Transaction time p99 in checkpoints",
+        "Checkpoint p99",
         "ms",
         Format::NsAsMs,
         "99th percentile of the time of transactions that ended while a checkpoint was under way.",
@@ -240,7 +240,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     define!(
         "calm_time_ns_p99",
-        "Transaction time p99 outside checkpoints",
+        "Calm p99",
         "ms",
         Format::NsAsMs,
         "99th percentile of the time of transactions that ended while no checkpoint was under way.",

@@ -4,7 +4,7 @@
 //! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
 //! would no longer fit a VARCHAR2 the block ends early and is run anew.
 
-use loadline_workload::{Effect, Kernel, PAYLOAD_STRIDE, POOL_BYTES, VarType};
+use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, VarType};
 
 use super::kernels;
 use super::render::{MAX_RAW, commit, quoted, table_name};
@@ -90,6 +90,24 @@ fn functions() -> String {
     )
 }
 
+/// The function that draws a number ([`loadline_workload::draw`]), for blocks that do.
+fn drawing() -> String {
+    format!(
+        "
+  FUNCTION draw_31(p_seq IN NUMBER, p_salt IN NUMBER) RETURN NUMBER IS
+    l_place CONSTANT NUMBER := MOD(MOD(p_seq, {m0}) * {f0} + l_draw + p_salt, {m0});
+  BEGIN
+    RETURN MOD(MOD(l_place * l_place, {m1}) * {f1}, {m2});
+  END draw_31;
+",
+        m0 = MODULI[0],
+        m1 = MODULI[1],
+        m2 = MODULI[2],
+        f0 = FACTORS[0],
+        f1 = FACTORS[1]
+    )
+}
+
 /// The block that runs a slice. Placeholders in order: first key, first new key, first draw, end (µs), next sequence, the pool's
 /// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
 /// crossed the end of the slice, separated by spaces; transaction times and commit times as
@@ -99,7 +117,8 @@ pub(super) fn run(work: &Work) -> String {
     let commit = commit(work.program.commit);
     let pieces: String =
         (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
-    let (common, functions) = (common(), functions());
+    let drawing = if body.contains("draw_31(") { drawing() } else { String::new() };
+    let (common, functions) = (common(), functions() + &drawing);
     let reads = work.program.statements.iter().any(|s| s.effect.reads());
     let rows = if reads { "  l_rows PLS_INTEGER;\n" } else { "" };
     format!(
@@ -215,6 +234,10 @@ impl Dialect for PlSql {
 
     fn new_key(&self, sequence: &str) -> String {
         format!("l_new_key + {sequence}")
+    }
+
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        format!("draw_31({sequence}, {salt})")
     }
 
     /// A cursor's loop fetches 100 rows at a time and drops them.
