@@ -5,6 +5,13 @@ use thiserror::Error;
 
 use crate::workload::{GROUPS, Workload};
 
+mod da;
+mod da_agg;
+mod da_join;
+mod da_parallel;
+mod da_scan;
+mod da_sort;
+mod da_window;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
@@ -35,6 +42,12 @@ pub static CATALOGUE: &[&Workload] = &[
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &da_scan::WORKLOAD,
+    &da_agg::WORKLOAD,
+    &da_join::WORKLOAD,
+    &da_sort::WORKLOAD,
+    &da_window::WORKLOAD,
+    &da_parallel::WORKLOAD,
     &pls_add::WORKLOAD,
     &pls_fibo::WORKLOAD,
     &pls_prime::WORKLOAD,
