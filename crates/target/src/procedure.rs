@@ -83,6 +83,15 @@ pub(crate) trait Dialect {
 /// A line, and by how many levels it stands further in than those around it.
 pub(crate) struct Line(pub(crate) usize, pub(crate) String);
 
+/// A text as lines: two spaces at the beginning of one are a level.
+pub(crate) fn lines(text: &str) -> Vec<Line> {
+    let line = |line: &str| {
+        let rest = line.trim_start_matches(' ');
+        Line((line.len() - rest.len()) / 2, rest.to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
 /// A program, written.
 pub(crate) struct Body {
     /// Declarations of the variables that its statements use.
