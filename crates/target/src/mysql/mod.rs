@@ -7,6 +7,7 @@ mod auth;
 mod client;
 mod config;
 mod connect;
+mod data_counters;
 mod doctor;
 mod instance;
 mod ledger;

@@ -10,6 +10,7 @@ mod block;
 mod cancel;
 mod cluster;
 mod counters;
+mod data_counters;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;

@@ -4,6 +4,7 @@
 //! pages of 1 KiB: with its usual 4 KiB the smallest transaction would log 4 KiB and could not be
 //! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
 
+mod data_counters;
 mod files;
 mod log_counters;
 mod session;
@@ -390,7 +391,7 @@ impl Target for Sqlite {
 
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
-        Ok(Box::new(SqliteSession::new(db, work)?))
+        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters))?))
     }
 
     fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
@@ -446,8 +447,12 @@ impl Observer for LogObserver {
             (counter::REDO_BLOCKS, read(&self.0.pages)),
             (counter::REDO_SYNCS, read(&self.0.syncs)),
             (counter::LOG_WAIT_NS, read(&self.0.sync_ns)),
+            (counter::REDO_SYNC_NS, read(&self.0.sync_ns)),
+            (counter::REDO_WRITE_NS, read(&self.0.write_ns)),
         ];
-        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let data = self.0.data.neutral();
+        let counters = counters.into_iter().chain(data.into_iter().map(|(name, value)| (name, read(value))));
+        let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, proc_stat: None })
     }
 }

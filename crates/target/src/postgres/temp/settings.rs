@@ -53,6 +53,8 @@ impl Settings {
             ("shared_buffers", format!("{shared_buffers}MB")),
             ("max_wal_size", "4GB".to_owned()),
             ("checkpoint_timeout", "15min".to_owned()),
+            // Two looks at the clock for each write of the log.
+            ("track_wal_io_timing", on()),
         ];
         defaults.retain(|(name, _)| !given.keys().any(|g| g.eq_ignore_ascii_case(name)));
         Settings { defaults, given: given.clone() }
