@@ -128,6 +128,18 @@ pub struct Volume {
     pub share: f64,
 }
 
+/// Transactions come at a rate, and another session looks for the rows of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visible {
+    /// Parameter that says how many transactions begin per second.
+    pub rate: &'static str,
+    /// Parameter that says how many rows with new keys ([`crate::Generator::NewKey`]) each adds.
+    pub rows: &'static str,
+    /// Portable SQL with the variable `:id` that returns one row when the row with this key is seen, and
+    /// else none.
+    pub query: &'static str,
+}
+
 /// A query that must return 0 after a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consistency {
@@ -183,6 +195,8 @@ pub struct Workload {
     pub workers: Option<&'static str>,
     /// Where its reads have to come from.
     pub cache: Cache,
+    /// Its transactions come at a rate, and the delay until others see their rows is measured.
+    pub visible: Option<Visible>,
     /// Swept over the size of one session's transactions instead of over jobs.
     pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
@@ -208,6 +222,7 @@ impl Workload {
         volume: None,
         workers: None,
         cache: Cache::Any,
+        visible: None,
         scan: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };

@@ -11,6 +11,7 @@ mod data_counters;
 mod doctor;
 mod instance;
 mod ledger;
+mod loading;
 mod observer;
 mod option_file;
 mod performance;

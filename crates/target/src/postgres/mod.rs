@@ -8,6 +8,7 @@ mod config;
 mod connect;
 mod doctor;
 mod ledger;
+mod loading;
 mod observer;
 mod pgpass;
 mod procedure;

@@ -5,6 +5,12 @@ use thiserror::Error;
 
 use crate::workload::{GROUPS, Workload};
 
+mod dbl;
+mod dbl_11;
+mod dbl_12;
+mod dbl_22;
+mod dbl_index;
+mod dbl_stream;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
@@ -28,6 +34,11 @@ pub static CATALOGUE: &[&Workload] = &[
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &dbl_11::WORKLOAD,
+    &dbl_12::WORKLOAD,
+    &dbl_22::WORKLOAD,
+    &dbl_stream::WORKLOAD,
+    &dbl_index::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.
