@@ -2,8 +2,10 @@
 //! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
 //! how times are brought home) is each database's own.
 
+use std::borrow::Cow;
+
 use loadline_workload::{
-    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, salt_offset,
+    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, salt_offset,
 };
 
 use crate::work::Work;
@@ -64,6 +66,16 @@ pub(crate) trait Dialect {
     /// Lines that execute query number `number` and fetch all its rows; those that fail the transaction if
     /// they are not as many as `effect` says are among them.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
+
+    /// How the language writes a statement, where it is not as it stands.
+    fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
+        Cow::Borrowed(template)
+    }
+
+    /// The line that executes a statement that makes or drops something.
+    fn command(&self, sql: &str) -> String {
+        format!("{sql};")
+    }
 
     /// Lines that do a computation `times` times; none where the language has not been given them.
     fn compute(&self, _kernel: Kernel, _times: u32) -> Vec<Line> {
@@ -221,11 +233,13 @@ impl Writer<'_> {
         // A program is checked before it is rendered: a statement that is missing is not reached.
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
-        let sql = statement.template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        let template = dialect.template(&statement.template);
+        let sql = template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
         }
-        self.line(level, &format!("{sql};"));
+        let text = if statement.effect == Effect::Command { dialect.command(&sql) } else { format!("{sql};") };
+        self.line(level, &text);
         if let Some(rows) = statement.effect.rows() {
             self.lines(level, &dialect.check(number, rows));
         }

@@ -9,7 +9,8 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::data_counters::Share;
 use super::log_counters::LogCounters;
-use super::{failed, insert, sql};
+use super::loading::insert;
+use super::{failed, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};

@@ -14,6 +14,12 @@ mod da_parallel;
 mod da_scan;
 mod da_sort;
 mod da_window;
+mod dbl;
+mod dbl_11;
+mod dbl_12;
+mod dbl_22;
+mod dbl_index;
+mod dbl_stream;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
@@ -69,6 +75,11 @@ pub static CATALOGUE: &[&Workload] = &[
     &pls_string::WORKLOAD,
     &pls_builtin::WORKLOAD,
     &pls_mixed::WORKLOAD,
+    &dbl_11::WORKLOAD,
+    &dbl_12::WORKLOAD,
+    &dbl_22::WORKLOAD,
+    &dbl_stream::WORKLOAD,
+    &dbl_index::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.
