@@ -113,6 +113,7 @@ pub(crate) fn run(
         match outcome {
             Ok(commit_ns) => {
                 result.completed(&schedule, start_ns, commit_ns, end_ns);
+                result.rows_changed += stream.rows_changed();
                 if let (Some(intended), Some(response), true) =
                     (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
                 {

@@ -10,10 +10,10 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub(crate) fn volume_figures(record: &mut TestRecord, work: &Work, data_bytes: &Result<Option<f64>, String>) {
     let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
     let volume = work.workload.volume.map(|of| of(&work.params)).unwrap_or_default();
-    let rows = if volume.rows > 0.0 { volume.rows } else { work.program.rows_per_tx() as f64 };
+    let rows = if volume.rows > 0.0 { volume.rows } else { work.program.mean_rows_per_tx() };
     record.set("rows_per_tx", rows);
     record.set("rows_per_s", rows * tps);
-    record.set("queries_per_s", work.program.statements_per_tx() as f64 * tps);
+    record.set("queries_per_s", work.program.mean_statements_per_tx() * tps);
     match data_bytes {
         Ok(Some(bytes)) => record.set("data_mib_per_s", bytes / MIB * tps),
         Ok(None) => record.leave_out("data_mib_per_s", "a transaction works through rows, not through whole tables"),

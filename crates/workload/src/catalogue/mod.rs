@@ -9,6 +9,7 @@ mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
 mod lgwr_lat25;
+mod lgwr_mixed;
 mod lgwr_size;
 mod lgwr_thr;
 mod srv;
@@ -16,6 +17,13 @@ mod srv_mixed;
 mod srv_query1;
 mod srv_query25;
 mod srv_scan;
+mod tp;
+mod tp_heavy;
+mod tp_light;
+mod tp_lookup;
+mod tp_medium;
+mod tp_mixed;
+mod tp_report;
 
 /// The catalogue, in the order in which a study runs it.
 pub static CATALOGUE: &[&Workload] = &[
@@ -27,7 +35,14 @@ pub static CATALOGUE: &[&Workload] = &[
     &lgwr_lat25::WORKLOAD,
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
+    &lgwr_mixed::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &tp_lookup::WORKLOAD,
+    &tp_report::WORKLOAD,
+    &tp_light::WORKLOAD,
+    &tp_medium::WORKLOAD,
+    &tp_heavy::WORKLOAD,
+    &tp_mixed::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.
