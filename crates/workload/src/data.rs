@@ -176,13 +176,18 @@ mod tests {
     #[test]
     fn the_golden_fingerprints_hold() {
         let params = params();
-        let of = |t: &Table| format!("{VERSION} {} {} {:016x}", t.name, t.total_rows(&params, 0), fingerprint(t, &params, 42, 0.0));
-        assert_eq!(TABLES.each_ref().map(of), [
-            "1 fact 524287 d60bf8d0e08cfc51",
-            "1 customer 10000 25489db6b38b3105",
-            "1 product 1000 61286ed8f7649a05",
-            "1 lookup 100000 3fac42866b434ca4",
-        ]);
+        let of = |t: &Table| {
+            format!("{VERSION} {} {} {:016x}", t.name, t.total_rows(&params, 0), fingerprint(t, &params, 42, 0.0))
+        };
+        assert_eq!(
+            TABLES.each_ref().map(of),
+            [
+                "1 fact 524287 d60bf8d0e08cfc51",
+                "1 customer 10000 25489db6b38b3105",
+                "1 product 1000 61286ed8f7649a05",
+                "1 lookup 100000 3fac42866b434ca4",
+            ]
+        );
     }
 
     #[test]

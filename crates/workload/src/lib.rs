@@ -16,7 +16,7 @@ mod workload;
 pub use catalogue::{CATALOGUE, Unknown, find, find_group};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
 pub use pool::{POOL_BYTES, pool};
-pub use program::{Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
+pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};

@@ -193,6 +193,8 @@ pub struct Workload {
     pub evidence: Option<Evidence>,
     /// What must hold after a test.
     pub consistency: &'static [Consistency],
+    /// Queries that a test must leave with the value that they had before it, and what holds if it does.
+    pub unchanged: &'static [Consistency],
     /// What a transaction works through, where it is not the rows that its statements touch.
     pub volume: Option<fn(&Params) -> Volume>,
     /// Parameter that says with how many workers a query may be run in parallel; without it, with none.
@@ -226,6 +228,7 @@ impl Workload {
         redo: None,
         evidence: None,
         consistency: &[],
+        unchanged: &[],
         volume: None,
         workers: None,
         cache: Cache::Any,

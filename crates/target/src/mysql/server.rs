@@ -153,7 +153,8 @@ impl Target for Mysql {
         for instance in self.instances() {
             let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
             if allowed.as_deref() != Some("1") {
-                let why = "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
+                let why =
+                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
                 missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
             }
             let waits = matches!(instance.given_flush, 1 | 3);

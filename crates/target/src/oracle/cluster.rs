@@ -241,7 +241,8 @@ impl Target for Oracle {
     fn drop_data_set(&self) -> Result<(), TargetError> {
         let mut session = self.admin()?;
         let prefix = loading::name_of("data_");
-        let ours = schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
+        let ours =
+            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
         for (name, _) in ours {
             session.execute(&schema::drop_statement(&name), &[])?;
         }
