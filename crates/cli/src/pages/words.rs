@@ -182,7 +182,7 @@ fn columns(table: &Table) -> String {
             LogicalType::Bytes => "bytes",
         };
         let holds = match c.fill {
-            Fill::Key => "the row's key".to_owned(),
+            Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),
