@@ -96,6 +96,10 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
+    /// Told before a test of the client driver whose work differs from what [`Target::create`] was given in a
+    /// parameter: where what is counted depends on it.
+    fn at_work(&self, _work: &Work) {}
+
     /// Empties the tables that the workload fills itself; called before every test.
     ///
     /// # Errors

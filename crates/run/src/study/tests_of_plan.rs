@@ -103,8 +103,9 @@ impl Context {
             None => Arc::clone(work),
         };
         // The procedure is that of the value before.
-        if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+        match workload.driver {
+            Driver::Database => self.target.install(&work)?,
+            Driver::Client => self.target.at_work(&work),
         }
         Ok(work)
     }

@@ -321,6 +321,10 @@ impl Target for Mysql {
         Ok(Box::new(Eyes(eyes)))
     }
 
+    fn at_work(&self, work: &Work) {
+        self.jobs_send_commit(!work.program.is_single_statement());
+    }
+
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
