@@ -84,6 +84,7 @@ fn sweep_chart(
     let places = || lines.iter().flat_map(|(_, s)| &s.points).map(|p| f64::from(p.at));
     let (least, most) = (places().fold(f64::MAX, f64::min), places().fold(0.0, f64::max));
     let log_x = over != JOBS && least > 0.0 && most / least >= WIDE;
+    let one = lines.len() == 1;
     let lines = lines
         .into_iter()
         .enumerate()
@@ -98,6 +99,7 @@ fn sweep_chart(
         markers: true,
         whole_x: true,
         log_x,
+        unnamed: sides.len() == 1 && one,
         width: 400.0,
         height: 270.0,
         ..svg::Chart::default()

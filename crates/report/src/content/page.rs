@@ -15,7 +15,7 @@ use crate::side::{Scan, Side, group_title, groups};
 use crate::words::{cut, place, short_name, unit, without_numbers};
 
 /// Reasons are cut to as many characters; with their tests they stand in full.
-const REASON: usize = 150;
+const REASON: usize = 200;
 /// The time of a single-block read, which storage is about, where the database tells it.
 const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
 /// Time of a transaction, and of one in an open loop.
@@ -175,7 +175,9 @@ fn why_not(sweep: &Sweep) -> String {
         format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), REASON))
     });
     let said: Vec<String> = said.collect();
-    if said.is_empty() { String::new() } else { format!("{}: {}.", sweep.workload, said.join("; ")) }
+    let said = said.join("; ");
+    let end = if said.ends_with('…') { "" } else { "." };
+    if said.is_empty() { said } else { format!("{}: {said}{end}", sweep.workload) }
 }
 
 /// A scan of sizes has a shape instead of a peak.
