@@ -16,6 +16,8 @@ mod doctor;
 mod driver;
 mod job_limit;
 mod jobs;
+mod kernels;
+mod loading;
 mod place;
 mod render;
 mod schema;
