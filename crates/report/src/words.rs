@@ -44,7 +44,8 @@ pub(crate) fn place(over: &str, at: u32) -> String {
         return format!("{at_text} {unit} {words}");
     }
     let (things, per) = words.split_once('/').map_or((words.as_str(), String::new()), |(t, p)| (t, format!("/{p}")));
-    let things = if at == 1 { things.strip_suffix('s').unwrap_or(things) } else { things };
+    let one = || things.strip_suffix("xes").map(|t| format!("{t}x")).or(things.strip_suffix('s').map(str::to_owned));
+    let things = if at == 1 { one().unwrap_or_else(|| things.to_owned()) } else { things.to_owned() };
     format!("{at_text} {things}{per}")
 }
 
