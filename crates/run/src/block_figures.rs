@@ -5,6 +5,7 @@ use loadline_collect::os::DiskCounters;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Snapshot, TestRecord, format};
+use loadline_target::Work;
 use loadline_workload::{Cache, Effect, Step};
 
 use crate::data_source::{Access, DEVICE_FROM, DataSource, Reads, beyond_own_cache, device_share};
@@ -89,6 +90,7 @@ pub(crate) fn block_figures(
         Some(percent) => record.set("write_pct", *percent as f64),
         None => record.leave_out("write_pct", "the workload has no mix of reads and updates"),
     }
+    let written = written(&measured.edges.at_open, &measured.edges.at_close);
     let device = device(record, &measured.edges.at_open, &measured.edges.at_close);
     let Some((open, close, seconds)) = snapshots else {
         let why = "the database's counters could not be read";
@@ -111,7 +113,10 @@ pub(crate) fn block_figures(
     match request.work.workload.cache {
         Cache::Any => {}
         Cache::Hit => checks.push(cache_hit(record)),
-        Cache::Device => checks.extend(data_source(record, request, &window, share, facts)),
+        Cache::Device => {
+            checks.extend(data_source(record, request, &window, share, facts));
+            checks.extend(data_written(record, request, &window, written, facts));
+        }
     }
     checks.extend(rows_changed(request, &window, transactions));
     checks
@@ -180,8 +185,8 @@ fn access(request: &Request) -> Access {
 }
 
 /// Whether a transaction is a single query for one row.
-fn is_one_read(request: &Request) -> bool {
-    let program = &request.work.program;
+pub(crate) fn is_one_read(work: &Work) -> bool {
+    let program = &work.program;
     let executed = |step: &Step| match step {
         Step::Execute { statement } => program.statements.get(*statement).map(|s| s.effect),
         _ => None,
@@ -199,7 +204,7 @@ fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transa
         record.set("read_time_us_mean", mean);
     }
     match per_tx {
-        Some(n) if is_one_read(request) && ONE_READ.contains(&n) => {
+        Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
             let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
             set(record, "read_time_us_p50", us(transactions.quantile_ns(0.5)));
             set(record, "read_time_us_p99", us(transactions.quantile_ns(0.99)));
@@ -216,7 +221,7 @@ fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transa
         }
         _ => {
             let why = match per_tx {
-                Some(n) if is_one_read(request) => {
+                Some(n) if is_one_read(&request.work) => {
                     format!("a transaction read {n:.2} blocks: its time is not that of one read")
                 }
                 _ => "only of transactions that read a single block each the times tell those of reads".to_owned(),
@@ -305,9 +310,8 @@ fn data_source(
     facts: &CacheFacts,
 ) -> Option<Check> {
     const ID: &str = "data-source";
-    let reads_anything = request.work.program.statements.iter().any(|s| s.effect.reads());
-    let updates = !reads_anything && request.work.program.statements.iter().any(|s| s.effect.rows().is_some());
-    if !reads_anything && !updates {
+    // Where nothing is read but what is to be changed, writes are what is measured.
+    if !request.work.program.statements.iter().any(|s| s.effect.reads()) {
         return None;
     }
     let read = w.grown(counter::BLOCK_READS);
@@ -367,6 +371,43 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     out
 }
 
+/// Bytes that the device under the data wrote per second.
+fn written(open: &Edge, close: &Edge) -> Option<f64> {
+    let seconds = close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9;
+    let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
+    let bytes = disks.and_then(|(a, b)| b.written_bytes.checked_sub(a.written_bytes));
+    bytes.filter(|_| seconds > 0.0).map(|bytes| bytes as f64 / seconds)
+}
+
+/// What the database wrote to its data files must have reached the device.
+fn data_written(
+    record: &mut TestRecord,
+    request: &Request,
+    w: &Window<'_>,
+    device: Option<f64>,
+    facts: &CacheFacts,
+) -> Option<Check> {
+    const ID: &str = "data-written";
+    if request.work.program.rows_changed_per_tx() == 0 {
+        return None;
+    }
+    let Some((database, device)) = w.rate(counter::WRITE_BYTES).zip(device) else {
+        let why = "the writes of the database or of the device under its data are not known";
+        return Some(judged(record, facts, ID, why.to_owned()));
+    };
+    let detail = format!(
+        "the database wrote {:.1} MiB/s to its data files, and the device under them {:.1} MiB/s in all (at least {:.0} % \
+         of it must get there)",
+        database / MIB,
+        device / MIB,
+        DEVICE_FROM * 100.0
+    );
+    if device >= database * DEVICE_FROM {
+        return Some(Check::require(ID, true, detail));
+    }
+    Some(judged(record, facts, ID, format!("{detail}: the rest is still in the operating system's page cache")))
+}
+
 /// Size of the data set of which a cache holds a tenth at most, for the command line.
 fn size_for(cache_bytes: u64) -> String {
     let mib = cache_bytes.saturating_mul(12).div_ceil(1 << 20);
@@ -378,8 +419,10 @@ fn judged(record: &mut TestRecord, facts: &CacheFacts, id: &str, detail: String)
     if !facts.allow_cached {
         return Check::require(id, false, format!("{detail}; --allow-cached keeps such figures, marked"));
     }
-    let mark = "--allow-cached: the reads are not the device's".to_owned();
-    record.forced = Some(record.forced.take().map_or(mark.clone(), |before| format!("{before}; {mark}")));
+    const MARK: &str = "--allow-cached: not the device's figures";
+    if !record.forced.as_ref().is_some_and(|f| f.contains(MARK)) {
+        record.forced = Some(record.forced.take().map_or(MARK.to_owned(), |before| format!("{before}; {MARK}")));
+    }
     Check::new(id, Outcome::Noted, detail)
 }
 

@@ -89,7 +89,13 @@ impl Context {
         work: &Arc<Work>,
         value: Option<Value>,
     ) -> Result<Arc<Work>, StudyError> {
-        let Some(value) = value else { return Ok(Arc::clone(work)) };
+        let Some(value) = value else {
+            // The procedure may still be that of the last value.
+            if workload.driver == Driver::Database && matches!(work.workload.sweep, Sweep::Parameter { .. }) {
+                self.target.install(work)?;
+            }
+            return Ok(Arc::clone(work));
+        };
         let work = with(work, &[(value.name.to_owned(), value.value)].into());
         if workload.driver == Driver::Database {
             self.target.install(&work)?;

@@ -165,9 +165,7 @@ impl Sqlite {
         }
         match work.workload.cache {
             Cache::Any => Ok(()),
-            Cache::Device => {
-                set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes())))
-            }
+            Cache::Device => set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes()))),
             Cache::Hit => {
                 set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
                 for table in work.workload.tables {
