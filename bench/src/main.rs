@@ -1,7 +1,7 @@
 //! Speed of loadline itself, as ratios against peers in one interleaved run: figures of single
 //! runs on a shared machine say nothing.
 //!
-//! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench,
+//! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, and `-- fio` the device probe with fio.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -26,6 +26,8 @@ struct Cli {
 enum Command {
     /// LGWR-LAT1 against pgbench with the same statement on the same private PostgreSQL
     Pgbench(arena::Args),
+    /// SRV-QUERY1 against `pgbench -S` with the same query on the same private PostgreSQL
+    Select(arena::Args),
     /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
     Sysbench(arena::Args),
     /// The device probe against fio on the same file
@@ -35,6 +37,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Pgbench(args) => pgbench::run(&args),
+        Command::Select(args) => pgbench::select(&args),
         Command::Sysbench(args) => sysbench::run(&args),
         Command::Fio(args) => fio::run(&args),
     };

@@ -1,4 +1,4 @@
-//! LGWR-LAT1 against pgbench: the same UPDATE on the same table, one transaction each.
+//! LGWR-LAT1 and SRV-QUERY1 against pgbench: the same statement on the same table, one transaction each.
 //!
 //! pgbench runs it as the same kind of transaction as loadline's client driver: prepared, one
 //! statement, autocommit. It has no random bytes of its own, so it chooses between a few scripts
@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use loadline_model::Driver;
 use loadline_target::Work;
+use loadline_workload::data::LOOKUPS;
 
 use crate::arena::{Arena, Args, Load, Outcome, PAYLOADS, Said};
 
@@ -17,15 +18,41 @@ const CONTENDERS: [(&str, Option<Driver>); 3] =
     [("pgbench", None), ("loadline client", Some(Driver::Client)), ("loadline database", Some(Driver::Database))];
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
-    let arena = Arena::open("postgres-temp:", args, true)?;
-    let info = arena.target.info()?;
-    // The private server listens on its socket only.
-    let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
-    let port = info.settings.get("port").map_or("5432", String::as_str);
-    let server = ["-h", socket, "-p", port, "-U", "postgres", "postgres"];
+    let arena = Arena::open("postgres-temp:", "LGWR-LAT1", args, true)?;
+    let server = place(&arena)?;
     let scripts = tempfile::tempdir()?;
     write_scripts(scripts.path(), &arena.work)?;
-    arena.compare(args, &CONTENDERS, |clients, load| pgbench(&arena.work, &server, scripts.path(), clients, load))
+    arena.compare(args, &CONTENDERS, |clients, load| {
+        let mut command = command(clients, load)?;
+        payloads(&mut command, &arena.work, scripts.path());
+        pgbench(command, &server)
+    })
+}
+
+/// `pgbench -S` with loadline's own table and columns.
+pub(crate) fn select(args: &Args) -> Outcome<()> {
+    let arena = Arena::open("postgres-temp:", "SRV-QUERY1", args, true)?;
+    let server = place(&arena)?;
+    let scripts = tempfile::tempdir()?;
+    let script = scripts.path().join("select.sql");
+    let text = format!(
+        "\\set id random(0, {})\nSELECT id, k, n, payload FROM \"loadline\".\"data_lookup\" WHERE id = :id;\n",
+        LOOKUPS - 1
+    );
+    std::fs::write(&script, text)?;
+    arena.compare(args, &CONTENDERS, |clients, load| {
+        let mut command = command(clients, load)?;
+        command.arg("-f").arg(&script);
+        pgbench(command, &server)
+    })
+}
+
+/// Where the private server is found, as arguments. It listens on its socket only.
+fn place(arena: &Arena) -> Outcome<Vec<String>> {
+    let info = arena.target.info()?;
+    let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
+    let port = info.settings.get("port").map_or("5432", String::as_str);
+    Ok(["-h", socket, "-p", port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
 }
 
 /// pgbench's scripts, one a payload.
@@ -41,16 +68,21 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-fn pgbench(work: &Work, server: &[&str], scripts: &Path, clients: u32, load: Load) -> Outcome<Said> {
-    let pool = work.pool(0);
-    let bytes = work.params.get("payload") as usize;
-    let program = binary("pgbench")?;
-    let mut command = Command::new(&program);
+/// pgbench with so many clients, each in a thread of its own.
+fn command(clients: u32, load: Load) -> Outcome<Command> {
+    let mut command = Command::new(binary("pgbench")?);
     command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string()]);
     match load {
         Load::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
         Load::Start => command.args(["-t", "1"]),
     };
+    Ok(command)
+}
+
+/// The scripts, and the payload of each.
+fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
+    let pool = work.pool(0);
+    let bytes = work.params.get("payload") as usize;
     for i in 0..PAYLOADS {
         let hex = pool[i * 1990..i * 1990 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
             let _ = write!(s, "{b:02x}");
@@ -58,10 +90,13 @@ fn pgbench(work: &Work, server: &[&str], scripts: &Path, clients: u32, load: Loa
         });
         command.arg("-D").arg(format!("p{i}={hex}")).arg("-f").arg(scripts.join(format!("{i}.sql")));
     }
+}
+
+fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
     let out = command.args(server).stdin(Stdio::null()).output()?;
     let text = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() {
-        return Err(format!("{} failed: {}", program, String::from_utf8_lossy(&out.stderr)).into());
+        return Err(format!("pgbench failed: {}", String::from_utf8_lossy(&out.stderr)).into());
     }
     let number = |what: &str| -> Outcome<f64> {
         let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say «{what}»: {text}"))?;

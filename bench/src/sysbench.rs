@@ -19,7 +19,7 @@ const PAYLOADS: usize = 512;
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
-    let arena = Arena::open("mariadb-temp:", args, false)?;
+    let arena = Arena::open("mariadb-temp:", "LGWR-LAT1", args, false)?;
     let data = PathBuf::from(arena.target.info()?.data_dir.ok_or("the private server has no data directory")?);
     let socket = data.parent().ok_or("the data directory has no parent")?.join("socket/s");
     let scripts = tempfile::tempdir()?;

@@ -46,6 +46,16 @@ pub(crate) trait Dialect {
         "p_draw"
     }
 
+    /// Number of `sequence` below 2³¹, `salt` places further on: the arithmetic of
+    /// [`loadline_workload::draw`].
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        let step = self.modulo(sequence, MODULI[0]);
+        let start = self.draw_start();
+        let place = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
+        let square = self.modulo(&format!("({place} * {place})"), MODULI[1]);
+        self.modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
+    }
+
     /// Key that no other job and no other `sequence` has.
     fn new_key(&self, sequence: &str) -> String {
         format!("p_new_key + {sequence}")
@@ -72,6 +82,15 @@ pub(crate) trait Dialect {
 
 /// A line, and by how many levels it stands further in than those around it.
 pub(crate) struct Line(pub(crate) usize, pub(crate) String);
+
+/// A text as lines: two spaces at the beginning of one are a level.
+pub(crate) fn lines(text: &str) -> Vec<Line> {
+    let line = |line: &str| {
+        let rest = line.trim_start_matches(' ');
+        Line((line.len() - rest.len()) / 2, rest.to_owned())
+    };
+    text.lines().map(line).collect()
+}
 
 /// A program, written.
 pub(crate) struct Body {
@@ -188,13 +207,7 @@ impl Writer<'_> {
     /// The arithmetic of [`loadline_workload::draw`].
     fn uniform(&self, sequence: &str, from: i64, range: u64, salt: u32) -> String {
         let modulo = |a: &str, b: u64| self.dialect.modulo(a, b);
-        let part = |salt: u32| {
-            let step = modulo(sequence, MODULI[0]);
-            let start = self.dialect.draw_start();
-            let place = modulo(&format!("({step} * {} + {start} + {})", FACTORS[0], salt_offset(salt)), MODULI[0]);
-            let square = modulo(&format!("({place} * {place})"), MODULI[1]);
-            modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
-        };
+        let part = |salt: u32| self.dialect.draw_31(sequence, salt_offset(salt));
         let number = if range <= MODULI[2] {
             part(salt)
         } else {

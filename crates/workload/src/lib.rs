@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod data;
 mod draw;
+pub mod kernel;
 mod pool;
 mod program;
 mod stream;
@@ -18,7 +19,7 @@ pub use pool::{POOL_BYTES, pool};
 pub use program::{Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
-pub use template::{Piece, Template, TemplateError};
+pub use template::{Piece, Template, TemplateError, limit};
 pub use workload::{
     Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Volume,
     Workload,

@@ -124,8 +124,10 @@ pub struct Volume {
     pub operations: f64,
     /// Tables that are read or written as a whole: their size is what a transaction processes.
     pub tables: &'static [&'static str],
-    /// Share of these tables that a transaction processes, 0…1.
+    /// Share of these tables that a transaction processes, 0…1; more where it goes through them several times.
     pub share: f64,
+    /// Groups that a grouping makes.
+    pub groups: f64,
 }
 
 /// A query that must return 0 after a test.
@@ -167,6 +169,8 @@ pub struct Workload {
     pub tables: &'static [Table],
     /// Parameters.
     pub params: &'static [Param],
+    /// Parameters that take certain values only, with these.
+    pub choices: &'static [(&'static str, &'static [i64])],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// Over what it is swept.
@@ -202,6 +206,7 @@ impl Workload {
         kpis: &[],
         tables: &[],
         params: &[],
+        choices: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
@@ -252,6 +257,20 @@ pub enum ParamError {
         /// What it means.
         meaning: &'static str,
     },
+    /// None of the values that it takes.
+    #[error("parameter «{name}» of {workload} is {value}, but must be one of {allowed}: {meaning}")]
+    Choice {
+        /// Code of the workload.
+        workload: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// What was given.
+        value: i64,
+        /// The values, with commas.
+        allowed: String,
+        /// What it means.
+        meaning: &'static str,
+    },
 }
 
 impl Workload {
@@ -273,6 +292,15 @@ impl Workload {
                     value: *value,
                     min: p.min,
                     max: p.max,
+                    meaning: p.meaning,
+                });
+            }
+            if let Some((_, choice)) = self.choices.iter().find(|(of, list)| *of == p.name && !list.contains(value)) {
+                return Err(ParamError::Choice {
+                    workload: self.code,
+                    name: p.name,
+                    value: *value,
+                    allowed: choice.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
                     meaning: p.meaning,
                 });
             }

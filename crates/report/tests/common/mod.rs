@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod groups;
+
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};

@@ -11,6 +11,7 @@ mod connect;
 mod data_counters;
 mod doctor;
 mod instance;
+mod kernels;
 mod ledger;
 mod observer;
 mod option_file;

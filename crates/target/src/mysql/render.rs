@@ -4,7 +4,7 @@ use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
 use loadline_workload::{Fill, LogicalType, Scope, Table, Template};
 
-use super::procedure;
+use super::{kernels, procedure};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -122,6 +122,8 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     }
     let refused = capabilities().refusal_for_good(Driver::Database, work.workload.needs);
     if refused.is_none() {
+        let routines = kernels::routines(work).into_iter();
+        out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
     }
     for (title, sql) in work.queries() {

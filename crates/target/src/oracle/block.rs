@@ -4,8 +4,9 @@
 //! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
 //! would no longer fit a VARCHAR2 the block ends early and is run anew.
 
-use loadline_workload::{Effect, PAYLOAD_STRIDE, POOL_BYTES, VarType};
+use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, VarType};
 
+use super::kernels;
 use super::render::{MAX_RAW, commit, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
@@ -89,6 +90,24 @@ fn functions() -> String {
     )
 }
 
+/// The function that draws a number ([`loadline_workload::draw`]), for blocks that do.
+fn drawing() -> String {
+    format!(
+        "
+  FUNCTION draw_31(p_seq IN NUMBER, p_salt IN NUMBER) RETURN NUMBER IS
+    l_place CONSTANT NUMBER := MOD(MOD(p_seq, {m0}) * {f0} + l_draw + p_salt, {m0});
+  BEGIN
+    RETURN MOD(MOD(l_place * l_place, {m1}) * {f1}, {m2});
+  END draw_31;
+",
+        m0 = MODULI[0],
+        m1 = MODULI[1],
+        m2 = MODULI[2],
+        f0 = FACTORS[0],
+        f1 = FACTORS[1]
+    )
+}
+
 /// The block that runs a slice. Placeholders in order: first key, first new key, first draw, end (µs), next sequence, the pool's
 /// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
 /// crossed the end of the slice, separated by spaces; transaction times and commit times as
@@ -98,7 +117,8 @@ pub(super) fn run(work: &Work) -> String {
     let commit = commit(work.program.commit);
     let pieces: String =
         (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
-    let (common, functions) = (common(), functions());
+    let drawing = if body.contains("draw_31(") { drawing() } else { String::new() };
+    let (common, functions) = (common(), functions() + &drawing);
     let reads = work.program.statements.iter().any(|s| s.effect.reads());
     let rows = if reads { "  l_rows PLS_INTEGER;\n" } else { "" };
     format!(
@@ -216,6 +236,10 @@ impl Dialect for PlSql {
         format!("l_new_key + {sequence}")
     }
 
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        format!("draw_31({sequence}, {salt})")
+    }
+
     /// A cursor's loop fetches 100 rows at a time and drops them.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
         let row = format!("l_row_{number}");
@@ -232,6 +256,10 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
+    }
+
+    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
+        kernels::compute(kernel, times)
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

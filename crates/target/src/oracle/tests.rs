@@ -196,7 +196,7 @@ fn a_slice_that_ends_early_is_gone_on_with() {
             return Ok(vec![row(&["800000000000000"])]);
         }
         let first = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
-        assert_eq!(binds.len(), 3 + 3 + 3, "key, end, sequence; pieces; texts");
+        assert_eq!(binds.len(), 5 + 3 + 3, "keys, draw, end, sequence; pieces; texts");
         Ok(vec![if first {
             row(&["2 800000000001000 800000000001500 800000000001600 800000000001900 0", "400 1;500 1;", "300 2;"])
         } else {

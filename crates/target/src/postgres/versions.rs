@@ -181,9 +181,9 @@ impl Version {
         (self.major >= 15).then_some("SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1")
     }
 
-    /// The same inside a procedure: it takes effect when the call returns.
+    /// The same inside a procedure, with the same scan: it takes effect when the call returns.
     pub(super) fn flush_stats_in_procedure(self) -> Option<&'static str> {
-        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush();")
+        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1;")
     }
 
     /// Settings of a session that not all versions know.

@@ -154,3 +154,13 @@ fn a_server_that_is_read_only_for_this_user_is_no_target() {
     assert_eq!(all, [(Severity::Ok, true), (Severity::Impossible, false)]);
     assert_eq!(granted, (Severity::Ok, true));
 }
+
+/// A server that starts removes the temporary tables of all servers that keep theirs in the same folder, and
+/// crashes them by that.
+#[test]
+fn a_private_server_shares_no_folder_for_temporary_tables() {
+    let server = server();
+    let (temporary, data) = (server.sql("SELECT @@tmpdir"), server.sql("SELECT @@datadir"));
+    let own = std::path::Path::new(&data).parent().unwrap();
+    assert!(std::path::Path::new(&temporary).starts_with(own), "{temporary} is not in {}", own.display());
+}

@@ -7,12 +7,26 @@ use crate::workload::{GROUPS, Workload};
 
 mod dbwr_ckpt;
 mod dbwr_thr;
+mod da;
+mod da_agg;
+mod da_join;
+mod da_parallel;
+mod da_scan;
+mod da_sort;
+mod da_window;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
 mod lgwr_lat25;
 mod lgwr_size;
 mod lgwr_thr;
+mod pls;
+mod pls_add;
+mod pls_builtin;
+mod pls_fibo;
+mod pls_mixed;
+mod pls_prime;
+mod pls_string;
 mod srv;
 mod srv_mixed;
 mod srv_query1;
@@ -43,6 +57,18 @@ pub static CATALOGUE: &[&Workload] = &[
     &lgwr_size::WORKLOAD,
     &dbwr_thr::WORKLOAD,
     &dbwr_ckpt::WORKLOAD,
+    &da_scan::WORKLOAD,
+    &da_agg::WORKLOAD,
+    &da_join::WORKLOAD,
+    &da_sort::WORKLOAD,
+    &da_window::WORKLOAD,
+    &da_parallel::WORKLOAD,
+    &pls_add::WORKLOAD,
+    &pls_fibo::WORKLOAD,
+    &pls_prime::WORKLOAD,
+    &pls_string::WORKLOAD,
+    &pls_builtin::WORKLOAD,
+    &pls_mixed::WORKLOAD,
 ];
 
 /// A name that the catalogue does not have.

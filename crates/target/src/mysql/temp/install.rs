@@ -17,7 +17,7 @@ const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & gu
      kill -KILL $guard; exit $status";
 
 /// The command; its standard input must be a pipe that stays open until it has ended.
-pub(super) fn command(binaries: &Binaries, user: &ServerUser, data: &Path) -> Command {
+pub(super) fn command(binaries: &Binaries, user: &ServerUser, data: &Path, temporary: &Path) -> Command {
     let mut command = user.command("/bin/sh", Signal::SIGKILL);
     command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
     command.args(["-c", GUARD, "loadline"]).arg(&binaries.install);
@@ -27,7 +27,7 @@ pub(super) fn command(binaries: &Binaries, user: &ServerUser, data: &Path) -> Co
         "--skip-test-db",
         "--skip-name-resolve",
     ]);
-    command.arg(of_path("datadir", data));
+    command.arg(of_path("datadir", data)).arg(of_path("tmpdir", temporary));
     command.args(base(binaries));
     command
 }

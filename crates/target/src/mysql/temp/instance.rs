@@ -68,7 +68,7 @@ impl Instance {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        let mut install = install::command(binaries, user, &self.data());
+        let mut install = install::command(binaries, user, &self.data(), &self.sockets());
         install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Its standard input is closed when it has ended, or with loadline.
         let output = install
@@ -88,6 +88,9 @@ impl Instance {
         let mut command = user.command(&binaries.server, Signal::SIGKILL);
         command.arg("--no-defaults").arg(of_path("datadir", &self.data())).arg(of_path("socket", &self.socket()));
         command.arg(of_path("pid-file", &self.sockets().join("pid")));
+        // Not in a folder of others: a server that starts removes all temporary tables that lie there, and
+        // one that loses them so crashes (10.11.19, in ha_maria::drop_table).
+        command.arg(of_path("tmpdir", &self.sockets()));
         command.args(["--skip-networking", "--skip-name-resolve"]).args(settings.arguments());
         command.args(install::base(binaries));
         command.stdout(stdout).stderr(stderr).stdin(Stdio::null());
