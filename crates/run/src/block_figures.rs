@@ -18,6 +18,8 @@ const HIT_FROM: f64 = 0.999;
 const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
 /// Reads of a window with fewer than that say nothing about where they came from.
 const FEW_READS: f64 = 20.0;
+/// Reads of the device to each of the database's beyond which they are not all the database's.
+const CROWDED: f64 = 1.3;
 /// By how much the database's count of changed rows may differ from the jobs', and how many transactions
 /// a job may be off at the edges of the window.
 const ROWS_OFF: f64 = 0.05;
@@ -102,13 +104,7 @@ pub(crate) fn block_figures(
     read_times(record, request, &window, transactions);
     buffer_waits(record, request, measured, &window);
     let share = from_the_device(&window, device, access(request), request.work.workload.cache);
-    match window.grown(counter::READ_BYTES).zip(device) {
-        Some((bytes, (device, device_s))) if bytes > 0.0 => {
-            record.set("device_read_share_pct", device.bytes / device_s / (bytes / seconds) * 100.0);
-        }
-        Some(_) => leave_out(record, "device_read_share_pct", "the database read nothing from its files"),
-        None => leave_out(record, "device_read_share_pct", "the reads of the database or of its device are not known"),
-    }
+    device_share_figure(record, request, &window, device);
     let mut checks = Vec::new();
     match request.work.workload.cache {
         Cache::Any => {}
@@ -120,6 +116,32 @@ pub(crate) fn block_figures(
     }
     checks.extend(rows_changed(request, &window, transactions));
     checks
+}
+
+/// The device's reads as a share of the database's, and a word where others must have used the device.
+fn device_share_figure(record: &mut TestRecord, request: &Request, w: &Window<'_>, device: Option<(Reads, f64)>) {
+    const ID: &str = "device_read_share_pct";
+    if request.work.workload.cache != Cache::Device {
+        record.leave_out(ID, "only where reads must come from the device they are held against the device's");
+        return;
+    }
+    let database = w.both(counter::READ_BYTES, counter::READ_CALLS);
+    let Some(((bytes, calls), (device, device_s))) = database.zip(device) else {
+        record.leave_out(ID, "the reads of the database or of the device under its data are not known");
+        return;
+    };
+    if calls < FEW_READS {
+        record.leave_out(ID, "the database read next to nothing from its files");
+        return;
+    }
+    record.set(ID, device.bytes / device_s / (bytes / w.seconds) * 100.0);
+    let more = device.count / device_s / (calls / w.seconds);
+    if more > CROWDED && access(request) == Access::Random {
+        record.notes.push(format!(
+            "the device under the data made {more:.1} reads to each of the database's: others use it at the same time, which \
+             makes the proof weak that reads came from the device, or the operating system reads ahead"
+        ));
+    }
 }
 
 /// Leaves a figure out where nobody has said why.

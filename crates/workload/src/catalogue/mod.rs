@@ -5,8 +5,6 @@ use thiserror::Error;
 
 use crate::workload::{GROUPS, Workload};
 
-mod dbwr_ckpt;
-mod dbwr_thr;
 mod da;
 mod da_agg;
 mod da_join;
@@ -14,6 +12,8 @@ mod da_parallel;
 mod da_scan;
 mod da_sort;
 mod da_window;
+mod dbwr_ckpt;
+mod dbwr_thr;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
