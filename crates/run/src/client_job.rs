@@ -117,6 +117,7 @@ pub(crate) fn run(
                 if let Some(split) = result.split.as_deref_mut().filter(|_| schedule.counts(end_ns)) {
                     split.record(shared.checkpoint.now(), end_ns.saturating_sub(start_ns));
                 }
+                result.rows_changed += stream.rows_changed();
                 if let (Some(intended), Some(response), true) =
                     (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
                 {

@@ -197,8 +197,8 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     for id in ["commit_throughput_tps", "tx_per_s"] {
         record.set(id, merged.transaction.count() as f64 / window_s);
     }
-    record.set("statements_per_tx", request.work.program.statements_per_tx() as f64);
-    record.set("rows_per_tx", request.work.program.rows_per_tx() as f64);
+    record.set("statements_per_tx", request.work.program.mean_statements_per_tx());
+    record.set("rows_per_tx", request.work.program.mean_rows_per_tx());
     let none = "no transaction completed in the window";
     match merged.transaction.mean_ns() {
         Some(mean) => record.set("commit_latency_ms", mean / 1e6),
@@ -449,6 +449,8 @@ fn facts<'a>(
         snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
+        rows_changed: request.work.program.varies().then_some(merged.rows_changed),
+        writing_share: request.work.program.writing_share(),
         consistency: &id.consistency,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,

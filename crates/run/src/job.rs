@@ -22,6 +22,8 @@ pub struct JobResult {
     pub per_second: Vec<u64>,
     /// Transactions committed in all, warm-up and tail included.
     pub total: u64,
+    /// Rows that these changed, by what their programs say.
+    pub rows_changed: u64,
     /// Transactions that ended with an error in the window.
     pub errors: u64,
     /// The same in all.
@@ -113,6 +115,7 @@ impl JobResult {
             self.split.get_or_insert_default().merge(theirs);
         }
         self.total += other.total;
+        self.rows_changed += other.rows_changed;
         self.errors += other.errors;
         self.errors_total += other.errors_total;
         for (text, n) in &other.error_texts {

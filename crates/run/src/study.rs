@@ -268,6 +268,7 @@ impl Study {
                 let now = SystemTime::now();
                 let folder = RunFolder::create(&self.results, &run_name(now, &info.kind))?;
                 let manifest = Manifest {
+                    data_set: Vec::new(),
                     schema: MANIFEST_SCHEMA,
                     run: folder.id(),
                     loadline_version: self.version.clone(),

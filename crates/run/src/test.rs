@@ -290,7 +290,14 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
     match (session.as_mut(), go.recv()) {
         (Some(session), Ok(timing)) => {
             let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
-            session.run(job, &request.work.program, timing, shared, pace)
+            let mut result = session.run(job, &request.work.program, timing, shared, pace);
+            if request.driver == Driver::Database && request.work.program.varies() {
+                // The database says how many transactions there were; what each did follows from its number.
+                if let Ok(stream) = request.work.stream(job) {
+                    result.rows_changed = stream.rows_changed_by(&request.work.program, result.total);
+                }
+            }
+            result
         }
         _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
     }

@@ -315,6 +315,7 @@ pub static DATA_LOAD: Table = Table {
         "redo_sync_time_us",
         "elapsed_s",
         "data_mib_per_s",
+        "indexes",
         "transaction_time_ns_p50",
         "transaction_time_ns_p99",
         "visible_delay_ns_p50",

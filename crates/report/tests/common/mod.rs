@@ -29,6 +29,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         forced: None,
     });
     Manifest {
+        data_set: Vec::new(),
         schema: 1,
         run: run.to_owned(),
         loadline_version: "0.1.0".to_owned(),

@@ -42,6 +42,12 @@ struct Value {
     column: &'static str,
 }
 
+/// What was asked before a test.
+struct Before {
+    evidence: Option<i64>,
+    unchanged: Vec<Option<i64>>,
+}
+
 impl Context {
     /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
     /// they lie far apart in time.
@@ -211,7 +217,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Work,
         position: &TestPosition,
-        evidence_before: Option<i64>,
+        before: &Before,
         evidence_after: Result<Option<i64>, TargetError>,
     ) -> Identity {
         let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
@@ -222,9 +228,9 @@ impl Context {
             repetition: position.repetition,
             target: self.manifest.target.url.clone(),
             forced: (!forced.is_empty()).then(|| forced.join("; ")),
-            evidence_before,
+            evidence_before: before.evidence,
             evidence_after: evidence_after.map_err(|e| e.to_string()),
-            consistency: self.consistency(work),
+            consistency: self.consistency(work, before),
             data_bytes: self.data_bytes(work),
             cache: CacheFacts::default(),
             counter_lag_s: self.target.counter_lag_s(),
@@ -232,10 +238,19 @@ impl Context {
         }
     }
 
-    /// Whether what must hold after a test holds: the difference that each query found.
-    fn consistency(&self, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
-        let ask = |query| self.target.integer(work, query).map_err(|e| e.to_string());
-        work.workload.consistency.iter().map(|c| (c.what, ask(c.query))).collect()
+    /// Asks what a test is held against, before it.
+    fn before(&self, work: &Work) -> Result<Before, TargetError> {
+        let unchanged = work.workload.unchanged.iter().map(|c| self.target.integer(work, c.query));
+        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether what must hold after a test holds: by how much each query is off.
+    fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+        let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
+        let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
+        let off = |(query, before): (&str, &Option<i64>)| Ok(ask(query)?.zip(*before).map(|(now, was)| now - was));
+        let unchanged = work.workload.unchanged.iter().zip(&before.unchanged);
+        absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
     }
 
     /// Bytes of the tables that a transaction works through as a whole.
@@ -281,7 +296,7 @@ impl Context {
         let gone = |e: TargetError| failed(TestError::Target(e));
         self.target.load(work, 1).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
         let mut last = None;
         let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
@@ -295,7 +310,7 @@ impl Context {
             }
         })
         .map_err(failed)?;
-        let identity = self.identity(workload, work, position, evidence_before, self.target.evidence(work));
+        let identity = self.identity(workload, work, position, &before, self.target.evidence(work));
         let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
         output.record.notes.extend(unsettled);
         self.attach_report(mark, &mut output, listener);
@@ -326,7 +341,7 @@ impl Context {
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
         let request = Request {
@@ -360,7 +375,7 @@ impl Context {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let mut identity = self.identity(workload, work, &position, evidence_before, evidence_after);
+        let mut identity = self.identity(workload, work, &position, &before, evidence_after);
         identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);

@@ -13,6 +13,7 @@ mod doctor;
 mod instance;
 mod kernels;
 mod ledger;
+mod loading;
 mod observer;
 mod option_file;
 mod performance;

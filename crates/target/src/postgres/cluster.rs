@@ -1,5 +1,6 @@
 //! The target: its nodes, the instances behind them, and what is asked of them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::manifest::TargetInfo;
@@ -9,6 +10,7 @@ use super::client::Client;
 use super::config::Address;
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
+use super::loading::{self, PgLoader};
 use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
 use super::settings::Settings;
 use super::slice::Database;
@@ -16,6 +18,7 @@ use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
 use super::{doctor, procedure, render, schema};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -160,6 +163,18 @@ impl Postgres {
         self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
 
+    /// Runs `f` with a session of `instance` that loads.
+    fn loader<T>(
+        &self,
+        instance: &Instance,
+        f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        let mut loader = PgLoader::open(&instance.door, &self.ledger)?;
+        let done = f(&mut loader)?;
+        loader.close()?;
+        Ok(done)
+    }
+
     fn door_of(&self, job: u32) -> Result<&Door, TargetError> {
         let node = job as usize % self.doors.len().max(1);
         self.doors.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
@@ -271,14 +286,27 @@ impl Target for Postgres {
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         for (i, instance) in self.instances.iter().enumerate() {
             let here: Vec<u32> = (0..jobs)
                 .filter(|job| self.instance_of.get(*job as usize % self.doors.len().max(1)) == Some(&i))
                 .collect();
             self.admin(instance, |c| schema::load(c, work, &here))?;
+            loading::load(&instance.door, &self.ledger, work, progress)?;
         }
         Ok(())
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        let mut all = Vec::new();
+        for instance in &self.instances {
+            all.extend(self.loader(instance, |l| data_set::found(l))?);
+        }
+        Ok(all)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.instances.iter().try_for_each(|i| self.loader(i, loading::drop_all))
     }
 
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
@@ -394,7 +422,22 @@ impl Target for Postgres {
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c))?.concat())
+        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        let mut removed = Vec::new();
+        for instance in &self.instances {
+            let kept = self.loader(instance, |l| {
+                if keep_data {
+                    data_set::keep(l)?;
+                }
+                data_set::kept(l)
+            })?;
+            removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
+        }
+        Ok(removed)
     }
 }
 

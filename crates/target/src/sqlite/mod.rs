@@ -6,6 +6,7 @@
 
 mod data_counters;
 mod files;
+mod loading;
 mod log_counters;
 mod session;
 
@@ -16,16 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Cache, Commit, Datum, LogicalType, Piece, RowCount, Scope, Table, Template};
-use rusqlite::{Connection, OpenFlags, params_from_iter};
+use loadline_workload::{Cache, Commit, Piece, RowCount, Scope, Table, Template};
+use rusqlite::{Connection, OpenFlags};
 
+use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches, rows, table_stem};
+use crate::loading::table_stem;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use files::Place;
+use loading::{SqliteLoader, create_table, load_table, table_name};
 use log_counters::LogCounters;
 use session::{SqliteSession, wait_for_writer};
 
@@ -178,6 +181,10 @@ impl Sqlite {
             }
         }
     }
+
+    fn loader(&self) -> Result<SqliteLoader, TargetError> {
+        Ok(SqliteLoader(self.connect(Commit::Nowait)?))
+    }
 }
 
 /// `PRAGMA synchronous` for a commit mode: name and number.
@@ -237,11 +244,6 @@ fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetErro
     })
 }
 
-/// Name of a workload's table in the database, quoted.
-fn table_name(work: &Work, table: &str) -> String {
-    format!("\"loadline_{}\"", table_stem(work, table))
-}
-
 /// A statement with numbered parameters in the order of [`Template::vars`].
 pub(super) fn sql(work: &Work, template: &Template) -> String {
     let mut n = 0;
@@ -252,62 +254,6 @@ pub(super) fn sql(work: &Work, template: &Template) -> String {
             format!("?{n}")
         },
     )
-}
-
-fn create_table(work: &Work, table: &Table) -> String {
-    let columns: Vec<String> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| {
-            let logical = match c.logical {
-                LogicalType::Int => "INTEGER",
-                LogicalType::Bytes => "BLOB",
-            };
-            format!("\"{}\" {logical} NOT NULL{}", c.name, if i == 0 { " PRIMARY KEY" } else { "" })
-        })
-        .collect();
-    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
-    let name = table_name(work, table.name);
-    let mut sql = format!("CREATE TABLE {unless}{name} ({})", columns.join(", "));
-    for column in table.indexes {
-        let index = format!("\"loadline_{}_{column}\"", table_stem(work, table.name));
-        sql.push_str(&format!("; CREATE INDEX {unless}{index} ON {name} (\"{column}\")"));
-    }
-    sql
-}
-
-/// Loads the batches that are not all there, each in a transaction of its own.
-fn load_table(db: &mut Connection, work: &Work, table: &Table, jobs: &[u32]) -> rusqlite::Result<()> {
-    let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
-    for batch in batches(work, table, jobs) {
-        let loading = db.transaction()?;
-        let there: i64 = loading.query_row(
-            &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
-            [batch.keys.start, batch.keys.end - 1],
-            |r| r.get(0),
-        )?;
-        if there as u64 == batch.len() {
-            continue;
-        }
-        insert(&loading, work, table, &batch)?;
-        loading.commit()?;
-    }
-    Ok(())
-}
-
-/// Inserts the rows of `batch`.
-fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
-    let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, table.name));
-    let mut statement = db.prepare_cached(&sql)?;
-    rows(work, table, batch, |row| {
-        let values = row.iter().map(|d| match d {
-            Datum::Int(i) => rusqlite::types::ToSqlOutput::from(*i),
-            Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(*b),
-        });
-        statement.execute(params_from_iter(values)).map(drop)
-    })
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
@@ -398,23 +344,29 @@ impl Target for Sqlite {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables {
-            let drop = match table.scope {
-                Scope::Workload => format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name)),
-                Scope::DataSet => String::new(),
-            };
+        for table in work.workload.tables.iter().filter(|t| t.scope == Scope::Workload) {
+            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
         Ok(())
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let mut db = self.connect(Commit::Nowait)?;
         let jobs: Vec<u32> = (0..jobs).collect();
-        for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+        let own = |t: &&Table| t.scope == Scope::Workload && t.rows != RowCount::Empty;
+        for table in work.workload.tables.iter().filter(own) {
             load_table(&mut db, work, table, &jobs).map_err(failed("loading"))?;
         }
-        Ok(())
+        data_set::load(work, &|| Ok(Box::new(self.loader()?)), true, progress)
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        data_set::found(&mut self.loader()?)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        loading::drop_tables(&mut self.loader()?, |name| name.starts_with("data_")).map(drop)
     }
 
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
@@ -489,6 +441,20 @@ impl Target for Sqlite {
         let removed = self.place.remove()?;
         drop(lock);
         Ok(removed)
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let lock = self.place.lock()?;
+        let mut loader = self.loader()?;
+        if keep_data {
+            data_set::keep(&mut loader)?;
+        }
+        let kept = data_set::kept(&mut loader)?;
+        if kept.is_empty() {
+            drop((loader, lock));
+            return self.clean();
+        }
+        loading::drop_tables(&mut loader, |name| !kept.contains(name))
     }
 }
 

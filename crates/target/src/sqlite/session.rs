@@ -8,8 +8,9 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
 use super::data_counters::Share;
+use super::loading::insert;
 use super::log_counters::LogCounters;
-use super::{failed, insert, sql};
+use super::{failed, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
