@@ -8,6 +8,7 @@ mod loading;
 mod mysql;
 mod null;
 mod oracle;
+mod parallel;
 mod postgres;
 mod procedure;
 mod registry;
@@ -23,6 +24,7 @@ mod wal;
 mod work;
 
 pub use error::TargetError;
+pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};

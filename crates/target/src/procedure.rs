@@ -3,7 +3,7 @@
 //! how times are brought home) is each database's own.
 
 use loadline_workload::{
-    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, salt_offset,
+    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, limit, salt_offset,
 };
 
 use crate::work::Work;
@@ -64,6 +64,11 @@ pub(crate) trait Dialect {
     /// Lines that execute query number `number` and fetch all its rows; those that fail the transaction if
     /// they are not as many as `effect` says are among them.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
+
+    /// The first rows of a query.
+    fn first_rows(&self, rows: u64, after: u64) -> String {
+        limit(rows, after)
+    }
 
     /// Lines that do a computation `times` times; none where the language has not been given them.
     fn compute(&self, _kernel: Kernel, _times: u32) -> Vec<Line> {
@@ -221,7 +226,11 @@ impl Writer<'_> {
         // A program is checked before it is rendered: a statement that is missing is not reached.
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
-        let sql = statement.template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        let sql = statement.template.render_with(
+            |table| dialect.table(self.work, table),
+            |var| dialect.variable(var),
+            |rows, after| dialect.first_rows(rows, after),
+        );
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
         }

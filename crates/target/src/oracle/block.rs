@@ -7,7 +7,7 @@
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, VarType};
 
 use super::kernels;
-use super::render::{MAX_RAW, commit, quoted, table_name};
+use super::render::{MAX_RAW, commit, first_rows, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -256,6 +256,10 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
+    }
+
+    fn first_rows(&self, rows: u64, after: u64) -> String {
+        first_rows(rows, after)
     }
 
     fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {

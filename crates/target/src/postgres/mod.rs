@@ -10,6 +10,7 @@ mod doctor;
 mod kernels;
 mod ledger;
 mod observer;
+mod parallel;
 mod pgpass;
 mod procedure;
 mod protocol;

@@ -3,8 +3,8 @@
 use loadline_model::capability::{Capabilities, Capability, Driver};
 use loadline_workload::{LogicalType, Scope, Table, Template};
 
-use super::procedure;
 use super::versions::{NEWEST, Version};
+use super::{parallel, procedure};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -105,6 +105,11 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         .iter()
         .map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table)))
         .collect();
+    if let Some(together) = work.together() {
+        let settings = parallel::settings(together);
+        let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
+        out.push(Rendered::new("session", sql.join("\n")));
+    }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
