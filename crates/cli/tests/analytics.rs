@@ -188,7 +188,10 @@ fn workers_come_or_the_test_is_invalid() {
         let two = &tests[2];
         let detail = check(two, "parallel-workers")["detail"].as_str().unwrap();
         assert!(detail.contains("2 processes were asked for, 2 planned and 2 came"), "{detail}");
-        assert!(two["speed_up"].as_f64().unwrap() > 0.0 && tests[1]["speed_up"] == 1.0 && two["swept"] == "threads");
+        // A busy machine may spoil the test with one worker: then there is nothing to compare with, and why.
+        assert_eq!(check(&tests[1], "commits-window")["outcome"], "passed", "{:#}", tests[1]);
+        let compared = if tests[1]["valid"] == true { &two["speed_up"] } else { &two["absent"]["speed_up"] };
+        assert!(!compared.is_null() && tests[1]["speed_up"] == 1.0 && two["swept"] == "threads", "{two:#}");
         assert_eq!(check(two, "commits-database")["outcome"], "not-made");
         assert!(two["absent"]["commits_database"].as_str().unwrap().contains("worker"), "{two:#}");
         assert!(tests[0]["absent"]["speed_up"].is_string() && tests[0]["commits_database"].is_number());

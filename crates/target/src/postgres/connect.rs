@@ -214,9 +214,11 @@ impl Door {
         if let Some(options) = &self.config.options {
             parameters.push(("options", options));
         }
+        // Workers of queries of our own would make commits of their own, which the server counts.
         let parallel = match role {
             Role::Job { together, .. } => parallel::settings(together),
-            _ => Vec::new(),
+            Role::Look => Vec::new(),
+            _ => parallel::settings(1),
         };
         parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));
         if let Role::Job { nowait: true, .. } = role {
