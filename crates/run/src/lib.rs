@@ -17,6 +17,7 @@ mod job;
 pub mod limit;
 mod overhead;
 pub mod pace;
+mod parallel;
 pub mod plan;
 pub mod planfile;
 pub mod plans;

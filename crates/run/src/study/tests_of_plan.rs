@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-use loadline_target::{TargetError, Work, kind_of};
+use loadline_target::{TargetError, Together, Work, kind_of};
 use loadline_workload::{Commit, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
@@ -15,6 +15,7 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
+use crate::parallel::{self, Processes};
 use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
@@ -124,7 +125,8 @@ impl Context {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
                 };
-                let value = given.unwrap_or(values).iter().find(done);
+                let most = if found.workers == Some(name) { self.most_together(given.is_some()) } else { i64::MAX };
+                let value = given.unwrap_or(values).iter().filter(|v| **v <= most).find(done);
                 let value = value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) });
                 value.or_else(|| then_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten())
             }
@@ -345,6 +347,7 @@ impl Context {
         let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
+        let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
@@ -382,6 +385,7 @@ impl Context {
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
+        self.parallel(&mut output.record, tried);
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -390,6 +394,31 @@ impl Context {
         self.records.push(output.record);
         Ok(())
     }
+
+    /// Whether the processes that a query asks for came, and what they were good for.
+    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+        let Some((asked, tried)) = tried else {
+            return record.leave_out("speed_up", "its queries are not run in parallel");
+        };
+        let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
+        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let check = parallel::check(&processes);
+        record.add_check(check);
+        parallel::speed_up(record, &self.records);
+        if let Ok(Some((most, because))) = self.target.most_together() {
+            record.notes.push(format!(
+                "at most {most} processes do a query together on this server ({because}): a sweep over workers ends there"
+            ));
+        }
+    }
+
+    /// The most workers of a sweep over them; a number that the user gives is not held against it, so that
+    /// the test says what came of it.
+    fn most_together(&self, given: bool) -> i64 {
+        let limit = if given { None } else { self.target.most_together().ok().flatten() };
+        limit.map_or(i64::MAX, |(most, _)| most.into())
+    }
+
     /// The mark from which the database's own report will be made, if one was asked for.
     fn native_mark(&self) -> Result<Option<i64>, String> {
         if self.manifest.plan.native_report { self.target.native_mark().map_err(|e| e.to_string()) } else { Ok(None) }
