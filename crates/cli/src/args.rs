@@ -119,6 +119,9 @@ pub(crate) struct RunArgs {
     /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
+    /// Keep storage figures whose reads did not come from the device; such tests are marked
+    #[arg(long)]
+    pub(crate) allow_cached: bool,
     /// Seed of all randomness [default: 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -128,7 +131,7 @@ pub(crate) struct RunArgs {
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
-        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "oracle_awr", "dry_run"])]
+        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "allow_cached", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]

@@ -8,6 +8,7 @@ pub mod clock;
 mod error;
 pub mod inventory;
 pub mod os;
+pub mod page_cache;
 pub mod sampler;
 
 pub use error::CollectError;

@@ -57,8 +57,10 @@ pub struct SamplerConfig {
     pub wait_hz: f64,
     /// Where the CPU figures come from.
     pub cpu: CpuSource,
-    /// Block device of this machine to watch (name in `/proc/diskstats`), if any.
+    /// Block device under the log to watch (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
+    /// The same under the data.
+    pub data_disk: Option<String>,
     /// How long after it is due the reading of an edge may take.
     pub edge_timeout: Duration,
     /// How long [`Sampler::finish`] waits for a source that hangs.
@@ -74,6 +76,7 @@ impl SamplerConfig {
             wait_hz: 10.0,
             cpu: CpuSource::Local,
             disk: None,
+            data_disk: None,
             edge_timeout: Duration::from_secs(10),
             finish_timeout: Duration::from_secs(5),
         }
@@ -90,8 +93,10 @@ pub struct Point {
     pub snapshot: Option<Snapshot>,
     /// CPU time of the database's machine.
     pub cpu: Option<CpuTimes>,
-    /// The watched device.
+    /// The device under the log.
     pub disk: Option<DiskCounters>,
+    /// The device under the data.
+    pub data_disk: Option<DiskCounters>,
 }
 
 /// The counters at one edge of the window.
@@ -105,8 +110,10 @@ pub struct Edge {
     pub snapshot: Result<Snapshot, String>,
     /// CPU time of the database's machine.
     pub cpu: Option<CpuTimes>,
-    /// The watched device.
+    /// The device under the log.
     pub disk: Option<DiskCounters>,
+    /// The device under the data.
+    pub data_disk: Option<DiskCounters>,
     /// CPU time of loadline itself.
     pub process: Option<ProcessCpu>,
 }

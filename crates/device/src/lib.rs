@@ -4,6 +4,7 @@
 //! Depends on nothing of loadline. Nothing here reads a clock: whoever measures brings one.
 
 mod buffer;
+mod cached;
 mod error;
 mod facts;
 mod file;
@@ -15,6 +16,7 @@ mod sync_ring;
 mod sysfs;
 
 pub use buffer::{AlignedBuf, PAGE};
+pub use cached::{cached_bytes, drop_cached};
 pub use error::{DeviceError, Step};
 pub use facts::{Kind, StorageFacts};
 pub use file::{Access, DirectAlignment, direct_alignment, open_file, preallocate, set_direct};

@@ -103,4 +103,34 @@ pub mod counter {
     pub const WRITES: &str = "loadline.writes";
     /// Those of [`WRITES`] that a flash cache in the storage took.
     pub const FLASH_WRITES: &str = "loadline.flash_writes";
+    /// Blocks of data (tables, indexes) that sessions asked the database's cache for.
+    pub const BLOCK_GETS: &str = "loadline.block_gets";
+    /// Blocks of data that the database read from outside its cache; the operating system's page cache
+    /// may have served them.
+    pub const BLOCK_READS: &str = "loadline.block_reads";
+    /// Bytes of data files read.
+    pub const READ_BYTES: &str = "loadline.read_bytes";
+    /// Read calls on data files; one may read several blocks.
+    pub const READ_CALLS: &str = "loadline.read_calls";
+    /// Time spent in reads of data files, ns.
+    pub const READ_NS: &str = "loadline.read_ns";
+    /// Blocks of data written to data files.
+    pub const BLOCK_WRITES: &str = "loadline.block_writes";
+    /// Write calls on data files; one may write several blocks.
+    pub const WRITE_CALLS: &str = "loadline.write_calls";
+    /// Bytes written to data files.
+    pub const WRITE_BYTES: &str = "loadline.write_bytes";
+    /// Time spent in writes of the log, ns.
+    pub const REDO_WRITE_NS: &str = "loadline.redo_write_ns";
+    /// Time spent in syncs of the log, ns.
+    pub const REDO_SYNC_NS: &str = "loadline.redo_sync_ns";
+    /// Time that sessions spent getting a free place in the database's cache, ns: they waited for one, or
+    /// wrote out a changed block themselves to have one.
+    pub const BUFFER_WAIT_NS: &str = "loadline.buffer_wait_ns";
+    /// Rows read from tables or found through indexes.
+    pub const ROWS_READ: &str = "loadline.rows_read";
+    /// Rows inserted, updated and deleted.
+    pub const ROWS_CHANGED: &str = "loadline.rows_changed";
+    /// Checkpoints: those that began or those that ended, whichever the database counts.
+    pub const CHECKPOINTS: &str = "loadline.checkpoints";
 }

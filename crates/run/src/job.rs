@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::Latencies;
 
+use crate::checkpoint::Split;
 use crate::schedule::Schedule;
 
 /// Everything that one job measured. A job fills its own; they are merged after the test.
@@ -13,6 +14,8 @@ pub struct JobResult {
     pub transaction: Latencies,
     /// Commit times of the same, or of a regular sample of them where the session sees no more.
     pub commit: Latencies,
+    /// The same times, told apart by a checkpoint, where one is asked for.
+    pub split: Option<Box<Split>>,
     /// Open loop: times from the intended start.
     pub response: Option<Latencies>,
     /// Completed transactions by second of the window.
@@ -107,6 +110,9 @@ impl JobResult {
         self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
         for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
             *mine += theirs;
+        }
+        if let Some(theirs) = &other.split {
+            self.split.get_or_insert_default().merge(theirs);
         }
         self.total += other.total;
         self.rows_changed += other.rows_changed;

@@ -167,6 +167,7 @@ impl Reference {
             rate_tps: None,
             cpu: self.cpu,
             disk: None,
+            data_disk: None,
             interrupted: Arc::clone(&self.interrupted),
         };
         let measured = run_test(&request, |_, _| ())?;

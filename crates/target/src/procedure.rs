@@ -2,8 +2,10 @@
 //! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
 //! how times are brought home) is each database's own.
 
+use std::borrow::Cow;
+
 use loadline_workload::{
-    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, salt_offset,
+    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, salt_offset,
 };
 
 use crate::work::Work;
@@ -65,6 +67,16 @@ pub(crate) trait Dialect {
     /// they are not as many as `effect` says are among them.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
 
+    /// How the language writes a statement, where it is not as it stands.
+    fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
+        Cow::Borrowed(template)
+    }
+
+    /// The line that executes a statement that makes or drops something.
+    fn command(&self, sql: &str) -> String {
+        format!("{sql};")
+    }
+
     /// Lines that do a computation `times` times; none where the language has not been given them.
     fn compute(&self, _kernel: Kernel, _times: u32) -> Vec<Line> {
         Vec::new()
@@ -92,6 +104,15 @@ pub(crate) trait Dialect {
 
 /// A line, and by how many levels it stands further in than those around it.
 pub(crate) struct Line(pub(crate) usize, pub(crate) String);
+
+/// A text as lines: two spaces at the beginning of one are a level.
+pub(crate) fn lines(text: &str) -> Vec<Line> {
+    let line = |line: &str| {
+        let rest = line.trim_start_matches(' ');
+        Line((line.len() - rest.len()) / 2, rest.to_owned())
+    };
+    text.lines().map(line).collect()
+}
 
 /// A program, written.
 pub(crate) struct Body {
@@ -250,11 +271,13 @@ impl Writer<'_> {
         // A program is checked before it is rendered: a statement that is missing is not reached.
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
-        let sql = statement.template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        let template = dialect.template(&statement.template);
+        let sql = template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
         }
-        self.line(level, &format!("{sql};"));
+        let text = if statement.effect == Effect::Command { dialect.command(&sql) } else { format!("{sql};") };
+        self.line(level, &text);
         if let Some(rows) = statement.effect.rows() {
             self.lines(level, &dialect.check(number, rows));
         }

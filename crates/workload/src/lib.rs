@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod data;
 mod draw;
+pub mod kernel;
 mod pool;
 mod program;
 mod stream;
@@ -18,10 +19,10 @@ pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
-pub use template::{Piece, Template, TemplateError};
+pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
 pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Volume,
-    Workload,
+    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
+    Volume, Workload,
 };
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].

@@ -137,12 +137,12 @@ pub struct Arm {
     pub body: Vec<Step>,
 }
 
-/// A computation that each database writes in its own language.
+/// A computation that each database writes in its own language; [`crate::kernel`] defines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// Adds integers in a loop.
     Add,
-    /// Fibonacci numbers by recursion.
+    /// Fibonacci numbers by a routine that calls itself.
     Fibonacci,
     /// Looks for primes by trial division.
     Prime,

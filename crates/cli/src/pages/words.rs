@@ -13,6 +13,7 @@ pub(super) fn program(work: &Work) -> String {
     let mut number = steps(work, &work.program.body, "", &mut out);
     number += 1;
     let commit = match work.program.commit {
+        Commit::Wait if !work.program.writes() => "Commit: there is nothing to make durable.",
         Commit::Wait => "Commit, and wait until it is durable.",
         Commit::Nowait => "Commit, and do not wait until it is durable.",
     };

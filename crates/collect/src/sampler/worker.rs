@@ -173,7 +173,7 @@ impl Worker {
     fn read_edge(&mut self, wanted: EdgeWanted) {
         let process = self.kept(ProcessCpu::own().map_err(|e| e.to_string()));
         let (mut point, snapshot) = self.read_counters();
-        let (at_ns, cpu, disk) = (point.at_ns, point.cpu, point.disk);
+        let (at_ns, cpu, disk, data_disk) = (point.at_ns, point.cpu, point.disk, point.data_disk);
         // The text is in `cpu` already; the series shall not carry it along.
         point.snapshot = snapshot.as_ref().ok().map(|s| Snapshot { proc_stat: None, ..s.clone() });
         self.with_shared(|s| s.points.push(point));
@@ -182,7 +182,7 @@ impl Worker {
             self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
         }
         // The one who asked may have given up.
-        let _ = wanted.reply.send(Edge { name: wanted.name, at_ns, snapshot, cpu, disk, process });
+        let _ = wanted.reply.send(Edge { name: wanted.name, at_ns, snapshot, cpu, disk, data_disk, process });
     }
 
     fn read_point(&mut self) {
@@ -195,6 +195,9 @@ impl Worker {
     fn read_counters(&mut self) -> (Point, Result<Snapshot, String>) {
         let at_ns = clock::now_ns();
         let disk = self.config.disk.as_deref().map(DiskCounters::local);
+        // Usually the same one: then the same counters, of the same moment.
+        let same = self.config.data_disk == self.config.disk;
+        let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
         let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
         let snapshot = self.source.snapshot();
         if let Err(e) = &snapshot {
@@ -206,8 +209,10 @@ impl Worker {
             _ => local,
         };
         let disk = disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let data_disk = data_disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let data_disk = if same { disk } else { data_disk };
         let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
-        (Point { at_ns, snapshot: None, cpu, disk }, snapshot)
+        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, snapshot)
     }
 
     fn read_waits(&mut self) {

@@ -7,9 +7,10 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Sweep};
+use loadline_workload::{Commit, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
+use crate::block_figures::CacheFacts;
 use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
@@ -225,6 +226,7 @@ impl Context {
             evidence_after: evidence_after.map_err(|e| e.to_string()),
             consistency: self.consistency(work, before),
             data_bytes: self.data_bytes(work),
+            cache: CacheFacts::default(),
             counter_lag_s: self.target.counter_lag_s(),
             cpus: self.manifest.machine.cpus,
         }
@@ -247,7 +249,7 @@ impl Context {
 
     /// Bytes of the tables that a transaction works through as a whole.
     fn data_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
-        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return Ok(None) };
+        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return self.bulk_bytes(work) };
         let mut sum = 0.0;
         for table in volume.tables {
             match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
@@ -256,6 +258,22 @@ impl Context {
             }
         }
         Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    }
+
+    /// Bytes that the rows take which a transaction adds in bulk, where it does.
+    fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
+        let bulk = work.program.body.iter().find_map(|step| match step {
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, *rows)),
+            _ => None,
+        });
+        let Some((table, rows)) = bulk else { return Ok(None) };
+        let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
+        let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
+        let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
+        match bytes.zip(there.filter(|n| *n > 0)) {
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * f64::from(rows))),
+            None => Err("the target does not say how large its tables are".to_owned()),
+        }
     }
 
     /// A scan of sizes, which takes as long as its transactions do.
@@ -312,6 +330,7 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
+        let cache_bytes = self.set_cache(work).map_err(gone)?;
         self.target.load(work, jobs).map_err(gone)?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
@@ -329,8 +348,10 @@ impl Context {
             rate_tps: plan.rate_tps,
             cpu: self.cpu,
             disk: self.disk.clone(),
+            data_disk: self.data_disk.clone(),
             interrupted: Arc::clone(&self.interrupted),
         };
+        let caches = self.ready_caches(work, cache_bytes).map_err(gone)?;
         let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
         let measured = run_test(&request, |elapsed_s, completed| {
             let seconds = elapsed_s - last.0;
@@ -341,18 +362,21 @@ impl Context {
             listener.on(Event::Progress { position: position.clone(), elapsed_s, total_s, tps, latency_ms });
         })
         .map_err(failed)?;
+        let (cache, about_caches) = caches.end();
         let evidence_after = self.target.evidence(work);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         if let (Some(lost), Err(_)) = (lost, self.target.info()) {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let identity = self.identity(workload, work, &position, &before, evidence_after);
+        let mut identity = self.identity(workload, work, &position, &before, evidence_after);
+        identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);
+        output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

@@ -3,6 +3,7 @@
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
+use super::data_counters;
 use super::ledger::Ledger;
 use super::performance::CommitTimes;
 use super::server::Flush;
@@ -13,8 +14,8 @@ use crate::clock;
 use crate::error::TargetError;
 use crate::session::Observer;
 
-/// Counters of SHOW GLOBAL STATUS that are kept with each snapshot. No privilege is needed for them.
-const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
+/// Counters of SHOW GLOBAL STATUS that are kept with each snapshot, [`data_counters::STATUS`] after them. No privilege is needed for them.
+const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
      'Handler_prepare', 'Binlog_commits', 'Binlog_group_commits', 'Innodb_lsn_current', 'Innodb_os_log_written', \
      'Innodb_os_log_fsyncs', 'Innodb_redo_log_current_lsn', 'Innodb_log_writes', 'Innodb_log_write_requests', \
      'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_data_writes', 'Innodb_data_written', 'Handler_update', \
@@ -22,7 +23,7 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', '
      'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint', 'Innodb_data_reads', 'Innodb_data_read', \
      'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', \
      'Innodb_buffer_pool_wait_free', 'Innodb_pages_written', 'Innodb_dblwr_writes', 'Innodb_dblwr_pages_written', \
-     'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost')";
+     'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost', ";
 /// Sessions that performance_schema had no room for: what they waited is not in its sums.
 const UNWATCHED: &str = "Performance_schema_thread_instances_lost";
 /// Under what the metrics are kept.
@@ -71,7 +72,7 @@ impl Eye {
     fn read(&mut self) -> Result<Snapshot, TargetError> {
         let c = &mut self.connection;
         let mut snapshot = Snapshot::default();
-        for (name, value) in c.pairs(STATUS)? {
+        for (name, value) in c.pairs(&format!("{LOG_STATUS}{})", data_counters::STATUS))? {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
@@ -90,6 +91,7 @@ impl Eye {
                 }
             }
         }
+        data_counters::fill(&mut snapshot.counters);
         let (commits, own, times) = self.ledger.commits();
         let mut neutral = vec![(counter::COMMITS, commits, own as f64, times as f64)];
         // MariaDB's log position, MySQL's since 8.0.30, else what was written of the log.

@@ -2,9 +2,9 @@
 
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
-use loadline_workload::{Fill, LogicalType, Scope, Table, Template};
+use loadline_workload::{Fill, IndexAtom, LogicalType, Table, Template};
 
-use super::procedure;
+use super::{kernels, procedure};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -49,8 +49,13 @@ pub(super) fn prefix(work: &Work) -> String {
     work.workload.code.to_lowercase().replace('-', "_")
 }
 
-/// Full name of a table of the workload.
+/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
+    if let Some(index) = IndexAtom::parse(table) {
+        let name = quoted(&format!("by_{}", index.column));
+        // Its name is known within its table only.
+        return if index.new { name } else { format!("{name} ON {}", table_name(work, index.table)) };
+    }
     format!("{}.{}", quoted(DATABASE), quoted(&table_stem(work, table)))
 }
 
@@ -73,14 +78,12 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             format!("  {} {kind} NOT NULL", quoted(column.name))
         })
         .collect();
-    let key = table.columns.first().map_or("id", |c| c.name);
-    lines.push(format!("  PRIMARY KEY ({})", quoted(key)));
+    lines.extend(table.primary_key().map(|key| format!("  PRIMARY KEY ({})", quoted(key))));
     for column in table.indexes {
         lines.push(format!("  KEY {} ({})", quoted(&format!("by_{column}")), quoted(column)));
     }
-    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
     format!(
-        "CREATE TABLE {unless}{} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
+        "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
         table_name(work, table.name),
         lines.join(",\n")
     )
@@ -127,6 +130,8 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     }
     let refused = capabilities().refusal_for_good(Driver::Database, work.workload.needs);
     if refused.is_none() {
+        let routines = kernels::routines(work).into_iter();
+        out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
     }
     for (title, sql) in work.queries() {

@@ -248,6 +248,37 @@ impl Connection {
         }
     }
 
+    /// Executes a LOAD DATA LOCAL INFILE of the file called `name`, and answers the server's request for it
+    /// with what `more` puts into the buffer, until it puts nothing. Returns the rows that were added.
+    pub(super) fn load_local(
+        &mut self,
+        sql: &str,
+        name: &str,
+        mut more: impl FnMut(&mut Vec<u8>),
+    ) -> Result<u64, TargetError> {
+        protocol::query(&mut self.out, sql);
+        self.send()?;
+        let body = self.next()?;
+        match self.input.get(body.0..body.1) {
+            Some([0xfb, asked @ ..]) if asked == name.as_bytes() => {}
+            Some([0xff, ..]) => return Err(self.error(body)),
+            _ => return Err(self.odd("no request for the rows that were announced")),
+        }
+        let mut number = self.number;
+        loop {
+            let start = protocol::open(&mut self.out, number);
+            more(&mut self.out);
+            protocol::close(&mut self.out, start);
+            // An empty packet ends it.
+            let ended = self.out.len() == start;
+            number = number.wrapping_add(1);
+            self.send()?;
+            if ended {
+                return self.read_ok();
+            }
+        }
+    }
+
     fn read_rows(&mut self, columns: usize, rows: &mut Rows) -> Result<u16, TargetError> {
         loop {
             let body = self.next()?;

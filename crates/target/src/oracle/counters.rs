@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
+use super::data_counters;
 use super::session::{MODULE, Row, Session};
 use crate::clock;
 use crate::error::TargetError;
@@ -41,7 +42,7 @@ pub(super) static VIEWS: [View; 4] = [
         besides: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
              OR NAME LIKE 'cell %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
-             'db block changes', 'undo change vector size') \
+             'db block changes', 'undo change vector size') OR NAME IN ({data}) \
              GROUP BY NAME",
     },
     View {
@@ -49,14 +50,16 @@ pub(super) static VIEWS: [View; 4] = [
         columns: &["log_file_sync_ms"],
         besides: "",
         select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
-             OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' GROUP BY EVENT",
+             OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' \
+             OR {data} GROUP BY EVENT",
     },
     View {
         name: "EVENT_HISTOGRAM_MICRO",
         columns: &[],
-        besides: "how log waits and log writes spread",
+        besides: "how log waits, log writes and single-block reads spread",
         select: "SELECT EVENT || ' < ' || TO_CHAR(WAIT_TIME_MICRO) || ' us', SUM(WAIT_COUNT) FROM {view} \
-             WHERE EVENT IN ('log file sync', 'log file parallel write') GROUP BY EVENT, WAIT_TIME_MICRO",
+             WHERE EVENT IN ('log file sync', 'log file parallel write', 'db file sequential read', \
+             'cell single block physical read') GROUP BY EVENT, WAIT_TIME_MICRO",
     },
     View {
         name: "OSSTAT",
@@ -99,7 +102,8 @@ impl View {
 
     /// The query of its counters.
     pub(super) fn query(&self, all_instances: bool) -> String {
-        self.select.replace("{view}", &self.named(all_instances))
+        let data = if self.name == "SYSSTAT" { data_counters::STATISTICS } else { data_counters::EVENTS };
+        self.select.replace("{view}", &self.named(all_instances)).replace("{data}", data)
     }
 
     /// The query that finds out whether it can be read.
@@ -191,12 +195,14 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
     let name = view.name.to_lowercase();
     let number = |row: &Row, i: usize| row.get(i).cloned().flatten().and_then(|v| v.parse::<f64>().ok());
     let mut seen: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut waited: BTreeMap<&str, f64> = BTreeMap::new();
     for row in rows {
         let Some(what) = row.first().and_then(Option::as_deref) else { continue };
         let Some(value) = number(row, 1) else { continue };
         seen.insert(what, value);
         match number(row, 2) {
             Some(micros) => {
+                waited.insert(what, micros);
                 snapshot.counters.insert(format!("v${name}.{what}.total_waits"), value);
                 snapshot.counters.insert(format!("v${name}.{what}.time_waited_micro"), micros);
                 if what == "log file sync" {
@@ -215,6 +221,10 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
             }
         }
     }
+    if view.name == "SYSSTAT" {
+        data_counters::from_statistics(&seen, &mut snapshot.counters);
+    }
+    data_counters::from_events(&waited, &mut snapshot.counters);
     if view.name == "OSSTAT" {
         snapshot.proc_stat = proc_stat(&seen);
     }
@@ -252,7 +262,9 @@ pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) 
 
 /// What the histograms of log waits say of a window.
 pub(super) fn remarks(open: &Snapshot, close: &Snapshot) -> Vec<String> {
-    ["log file sync", "log file parallel write"].iter().filter_map(|event| spread(open, close, event)).collect()
+    const TIMED: [&str; 4] =
+        ["log file sync", "log file parallel write", "db file sequential read", "cell single block physical read"];
+    TIMED.iter().filter_map(|event| spread(open, close, event)).collect()
 }
 
 /// By which time half and 99 % of the waits for `event` had ended, from V$EVENT_HISTOGRAM_MICRO: its

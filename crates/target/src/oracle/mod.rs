@@ -10,11 +10,14 @@ mod block;
 mod cancel;
 mod cluster;
 mod counters;
+mod data_counters;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
 mod job_limit;
 mod jobs;
+mod kernels;
+mod loading;
 mod place;
 mod render;
 mod schema;

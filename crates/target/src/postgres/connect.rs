@@ -244,6 +244,9 @@ impl Door {
                 c.query(sql)?;
             }
         }
+        if matches!(role, Role::Observer | Role::Job { .. }) {
+            c.query(c.version.io_timing())?;
+        }
         Ok(())
     }
 

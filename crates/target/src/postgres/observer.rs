@@ -19,6 +19,11 @@ use crate::session::Observer;
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
 
+/// Wait events during which a session makes room in the block cache, or waits for a block that another
+/// session holds.
+pub(super) const BUFFER_WAIT_EVENTS: &[&str] =
+    &["IO:DataFileWrite", "IO:DataFileFlush", "LWLock:BufferContent", "LWLock:BufferMapping", "BufferPin:BufferPin"];
+
 /// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins.
 const WAITS: &str = "SELECT CASE WHEN a.state IS NULL THEN NULL \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
@@ -52,7 +57,7 @@ pub(super) fn uncounted_syncs(settings: &Settings) -> Option<String> {
 struct Eye {
     connection: Connection,
     names: Vec<String>,
-    redo: Vec<(&'static str, &'static str, f64)>,
+    neutral: Vec<(&'static str, &'static str, f64)>,
     reads_proc_stat: bool,
 }
 
@@ -74,11 +79,12 @@ impl Eye {
         let query = version.snapshot_query(|name| settings.is_on(name), blind.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
         connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[])])?;
-        let mut redo = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
+        let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
         if blind.redo_syncs.is_some() {
-            redo.retain(|(name, _, _)| *name != counter::REDO_SYNCS);
+            neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
         }
-        Ok(Eye { connection, names: query.names, redo, reads_proc_stat: blind.reads_proc_stat })
+        neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
+        Ok(Eye { connection, names: query.names, neutral, reads_proc_stat: blind.reads_proc_stat })
     }
 
     /// Adds this instance's counters to `snapshot`, in one round trip: first what this session has
@@ -100,7 +106,7 @@ impl Eye {
             // NULL: the server does not count that here.
             if let Some(number) = value.and_then(|v| v.parse::<f64>().ok()) {
                 *snapshot.counters.entry(name.clone()).or_default() += number;
-                for (neutral, _, worth) in self.redo.iter().filter(|(_, source, _)| source == name) {
+                for (neutral, _, worth) in self.neutral.iter().filter(|(_, source, _)| source == name) {
                     *snapshot.counters.entry((*neutral).to_owned()).or_default() += number * worth;
                 }
             }

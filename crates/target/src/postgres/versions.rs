@@ -117,6 +117,15 @@ const IO_16: View = View {
     columns: &["reads", "writes", "writebacks", "extends", "evictions", "fsyncs"],
 };
 
+/// The same with bytes instead of blocks of one size: an operation may move several blocks at once.
+const IO_18: View = View {
+    name: "pg_stat_io",
+    from: "(SELECT sum(reads) AS reads, sum(read_bytes) AS read_bytes, sum(writes) AS writes, sum(write_bytes) AS write_bytes, \
+           sum(writebacks) AS writebacks, sum(extends) AS extends, sum(evictions) AS evictions, sum(fsyncs) AS fsyncs \
+           FROM pg_stat_io WHERE object = 'relation')",
+    columns: &["reads", "read_bytes", "writes", "write_bytes", "writebacks", "extends", "evictions", "fsyncs"],
+};
+
 /// The log. Context `init` is the filling of new segments with zeros, which is no write of redo.
 const IO_WAL_18: View = View {
     name: "pg_stat_io",
@@ -172,14 +181,20 @@ impl Version {
         (self.major >= 15).then_some("SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1")
     }
 
-    /// The same inside a procedure: it takes effect when the call returns.
+    /// The same inside a procedure, with the same scan: it takes effect when the call returns.
     pub(super) fn flush_stats_in_procedure(self) -> Option<&'static str> {
-        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush();")
+        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1;")
     }
 
     /// Settings of a session that not all versions know.
     pub(super) fn session_settings(self) -> &'static [&'static str] {
         if self.major >= 17 { &["SET transaction_timeout = 0"] } else { &[] }
+    }
+
+    /// Statement that has the server time a session's reads and writes of data files, where the role may: a
+    /// superuser. The log's times are the server's own business, as other processes write it too.
+    pub(super) fn io_timing(self) -> &'static str {
+        "SELECT set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
     }
 
     /// Settings of a session that reads counters: each read sees them as they are then.
@@ -201,6 +216,15 @@ impl Version {
         if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
     }
 
+    /// Query that says whether the role may run CHECKPOINT.
+    pub(super) fn may_checkpoint(self) -> &'static str {
+        if self.major >= 15 {
+            "SELECT current_setting('is_superuser') = 'on' OR pg_has_role('pg_checkpoint', 'USAGE')"
+        } else {
+            "SELECT current_setting('is_superuser') = 'on'"
+        }
+    }
+
     fn views(self) -> Vec<View> {
         let mut views = vec![DATABASE, if self.major >= 18 { WAL_18 } else { WAL_14 }];
         match self.major {
@@ -209,7 +233,7 @@ impl Version {
             18.. => views.extend([BGWRITER_17, CHECKPOINTER_18]),
         }
         if self.major >= 16 {
-            views.push(IO_16);
+            views.push(if self.major >= 18 { IO_18 } else { IO_16 });
         }
         if self.major >= 18 {
             views.push(IO_WAL_18);
@@ -243,15 +267,78 @@ impl Version {
 
     /// Which of the server's counters gives which of loadline's, and what one of it is worth.
     pub(super) fn redo_counters(self, wal_block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
+        const MS: f64 = 1e6;
         let mut map = vec![(counter::REDO_BYTES, LSN, 1.0)];
         if self.major >= 18 {
+            map.push((counter::REDO_WRITE_NS, "pg_stat_io.wal_write_time", MS));
+            map.push((counter::REDO_SYNC_NS, "pg_stat_io.wal_fsync_time", MS));
             map.push((counter::REDO_WRITES, "pg_stat_io.wal_writes", 1.0));
             map.push((counter::REDO_SYNCS, "pg_stat_io.wal_fsyncs", 1.0));
             map.push((counter::REDO_BLOCKS, "pg_stat_io.wal_write_bytes", 1.0 / wal_block_size));
         } else {
+            map.push((counter::REDO_WRITE_NS, "pg_stat_wal.wal_write_time", MS));
+            map.push((counter::REDO_SYNC_NS, "pg_stat_wal.wal_sync_time", MS));
             map.push((counter::REDO_WRITES, "pg_stat_wal.wal_write", 1.0));
             map.push((counter::REDO_SYNCS, "pg_stat_wal.wal_sync", 1.0));
         }
+        map
+    }
+
+    /// The same for what is done to tables and indexes; of several sources with one name the sum is meant.
+    ///
+    /// `blks_read` counts blocks whatever the page cache does, one read call each up to version 16.
+    /// `tup_returned` is rows of sequential scans and entries found in indexes. `buffers_backend` (up to 16) are
+    /// blocks that sessions wrote themselves to have a free buffer or to make a table longer;
+    /// `blk_write_time` is the time they took.
+    pub(super) fn data_counters(self, block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
+        const MS: f64 = 1e6;
+        let mut map = vec![
+            (counter::BLOCK_GETS, "pg_stat_database.blks_hit", 1.0),
+            (counter::BLOCK_GETS, "pg_stat_database.blks_read", 1.0),
+            (counter::BLOCK_READS, "pg_stat_database.blks_read", 1.0),
+            (counter::READ_BYTES, "pg_stat_database.blks_read", block_size),
+            (counter::READ_NS, "pg_stat_database.blk_read_time", MS),
+            (counter::BUFFER_WAIT_NS, "pg_stat_database.blk_write_time", MS),
+            (counter::ROWS_READ, "pg_stat_database.tup_returned", 1.0),
+            (counter::ROWS_CHANGED, "pg_stat_database.tup_inserted", 1.0),
+            (counter::ROWS_CHANGED, "pg_stat_database.tup_updated", 1.0),
+            (counter::ROWS_CHANGED, "pg_stat_database.tup_deleted", 1.0),
+        ];
+        map.push((
+            counter::READ_CALLS,
+            if self.major >= 16 { "pg_stat_io.reads" } else { "pg_stat_database.blks_read" },
+            1.0,
+        ));
+        match self.major {
+            ..16 => {
+                for source in [
+                    "pg_stat_bgwriter.buffers_checkpoint",
+                    "pg_stat_bgwriter.buffers_clean",
+                    "pg_stat_bgwriter.buffers_backend",
+                ] {
+                    map.push((counter::BLOCK_WRITES, source, 1.0));
+                    map.push((counter::WRITE_CALLS, source, 1.0));
+                    map.push((counter::WRITE_BYTES, source, block_size));
+                }
+            }
+            16 | 17 => {
+                map.push((counter::BLOCK_WRITES, "pg_stat_io.writes", 1.0));
+                map.push((counter::WRITE_CALLS, "pg_stat_io.writes", 1.0));
+                map.push((counter::WRITE_BYTES, "pg_stat_io.writes", block_size));
+            }
+            18.. => {
+                map.push((counter::BLOCK_WRITES, "pg_stat_io.write_bytes", 1.0 / block_size));
+                map.push((counter::WRITE_CALLS, "pg_stat_io.writes", 1.0));
+                map.push((counter::WRITE_BYTES, "pg_stat_io.write_bytes", 1.0));
+            }
+        }
+        // Up to 17 those that began, from 18 on those that ended.
+        let checkpoints: &[&'static str] = match self.major {
+            ..17 => &["pg_stat_bgwriter.checkpoints_timed", "pg_stat_bgwriter.checkpoints_req"],
+            17 => &["pg_stat_checkpointer.num_timed", "pg_stat_checkpointer.num_requested"],
+            18.. => &["pg_stat_checkpointer.num_done"],
+        };
+        map.extend(checkpoints.iter().map(|source| (counter::CHECKPOINTS, *source, 1.0)));
         map
     }
 
@@ -280,9 +367,10 @@ mod tests {
             let version = Version { major };
             let q = version.snapshot_query(|_| true, true);
             let text = format!(
-                "{}\n-- redo: {:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
+                "{}\n-- redo: {:?}\n-- data: {:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
                 q.sql,
                 version.redo_counters(8192.0),
+                version.data_counters(8192.0),
                 version.flush_stats(),
                 version.session_settings(),
                 version.observer_settings(),
@@ -296,9 +384,15 @@ mod tests {
     fn every_redo_counter_is_read_by_the_query() {
         for major in 14..=19 {
             let version = Version { major };
+            let all = version.snapshot_query(|_| true, false).names;
+            for (_, source, _) in version.redo_counters(8192.0).into_iter().chain(version.data_counters(8192.0)) {
+                assert!(all.iter().any(|n| n == source), "{major}: {source}");
+            }
             let names = version.snapshot_query(|_| false, false).names;
-            for (_, source, _) in version.redo_counters(8192.0) {
-                assert!(names.iter().any(|n| n == source), "{major}: {source}");
+            // Half of a sum would be a figure of something else.
+            for (neutral, source, _) in version.data_counters(8192.0) {
+                let timed = [counter::READ_NS, counter::BUFFER_WAIT_NS].contains(&neutral);
+                assert_eq!(names.iter().any(|n| n == source), !timed, "{major}: {neutral} of {source}");
             }
             assert!(!names.iter().any(|n| n == "pg_stat_wal.wal_sync_time"), "times that are not measured");
         }

@@ -1,12 +1,16 @@
 //! A job's connection to SQLite.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_workload::{Arg, Effect};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
-use super::{failed, insert, sql};
+use super::data_counters::Share;
+use super::loading::insert;
+use super::log_counters::LogCounters;
+use super::{failed, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
@@ -34,10 +38,12 @@ pub(super) struct SqliteSession {
     statements: Vec<String>,
     work: Work,
     writes: bool,
+    counters: Arc<LogCounters>,
+    share: Share,
 }
 
 impl SqliteSession {
-    pub(super) fn new(db: Connection, work: &Work) -> Result<Self, TargetError> {
+    pub(super) fn new(db: Connection, work: &Work, counters: Arc<LogCounters>) -> Result<Self, TargetError> {
         let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for (text, statement) in statements.iter().zip(&work.program.statements) {
@@ -46,7 +52,8 @@ impl SqliteSession {
                 db.prepare_cached(text).map_err(failed("preparing a statement"))?;
             }
         }
-        Ok(SqliteSession { db, statements, work: work.clone(), writes: work.program.writes() })
+        let writes = work.program.writes();
+        Ok(SqliteSession { db, statements, work: work.clone(), writes, counters, share: Share::default() })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
@@ -63,6 +70,12 @@ impl SqliteSession {
             Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
+    }
+}
+
+impl Drop for SqliteSession {
+    fn drop(&mut self) {
+        self.share.add(&self.db, &self.counters.data);
     }
 }
 
@@ -99,10 +112,11 @@ impl ClientSession for SqliteSession {
             };
             prepared.raw_bind_parameter(i + 1, value).map_err(|e| self.error(&e))?;
         }
-        if prepared.column_count() == 0 {
-            return prepared.raw_execute().map(|n| n as u64).map_err(|e| self.error(&e));
-        }
-        fetch(&mut prepared).map_err(|e| self.error(&e))
+        let done =
+            if prepared.column_count() == 0 { prepared.raw_execute().map(|n| n as u64) } else { fetch(&mut prepared) };
+        drop(prepared);
+        self.share.statement_done(&self.db, &self.counters.data);
+        done.map_err(|e| self.error(&e))
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
@@ -111,6 +125,7 @@ impl ClientSession for SqliteSession {
         };
         let batch = Batch::of_bulk(first, rows);
         insert(&self.db, &self.work, table, &batch).map_err(|e| self.error(&e))?;
+        self.share.add(&self.db, &self.counters.data);
         Ok(batch.len())
     }
 
@@ -132,6 +147,11 @@ impl ClientSession for SqliteSession {
 
     fn rollback(&mut self) -> Result<(), TargetError> {
         if self.db.is_autocommit() { Ok(()) } else { self.simple("ROLLBACK") }
+    }
+
+    fn publish_counters(&mut self) -> Result<(), TargetError> {
+        self.share.add(&self.db, &self.counters.data);
+        Ok(())
     }
 
     fn canceller(&self) -> Canceller {

@@ -116,3 +116,39 @@ fn what_it_cannot_use_is_refused_with_its_name() {
         "foreign files stay whole"
     );
 }
+
+#[test]
+fn pages_rows_and_checkpoints_are_counted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut request = request("sqlite:", scratch.path());
+    // A cache of so few pages that reads must go to the file.
+    request.settings.insert("cache_size".into(), "10".into());
+    let target = registry::open(&request).unwrap();
+    let workload = loadline_workload::find("LGWR-LAT25").unwrap();
+    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    target.create(&work).unwrap();
+    target.load(&work, 2).unwrap();
+    target.settle().unwrap();
+    let mut session = target.client_session(&work, 1).unwrap();
+    let mut stream = work.stream(1).unwrap();
+    let now = || target.observer().unwrap().snapshot().unwrap();
+    let before = now();
+    for _ in 0..20 {
+        session.begin().unwrap();
+        stream.transaction(session.as_mut()).unwrap();
+        session.commit().unwrap();
+    }
+    session.publish_counters().unwrap();
+    let after = now();
+    let grown = |name| before.delta(&after, name).unwrap();
+    assert_eq!(grown(counter::ROWS_CHANGED) as u64, 20 * work.program.rows_per_tx());
+    let (gets, reads) = (grown(counter::BLOCK_GETS), grown(counter::BLOCK_READS));
+    assert!(reads > 0.0 && gets > reads, "{gets} pages asked for, {reads} read");
+    assert_eq!(grown(counter::READ_BYTES), reads * 1024.0);
+    assert!(grown(counter::READ_NS) > 0.0 && grown(counter::REDO_WRITE_NS) > 0.0);
+    assert_eq!((grown(counter::CHECKPOINTS), grown(counter::BLOCK_WRITES)), (0.0, 0.0), "the log takes it all");
+    target.settle().unwrap();
+    let settled = now();
+    assert_eq!(after.delta(&settled, counter::CHECKPOINTS), Some(1.0));
+    assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
+}

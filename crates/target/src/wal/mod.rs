@@ -16,6 +16,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
+use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
@@ -233,7 +234,7 @@ impl Target for Wal {
         Ok(())
     }
 
-    fn load(&self, _: &Work, _: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
 

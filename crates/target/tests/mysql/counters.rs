@@ -205,3 +205,27 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
         assert!(target.log_sync_events().contains(&held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
     }
 }
+
+#[test]
+fn blocks_and_rows_are_counted() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 2).unwrap();
+    let mut client = target.client_session(&small, 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..50 {
+        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    let after = observer.snapshot().unwrap();
+    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!(grown(counter::ROWS_CHANGED), 50.0);
+    assert!(grown(counter::ROWS_READ) >= 50.0 && grown(counter::BLOCK_GETS) >= 50.0);
+    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
+    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 16384.0);
+    assert!(grown(counter::WRITE_BYTES) >= grown(counter::BLOCK_WRITES) * 16384.0, "each page, some of them twice");
+    assert!(!after.counters.contains_key(counter::READ_NS), "not timed, so not 0");
+}

@@ -116,3 +116,30 @@ fn what_is_absent_has_a_reason_and_is_not_counted() {
         assert!(loadline_model::column::column(id).is_some(), "{id} is no column");
     }
 }
+
+#[test]
+fn blocks_rows_and_checkpoints_are_counted() {
+    let db = server().database("blocks");
+    let target = db.target();
+    let work = work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 4).unwrap();
+    let mut session = target.client_session(&work, 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..50 {
+        session.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    session.publish_counters().unwrap();
+    target.settle().unwrap();
+    let after = observer.snapshot().unwrap();
+    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!(grown(counter::ROWS_CHANGED), 50.0);
+    assert!(grown(counter::ROWS_READ) >= 50.0 && grown(counter::BLOCK_GETS) >= 100.0, "an index and a table");
+    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
+    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 8192.0);
+    // Other tests share the server.
+    assert!(grown(counter::CHECKPOINTS) >= 1.0 && grown(counter::BLOCK_WRITES) >= 1.0);
+    assert_eq!(grown(counter::WRITE_BYTES), grown(counter::BLOCK_WRITES) * 8192.0);
+    assert!(after.counters.contains_key(counter::READ_NS), "a superuser's session has its reads timed");
+}
