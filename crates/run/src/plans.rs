@@ -31,6 +31,7 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("log-writer"),
     plan!("storage"),
     plan!("data-analytics"),
+    plan!("transaction-processing"),
     plan!("procedural-code"),
 ];
 
