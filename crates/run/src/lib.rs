@@ -11,6 +11,7 @@ mod database_job;
 pub mod event;
 pub mod figures;
 mod job;
+mod load_figures;
 pub mod limit;
 mod overhead;
 pub mod pace;
@@ -24,6 +25,7 @@ pub mod study;
 pub mod sweep;
 pub mod test;
 pub mod verify;
+mod visible;
 mod volume;
 
 pub use event::{Event, Listener};

@@ -25,7 +25,7 @@ macro_rules! plan {
 }
 
 /// All of them, the shortest first. To add one, write its file into `plans/` and name it here.
-pub static PLANS: &[NamedPlan] = &[plan!("quick"), plan!("full"), plan!("log-writer")];
+pub static PLANS: &[NamedPlan] = &[plan!("quick"), plan!("full"), plan!("log-writer"), plan!("data-load")];
 
 /// Why there is no such plan.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

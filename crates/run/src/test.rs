@@ -18,6 +18,7 @@ use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
+use crate::visible::{self, Reader, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
@@ -62,6 +63,8 @@ pub struct Measured {
     pub after: Result<Snapshot, String>,
     /// Series, waits, problems.
     pub collected: Collected,
+    /// What another session saw of the rows, where it looked for them.
+    pub seen: Option<Seen>,
 }
 
 /// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
@@ -177,6 +180,13 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+    let reader = match visible::start(request, &shared) {
+        Ok(reader) => reader,
+        Err(e) => {
+            end_jobs(jobs, &cancellers, &shared);
+            return Err(e.into());
+        }
+    };
 
     let start_ns = now_ns() + LEAD.as_nanos() as u64;
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
@@ -201,6 +211,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     };
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let results = end_jobs(jobs, &cancellers, &shared);
+    let seen = reader.map(Reader::finish);
     let mut collected = sampler.finish();
     let after = match collected.source.as_mut() {
         Some(source) => source.snapshot(),
@@ -210,7 +221,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
         return Err(TestError::Interrupted);
     }
     let edges = edges.map_err(|text| lost_first(&results, text))?;
-    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected })
+    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected, seen })
 }
 
 /// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.

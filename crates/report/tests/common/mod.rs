@@ -52,6 +52,8 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             settings: BTreeMap::new(),
             force: false,
             native_report: false,
+            keep_data: false,
+            reload: false,
             probe: false,
         },
         target: TargetInfo {
@@ -116,6 +118,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
                 note: None,
             },
         )]),
+        data_set: Vec::new(),
         state: RunState::Complete,
     }
 }

@@ -105,6 +105,7 @@ fn two_tests(
         overhead: Overhead::default(),
         probes: Default::default(),
         calibration: Default::default(),
+        data_set: Vec::new(),
         state: RunState::Started,
     };
     let mut context = Context {

@@ -7,7 +7,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Sweep};
+use loadline_workload::{Commit, RowCount, SizeScan, Sweep};
 
 use super::{Context, Limits, StudyError};
 use crate::calibrate::with;
@@ -216,9 +216,9 @@ impl Context {
             target: self.manifest.target.url.clone(),
             forced: (!forced.is_empty()).then(|| forced.join("; ")),
             evidence_before,
+            data_bytes: self.data_bytes(work, evidence_after.as_ref().ok().copied().flatten()),
             evidence_after: evidence_after.map_err(|e| e.to_string()),
             consistency: self.consistency(work),
-            data_bytes: self.data_bytes(work),
             counter_lag_s: self.target.counter_lag_s(),
             cpus: self.manifest.machine.cpus,
         }
@@ -230,17 +230,29 @@ impl Context {
         work.workload.consistency.iter().map(|c| (c.what, ask(c.query))).collect()
     }
 
-    /// Bytes of the tables that a transaction works through as a whole.
-    fn data_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
-        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return Ok(None) };
+    /// Bytes of the tables that a transaction works through as a whole, or of the rows that it adds to tables
+    /// that were empty before the test and hold `rows` rows now.
+    fn data_bytes(&self, work: &Work, rows: Option<i64>) -> Result<Option<f64>, String> {
+        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else {
+            let filled = work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty).map(|t| t.name);
+            let filled: Vec<&str> = filled.collect();
+            let Some(rows) = rows.filter(|rows| *rows > 0 && !filled.is_empty()) else { return Ok(None) };
+            let bytes = self.bytes_of(work, &filled)?;
+            return Ok(Some(bytes / rows as f64 * work.program.rows_changed_per_tx() as f64));
+        };
+        let sum = self.bytes_of(work, volume.tables)?;
+        Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    }
+
+    fn bytes_of(&self, work: &Work, tables: &[&str]) -> Result<f64, String> {
         let mut sum = 0.0;
-        for table in volume.tables {
+        for table in tables {
             match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
                 Some(bytes) => sum += bytes as f64,
                 None => return Err("the target does not say how large its tables are".to_owned()),
             }
         }
-        Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+        Ok(sum)
     }
 
     /// A scan of sizes, which takes as long as its transactions do.
@@ -311,7 +323,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s: plan.duration_s,
-            rate_tps: plan.rate_tps,
+            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
             interrupted: Arc::clone(&self.interrupted),

@@ -301,7 +301,12 @@ impl Target for Mysql {
 
     /// The rows are in the primary key's tree: its file is the table.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sizes = self.each(|_, c| c.value(&render::table_size(work, table)))?;
+        let analyze = format!("ANALYZE TABLE {}", render::table_name(work, table));
+        let sizes = self.each(|_, c| {
+            // The size is one of the statistics: those of a table that has just been filled are old.
+            c.query(&analyze)?;
+            c.value(&render::table_size(work, table))
+        })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
