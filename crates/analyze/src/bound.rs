@@ -11,7 +11,8 @@
 //! 4. **Single writer**: a session that waits for its turn to commit waits for the log as well, of
 //!    another session; but faster syncs shared by many would not help where nothing is shared.
 //! 5. **Device bandwidth**: a device that has no bytes per second left looks like slow syncs.
-//! 6. **Log sync**: sessions spend most of a transaction waiting for the log.
+//! 6. **Storage reads**: sessions spend most of their time waiting for reads of blocks.
+//! 7. **Log sync**: sessions spend most of a transaction waiting for the log.
 //!
 //! «Busy» of a device is no measure of bandwidth by itself (a flash device with one small write in
 //! flight is busy all the time), so bandwidth is only told where the reference log writer shows, with
@@ -38,6 +39,8 @@ const CLIENT_SHARE: f64 = 0.5;
 const RATE_MET: f64 = 0.99;
 /// Share of a transaction that waits for the log from which on the log bounds it.
 const LOG_SHARE: f64 = 0.5;
+/// Share of the jobs that wait for a read at a time from which on reads bound them.
+const READ_SHARE: f64 = 0.5;
 /// Share of the window in which the one writer is at work from which on it is the limit.
 const WRITER_BUSY: f64 = 0.7;
 /// Commits a sync, and sessions at work in a commit, up to which commits go one by one.
@@ -63,6 +66,8 @@ pub enum Bounds {
     SingleWriter,
     /// Bytes per second of the device under the log.
     DeviceBandwidth,
+    /// Waiting for blocks to be read.
+    StorageReads,
     /// Waiting for the log to be written and synced.
     LogSync,
     /// The figures do not say.
@@ -79,6 +84,7 @@ impl Bounds {
             Bounds::Cpu => "CPU",
             Bounds::SingleWriter => "single writer",
             Bounds::DeviceBandwidth => "device bandwidth",
+            Bounds::StorageReads => "storage reads",
             Bounds::LogSync => "log sync",
             Bounds::NotTold => "not told",
         }
@@ -152,7 +158,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if !record.valid || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules = [rate, client, cpu, single_writer, device_bandwidth, log_sync];
+    let rules = [rate, client, cpu, single_writer, device_bandwidth, storage_reads, log_sync];
     Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| not_told(record, tps)))
 }
 
@@ -253,6 +259,27 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
             ),
         )
         .bound(Bounds::DeviceBandwidth)
+    })
+}
+
+/// By Little's law: reads per second × their mean time are the reads under way at a time. More of them than
+/// jobs are reads ahead, for which nobody needs to wait: they tell nothing.
+fn storage_reads(record: &TestRecord, _: f64) -> Option<Bound> {
+    let e = Evidence::new(record);
+    let (reads, us) = (e.figure("block_reads_per_s")?, e.figure("read_time_us_mean")?);
+    let under_way = reads * us / 1e6;
+    let share = under_way / f64::from(record.jobs);
+    (READ_SHARE..=ONE_BY_ONE).contains(&share).then(|| {
+        let said = format!(
+            "{} of {} jobs waited for a read at a time ({} block reads/s of {} µs)",
+            number(under_way, 1),
+            record.jobs,
+            number(reads, 0),
+            number(us, 1)
+        );
+        e.say(&["block_reads_per_s", "read_time_us_mean"], said)
+            .also("cpu_busy_pct", |v| format!("CPU busy {}", pct(v)))
+            .bound(Bounds::StorageReads)
     })
 }
 

@@ -4,12 +4,15 @@
 use loadline_model::TestRecord;
 use serde::Serialize;
 
+use crate::kpi::{metrics, writes_redo};
 use crate::stats::{Estimate, Ratio, ratio};
-use crate::sweep::{Point, Sweep, sweeps};
+use crate::sweep::{JOBS, Point, Sweep, sweeps};
 
 /// Redo per transaction may differ by this share between two platforms before they count as doing
 /// different work: the calibration's own tolerance.
 pub const REDO_TOLERANCE: f64 = 0.10;
+/// Redo per transaction that counts as none, KiB: what a database writes on its own meanwhile.
+const NO_REDO_KIB: f64 = 0.1;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +49,7 @@ const fn less(id: &'static str) -> Metric {
     Metric { id, higher_is_better: false }
 }
 
-/// What platforms are compared by, in the order of the log-writer table.
+/// What log writers are compared by, in the order of their table; see [`crate::kpi::metrics`] for others.
 pub const METRICS: [Metric; 6] = [
     more("commit_throughput_tps"),
     less("commit_latency_ms"),
@@ -78,13 +81,13 @@ pub struct Factor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum At {
-    /// At the same number of jobs.
+    /// At the same number of jobs (or value of what was swept).
     Jobs(u32),
     /// Each at its own highest throughput.
     Peak {
-        /// Jobs at the base platform's peak.
+        /// Jobs (or value of what was swept) at the base platform's peak.
         base_jobs: u32,
-        /// Jobs at the other platform's peak.
+        /// The same at the other platform's peak.
         other_jobs: u32,
     },
 }
@@ -107,6 +110,10 @@ pub struct Row {
 pub struct Comparison {
     /// Workload code.
     pub workload: String,
+    /// What was swept: `jobs`, or the column of another parameter.
+    pub over: String,
+    /// What is compared, the workload's KPIs first.
+    pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
     /// The other platform.
@@ -171,12 +178,12 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
                     }
                     out.push(compare_sweeps(base, partner, other, &sweep));
                 }
-                None => out.push(one_sided(base, other, &sweep.workload, base.label)),
+                None => out.push(one_sided(base, other, &sweep, base.label)),
             }
         }
         for (sweep, _) in base_sweeps.iter().zip(&partnered).filter(|(_, seen)| !**seen) {
-            if !other.records.iter().any(|r| r.workload == sweep.workload) {
-                out.push(one_sided(base, other, &sweep.workload, other.label));
+            if !other.records.iter().any(|r| r.workload == sweep.workload && swept_alike(r, sweep)) {
+                out.push(one_sided(base, other, sweep, other.label));
             }
         }
     }
@@ -188,7 +195,8 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
 /// The base platform's sweep that `sweep` is held against: the same driver and parameters if
 /// there is one, else the same driver, else any of the same workload (which is then refused).
 fn partner<'a>(base: &'a [Sweep], sweep: &Sweep) -> Option<(usize, &'a Sweep)> {
-    let same: Vec<(usize, &Sweep)> = base.iter().enumerate().filter(|(_, b)| b.workload == sweep.workload).collect();
+    let alike = |b: &Sweep| b.workload == sweep.workload && b.over == sweep.over;
+    let same: Vec<(usize, &Sweep)> = base.iter().enumerate().filter(|(_, b)| alike(b)).collect();
     let pick = |wanted: &dyn Fn(&Sweep) -> bool| same.iter().copied().find(|(_, b)| wanted(b));
     pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps && b.parameters == sweep.parameters)
         .or_else(|| pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps))
@@ -196,29 +204,50 @@ fn partner<'a>(base: &'a [Sweep], sweep: &Sweep) -> Option<(usize, &'a Sweep)> {
         .or_else(|| same.first().copied())
 }
 
-fn one_sided(base: &Platform<'_>, other: &Platform<'_>, workload: &str, lacks: &str) -> Comparison {
+fn swept_alike(record: &TestRecord, sweep: &Sweep) -> bool {
+    record.swept.as_deref().unwrap_or(JOBS) == sweep.over
+}
+
+fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &str) -> Comparison {
+    let over = if sweep.over_jobs() { String::new() } else { format!(" over {}", sweep.over) };
     Comparison {
-        workload: workload.to_owned(),
+        workload: sweep.workload.clone(),
+        over: sweep.over.clone(),
+        metrics: metrics(&sweep.group, &sweep.kpis),
         base: base.label.to_owned(),
         other: other.label.to_owned(),
-        refused: Some(format!("«{lacks}» has no test of {workload}")),
+        refused: Some(format!("«{lacks}» has no test of {}{over}", sweep.workload)),
         rows: Vec::new(),
     }
 }
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
     let refused = different_setup(base, a, other, b);
+    let work = Compared {
+        names: (base.label, other.label),
+        metrics: metrics(&a.group, &a.kpis),
+        with_redo: writes_redo(&a.group),
+        over_jobs: a.over_jobs(),
+    };
     let mut rows = Vec::new();
     if refused.is_none() {
-        let names = (base.label, other.label);
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
-            rows.push(row(At::Peak { base_jobs: pa.jobs, other_jobs: pb.jobs }, names, pa, pb));
+            let at = At::Peak { base_jobs: pa.at, other_jobs: pb.at };
+            let refused = (a.rate != b.rate).then(|| {
+                format!("the peak is one of {} on «{}», and of {} on «{}»", a.rate, base.label, b.rate, other.label)
+            });
+            rows.push(match refused {
+                Some(_) => Row { at, factors: Vec::new(), refused, caveat: None },
+                None => work.row(at, pa, pb),
+            });
         }
-        let equal = a.points.iter().filter_map(|pa| Some((pa, b.at(pa.jobs)?)));
-        rows.extend(equal.map(|(pa, pb)| row(At::Jobs(pa.jobs), names, pa, pb)));
+        let equal = a.points.iter().filter_map(|pa| Some((pa, b.at(pa.at)?)));
+        rows.extend(equal.map(|(pa, pb)| work.row(At::Jobs(pa.at), pa, pb)));
     }
     Comparison {
         workload: a.workload.clone(),
+        over: a.over.clone(),
+        metrics: work.metrics,
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused,
@@ -243,6 +272,18 @@ fn different_setup(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swe
             rate(b.rate_tps)
         ));
     }
+    if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
+        let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);
+        return Some(format!(
+            "different load: «{}» was swept over {} with {} {}, «{}» with {}",
+            base.label,
+            a.over,
+            jobs(a),
+            jobs_word(jobs(a)),
+            other.label,
+            jobs(b)
+        ));
+    }
     match (base.payload_compressibility, other.payload_compressibility) {
         (Some(x), Some(y)) if (x - y).abs() > 1e-9 => Some(format!(
             "different payload: {:.0} % of it compresses away on «{}», {:.0} % on «{}»",
@@ -255,15 +296,29 @@ fn different_setup(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swe
     }
 }
 
-fn row(at: At, names: (&str, &str), a: &Point, b: &Point) -> Row {
-    let refused = no_valid_test(names, a, b).or_else(|| unequal_work(names, a, b));
-    let factors = if refused.is_some() {
-        Vec::new()
-    } else {
-        METRICS.iter().filter_map(|m| factor(*m, a.figure(m.id)?, b.figure(m.id)?)).collect()
-    };
-    let caveat = if refused.is_some() { None } else { unchecked(names, a, b) };
-    Row { at, factors, refused, caveat }
+/// What two sweeps of the same workload are held to.
+struct Compared<'a> {
+    names: (&'a str, &'a str),
+    metrics: Vec<Metric>,
+    /// Whether redo is part of the work.
+    with_redo: bool,
+    over_jobs: bool,
+}
+
+impl Compared<'_> {
+    fn row(&self, at: At, a: &Point, b: &Point) -> Row {
+        // At the peaks of a sweep over rows per transaction these differ by intent.
+        let alike = self.over_jobs || a.at == b.at;
+        let unequal = || alike.then(|| unequal_work(self.names, self.with_redo, a, b)).flatten();
+        let refused = no_valid_test(self.names, a, b).or_else(unequal);
+        let factors = if refused.is_some() {
+            Vec::new()
+        } else {
+            self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.id)?, b.figure(m.id)?)).collect()
+        };
+        let caveat = if refused.is_some() { None } else { unchecked(self.names, self.with_redo, a, b) };
+        Row { at, factors, refused, caveat }
+    }
 }
 
 fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
@@ -282,19 +337,30 @@ fn jobs_word(n: u32) -> &'static str {
     if n == 1 { "job" } else { "jobs" }
 }
 
-fn unequal_work(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
-    for (id, what) in [("rows_per_tx", "rows"), ("statements_per_tx", "statements")] {
+fn unequal_work(names: (&str, &str), with_redo: bool, a: &Point, b: &Point) -> Option<String> {
+    let counts = [
+        ("rows_per_tx", "rows per transaction"),
+        ("statements_per_tx", "statements per transaction"),
+        ("threads", "parallel workers"),
+    ];
+    for (id, what) in counts {
         if let (Some(x), Some(y)) = (a.figure(id), b.figure(id)) {
             // Counts are whole numbers; half of one is room for a mean over repetitions.
             if (x.mean - y.mean).abs() >= 0.5 {
                 return Some(format!(
-                    "unequal work: {:.0} {what} per transaction on «{}», {:.0} on «{}»",
+                    "unequal work: {:.0} {what} on «{}», {:.0} on «{}»",
                     x.mean, names.0, y.mean, names.1
                 ));
             }
         }
     }
+    if !with_redo {
+        return None;
+    }
     let (x, y) = (a.figure("redo_kib_per_tx")?.mean, b.figure("redo_kib_per_tx")?.mean);
+    if x.max(y) <= NO_REDO_KIB {
+        return None;
+    }
     let apart = x.max(y) / x.min(y) - 1.0;
     ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
         let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
@@ -307,14 +373,19 @@ fn unequal_work(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
     })
 }
 
-fn unchecked(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+fn unchecked(names: (&str, &str), with_redo: bool, a: &Point, b: &Point) -> Option<String> {
     let evidence = [
         ("redo_kib_per_tx", "redo per transaction"),
         ("rows_per_tx", "rows per transaction"),
         ("statements_per_tx", "statements per transaction"),
     ];
     let lacks = |point: &Point| -> Vec<&str> {
-        evidence.iter().filter(|(id, _)| point.figure(id).is_none()).map(|(_, what)| *what).collect()
+        evidence
+            .iter()
+            .filter(|(id, _)| with_redo || *id != "redo_kib_per_tx")
+            .filter(|(id, _)| point.figure(id).is_none())
+            .map(|(_, what)| *what)
+            .collect()
     };
     let (a, b) = (lacks(a), lacks(b));
     let told = |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));

@@ -3,9 +3,11 @@
 
 pub mod bound;
 pub mod compare;
+pub mod kpi;
 pub mod sawtooth;
 pub mod stats;
 pub mod sweep;
+pub mod waits;
 
 pub use bound::{Bound, Bounds, bound, bound_of_sweep};
 pub use compare::{Comparison, Factor, Metric, Platform, compare};

@@ -1,12 +1,16 @@
-//! Sweeps: the tests of one workload over rising job counts, their peak and their load line.
+//! Sweeps: the tests of one workload over rising job counts, or over another parameter of its work; their
+//! peak and their load line.
 
 use std::collections::BTreeMap;
 
 use loadline_model::{Driver, TestRecord};
 use serde::Serialize;
 
+use crate::kpi::rate_of;
 use crate::stats::Estimate;
 
+/// What sweeps go over if records do not say otherwise.
+pub const JOBS: &str = "jobs";
 /// Column that throughput is read from.
 pub const THROUGHPUT: &str = "commit_throughput_tps";
 /// Column that latency is read from in a closed loop, ms.
@@ -29,17 +33,25 @@ pub struct Sweep {
     pub driver: Driver,
     /// Rate that was asked for (open loop), tps.
     pub rate_tps: Option<f64>,
-    /// Workload parameters in force.
+    /// Workload parameters in force, those that all tests have in common.
     pub parameters: BTreeMap<String, i64>,
-    /// One point a job count, rising.
+    /// What was swept: [`JOBS`], or the column of another parameter.
+    pub over: String,
+    /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
+    pub kpis: Vec<String>,
+    /// Column by which peak and load line are told: the first KPI where it is a rate, else the throughput.
+    pub rate: &'static str,
+    /// One point a job count (or a value of what was swept), rising.
     pub points: Vec<Point>,
 }
 
-/// All tests of one job count.
+/// All tests of one job count, or of one value of what was swept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Number of jobs.
     pub jobs: u32,
+    /// Where it stands in its sweep: its jobs, or the value of what was swept.
+    pub at: u32,
     /// Numbers of the valid tests: only these feed the figures.
     pub tests: Vec<u32>,
     /// Figures by column id: means over the valid repetitions; columns that end in `_max` hold the
@@ -85,7 +97,8 @@ impl Point {
 /// the same rule.
 pub const FLAT: f64 = 0.05;
 
-/// Whether throughput stopped growing within the points measured.
+/// Whether throughput stopped growing within the points measured. In a sweep over something else than jobs
+/// the fields named for jobs hold its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
@@ -115,8 +128,8 @@ pub enum LoadLine {
     Objective {
         /// Jobs there.
         jobs: u32,
-        /// Throughput there, tps.
-        throughput_tps: f64,
+        /// Throughput there, in the unit of [`Sweep::rate`].
+        throughput: f64,
         /// Mean latency there, ms.
         latency_ms: f64,
         /// The objective, ms.
@@ -139,8 +152,8 @@ pub enum LoadLine {
     Power {
         /// Jobs there.
         jobs: u32,
-        /// Throughput there, tps.
-        throughput_tps: f64,
+        /// Throughput there, in the unit of [`Sweep::rate`].
+        throughput: f64,
         /// Mean latency there, ms.
         latency_ms: f64,
         /// It is the highest job count measured: power may rise further.
@@ -151,46 +164,62 @@ pub enum LoadLine {
 }
 
 impl Sweep {
-    /// The point of highest throughput; the one with fewer jobs if two are equal.
+    /// Whether it goes over jobs.
+    #[must_use]
+    pub fn over_jobs(&self) -> bool {
+        self.over == JOBS
+    }
+
+    /// How much was done at `point`, in the unit of [`Sweep::rate`].
+    #[must_use]
+    pub fn rate_at<'a>(&self, point: &'a Point) -> Option<&'a Estimate> {
+        point.figure(self.rate)
+    }
+
+    /// The point of highest throughput; the lower one if two are equal.
     #[must_use]
     pub fn peak(&self) -> Option<&Point> {
         let mut peak: Option<(&Point, f64)> = None;
-        for (point, tps) in self.points.iter().filter_map(|p| Some((p, p.throughput()?.mean))) {
-            if peak.is_none_or(|(_, best)| tps > best) {
-                peak = Some((point, tps));
+        for (point, rate) in self.points.iter().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
+            if peak.is_none_or(|(_, best)| rate > best) {
+                peak = Some((point, rate));
             }
         }
         peak.map(|(point, _)| point)
     }
 
-    /// The point with `jobs` jobs.
+    /// The point at `at`: that many jobs, or that value of what was swept.
     #[must_use]
-    pub fn at(&self, jobs: u32) -> Option<&Point> {
-        self.points.iter().find(|p| p.jobs == jobs)
+    pub fn at(&self, at: u32) -> Option<&Point> {
+        self.points.iter().find(|p| p.at == at)
     }
 
     /// Whether throughput stopped growing.
     #[must_use]
     pub fn saturation(&self) -> Saturation {
-        let valid: Vec<(u32, f64)> = self.points.iter().filter_map(|p| Some((p.jobs, p.throughput()?.mean))).collect();
+        let valid: Vec<(u32, f64)> = self.points.iter().filter_map(|p| Some((p.at, self.rate_at(p)?.mean))).collect();
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
             return Saturation::Unknown;
         };
         let best_before = valid[..valid.len() - 1].iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
-        if peak.jobs != *jobs || *last <= best_before * (1.0 + FLAT) {
-            return Saturation::Saturated { peak_jobs: peak.jobs };
+        if peak.at != *jobs || *last <= best_before * (1.0 + FLAT) {
+            return Saturation::Saturated { peak_jobs: peak.at };
         }
         let growth_pct = if *before > 0.0 { (last / before - 1.0) * 100.0 } else { f64::INFINITY };
         Saturation::Rising { jobs: *jobs, previous_jobs: *previous_jobs, growth_pct }
     }
 
-    /// The load line, for a latency objective in ns if there is one.
+    /// The load line, for a latency objective in ns if there is one; unknown in a sweep over something else
+    /// than jobs, which changes the work and not the load.
     #[must_use]
     pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
+        if !self.over_jobs() {
+            return LoadLine::Unknown;
+        }
         let valid: Vec<(u32, f64, f64)> = self
             .points
             .iter()
-            .filter_map(|p| Some((p.jobs, p.throughput()?.mean, p.latency_ms()?)))
+            .filter_map(|p| Some((p.jobs, self.rate_at(p)?.mean, p.latency_ms()?)))
             .filter(|(_, tps, ms)| *tps > 0.0 && *ms > 0.0)
             .collect();
         let highest = valid.last().map_or(0, |v| v.0);
@@ -198,9 +227,9 @@ impl Sweep {
             Some(ns) => objective_line(&valid, ns as f64 / 1e6, highest),
             None => valid.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2))).map_or(
                 LoadLine::Unknown,
-                |&(jobs, throughput_tps, latency_ms)| LoadLine::Power {
+                |&(jobs, throughput, latency_ms)| LoadLine::Power {
                     jobs,
-                    throughput_tps,
+                    throughput,
                     latency_ms,
                     at_least: jobs == highest && valid.len() > 1,
                 },
@@ -211,10 +240,10 @@ impl Sweep {
 
 fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
     let meets = |v: &&(u32, f64, f64)| v.2 <= objective_ms;
-    if let Some(&(jobs, throughput_tps, latency_ms)) = valid.iter().rfind(meets) {
+    if let Some(&(jobs, throughput, latency_ms)) = valid.iter().rfind(meets) {
         let missed_below = valid.iter().filter(|v| v.0 < jobs && !meets(v)).map(|v| v.0).collect();
         let at_least = jobs == highest;
-        return LoadLine::Objective { jobs, throughput_tps, latency_ms, objective_ms, at_least, missed_below };
+        return LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below };
     }
     valid.iter().min_by(|a, b| a.2.total_cmp(&b.2)).map_or(LoadLine::Unknown, |v| LoadLine::NoneMeets {
         objective_ms,
@@ -242,16 +271,38 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.run == b.run
         && a.workload == b.workload
         && a.driver == b.driver
-        && a.parameters == b.parameters
+        && a.swept == b.swept
         && a.figure("rate_tps") == b.figure("rate_tps")
+        && match a.swept {
+            None => a.parameters == b.parameters,
+            // The jobs stay the same, and one parameter is what was swept, whatever it is called.
+            Some(_) => a.jobs == b.jobs && differing(&a.parameters, &b.parameters) <= 1,
+        }
+}
+
+/// How many parameters have not the same value in both.
+fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
+    let changed = a.iter().filter(|(name, value)| b.get(*name) != Some(value)).count();
+    changed + b.keys().filter(|name| !a.contains_key(*name)).count()
+}
+
+/// Where a test stands in its sweep: its jobs, or the value of what was swept; 0 for a record that lacks the
+/// figure.
+#[must_use]
+pub fn standing(record: &TestRecord) -> u32 {
+    let Some(column) = &record.swept else { return record.jobs };
+    let parameter = || record.parameters.get(column).map(|v| *v as f64);
+    // Rows, workers and sizes are whole numbers; the cast saturates.
+    record.figure(column).or_else(parameter).map_or(0, |v| v.round() as u32)
 }
 
 fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
     let first = group.first()?;
-    let mut by_jobs: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
+    let mut by_place: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
     for record in group {
-        by_jobs.entry(record.jobs).or_default().push(record);
+        by_place.entry(standing(record)).or_default().push(record);
     }
+    let common = first.parameters.iter().filter(|(k, v)| group.iter().all(|r| r.parameters.get(*k) == Some(v)));
     Some(Sweep {
         platform: first.platform.clone(),
         run: first.run.clone(),
@@ -259,12 +310,15 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         group: first.group.clone(),
         driver: first.driver,
         rate_tps: first.figure("rate_tps"),
-        parameters: first.parameters.clone(),
-        points: by_jobs.into_iter().map(|(jobs, tests)| point_of(jobs, &tests)).collect(),
+        parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
+        over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
+        kpis: first.kpis.clone(),
+        rate: rate_of(group),
+        points: by_place.into_iter().map(|(at, tests)| point_of(at, &tests)).collect(),
     })
 }
 
-fn point_of(jobs: u32, tests: &[&TestRecord]) -> Point {
+fn point_of(at: u32, tests: &[&TestRecord]) -> Point {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for record in tests.iter().filter(|r| r.valid) {
         for (id, value) in &record.figures {
@@ -279,7 +333,8 @@ fn point_of(jobs: u32, tests: &[&TestRecord]) -> Point {
         Estimate::of(seen)
     };
     Point {
-        jobs,
+        jobs: tests.first().map_or(0, |r| r.jobs),
+        at,
         tests: tests.iter().filter(|r| r.valid).map(|r| r.test).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         invalid: tests

@@ -229,7 +229,21 @@ fn repetitions_that_differ_are_told() {
     assert_eq!(bound_of_sweep(&sweeps(&records[..2])[0], &records[..2]).unwrap().by, Bounds::LogSync);
 }
 
-const IDS: [&str; 16] = [
+#[test]
+fn jobs_that_wait_for_reads_are_bounded_by_them() {
+    let read = |per_s: f64, us: f64| {
+        let figures = [("commit_throughput_tps", per_s), ("block_reads_per_s", per_s), ("read_time_us_mean", us)];
+        bound(&test(8, &figures)).unwrap()
+    };
+    let b = read(19_000.0, 375.0);
+    assert_eq!(b.by, Bounds::StorageReads);
+    assert!(b.because.starts_with("7.1 of 8 jobs waited for a read at a time (19,000 block reads/s of 375.0 µs)"));
+    // From memory the same reads are no wait; more than jobs can wait for are reads ahead.
+    assert_eq!(read(19_000.0, 5.0).by, Bounds::NotTold);
+    assert_eq!(read(190_000.0, 375.0).by, Bounds::NotTold);
+}
+
+const IDS: [&str; 18] = [
     "rate_tps",
     "commit_throughput_tps",
     "commit_latency_ms",
@@ -246,6 +260,8 @@ const IDS: [&str; 16] = [
     "device_writes_per_s",
     "device_write_mib_per_s",
     "limit_share_pct",
+    "block_reads_per_s",
+    "read_time_us_mean",
 ];
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -284,6 +300,7 @@ proptest! {
             Bounds::Cpu => at_least("cpu_busy_pct", 90.0),
             Bounds::SingleWriter => jobs > 1 && has("commits_per_redo_sync"),
             Bounds::DeviceBandwidth => at_least("device_util_pct", 80.0) && at_least("limit_share_pct", 80.0),
+            Bounds::StorageReads => has("block_reads_per_s") && has("read_time_us_mean"),
             Bounds::LogSync => has("log_file_sync_ms") || has("commit_time_ns_mean"),
             Bounds::NotTold => b.because.contains("points to one limit") || b.because.contains("nothing that could tell"),
         }, "{b:?}");

@@ -125,6 +125,9 @@ pub(crate) struct RunArgs {
     /// Drop a data set that is in place, whatever it holds, and load anew
     #[arg(long)]
     pub(crate) reload: bool,
+    /// Keep storage figures whose reads did not come from the device; such tests are marked
+    #[arg(long)]
+    pub(crate) allow_cached: bool,
     /// Seed of all randomness [default: 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -134,7 +137,8 @@ pub(crate) struct RunArgs {
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
-        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload", "oracle_awr", "dry_run"])]
+        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
+        "allow_cached", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]

@@ -9,7 +9,7 @@ use loadline_model::column::{Column, column};
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
 use loadline_target::{Rendered, TARGETS, TargetKind, Work};
-use loadline_workload::{CATALOGUE, GROUPS, Template, Workload};
+use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
 
 use crate::exit::Failure;
 use crate::output;
@@ -154,6 +154,9 @@ fn in_files(c: &Column) -> String {
 }
 
 fn parameters(w: &Workload) -> String {
+    if w.params.is_empty() {
+        return "## Parameters\n\nNone.\n\n".to_owned();
+    }
     let mut out = format!(
         "## Parameters\n\nIn a plan file under `[parameters.{}]`.\n\n| parameter | default | range | meaning |\n| --- | --- | \
          --- | --- |\n",
@@ -197,7 +200,25 @@ fn proof(w: &Workload) -> String {
             e.counts
         );
     }
-    if out.is_empty() { out } else { format!("## How the work is proved\n\n{out}") }
+    for c in w.consistency {
+        let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+        let _ = writeln!(out, "Consistency: {}. `{sql}` must be 0 after each test.\n", c.what);
+    }
+    match w.cache {
+        Cache::Any => {}
+        Cache::Hit => out.push_str(
+            "Cache: at least 99.9 % of the blocks that are looked at must be in the database's own cache, by its own \
+             counters.\n\n",
+        ),
+        Cache::Device => out.push_str(
+            "Device: what the database reads must come from the storage device, which the device's own counters tell. Reads \
+             that the operating system answered from memory make the test invalid, unless `--allow-cached`.\n\n",
+        ),
+    }
+    format!(
+        "## How the work is proved\n\nCounts: each statement must touch as many rows as is said above, every time. The \
+         database's own count of commits must agree with that of the jobs, where it counts them.\n\n{out}"
+    )
 }
 
 /// Targets that get the same.

@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loadline_model::format::{duration_s, number};
 use loadline_model::manifest::TableLoad;
 use loadline_model::{Severity, TestRecord};
+use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
 use loadline_target::Loading;
@@ -38,7 +39,7 @@ impl Progress {
         let repetition =
             if p.repeat > 1 { format!(", repetition {} of {}", p.repetition, p.repeat) } else { String::new() };
         let s = if p.jobs == 1 { "" } else { "s" };
-        format!("test {:>2}  {:<11}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
+        format!("test {:>2}  {:<14}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
     }
 
     fn left(p: &TestPosition, elapsed_s: f64) -> String {
@@ -112,13 +113,11 @@ pub(crate) fn loaded(t: &TableLoad) -> String {
 }
 
 fn done(r: &TestRecord) -> String {
-    let figure = |id: &str, decimals| r.figure(id).map_or("–".to_owned(), |v| number(v, decimals));
-    let s = if r.jobs == 1 { " " } else { "s" };
     if !r.sizes.is_empty() {
         let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
         let ms = |id: &str| r.figure(id).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
         return format!(
-            "test {:>2}  {:<11}  {} sizes, commit time {} ms at the median, {} ms at the longest{verdict}",
+            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{verdict}",
             r.test,
             r.workload,
             r.sizes.len(),
@@ -127,13 +126,5 @@ fn done(r: &TestRecord) -> String {
         );
     }
     let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
-    format!(
-        "test {:>2}  {:<11}  {:>4} job{s}  {:>9} tps  {:>9} ms  {:>8} MiB/s of redo{verdict}",
-        r.test,
-        r.workload,
-        r.jobs,
-        figure("commit_throughput_tps", 0),
-        figure("commit_latency_ms", 3),
-        figure("redo_mib_per_s", 2)
-    )
+    test_line(r) + &verdict
 }

@@ -23,7 +23,7 @@ impl From<ReportFormat> for Format {
 }
 
 /// Everything about a stored run.
-fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
+pub(crate) fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
     let stored = StoredRun::open(path)?;
     let mut data = RunData {
         manifest: stored.manifest.clone(),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
-use loadline_report::terminal_table;
+use loadline_report::{end_page, terminal_table};
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
@@ -24,6 +24,8 @@ use crate::{output, probe, report, secrets};
 
 /// Width of the table where standard output is no terminal.
 const WIDTH: usize = 160;
+/// Runs of more workloads than this end with the page of key figures alone; all tests are in the report.
+const MOST_TABLES: usize = 8;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     let study = match &args.resume {
@@ -73,6 +75,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
         size: args.size.clone(),
+        allow_cached: args.allow_cached.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
@@ -181,12 +184,29 @@ pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Table, report, verdict, and the folder's path as the last line of standard output.
+fn workloads(records: &[TestRecord]) -> usize {
+    let mut codes: Vec<&str> = records.iter().map(|r| r.workload.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.len()
+}
+
+/// Tables, the page of key figures, report, verdict, and the folder's path as the last line of standard output.
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     if !outcome.records.is_empty() {
         let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
-        output::stdout(terminal_table(&outcome.records, Some(width)).as_bytes())?;
+        if workloads(&outcome.records) <= MOST_TABLES {
+            output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
+        }
+        match report::load(&outcome.folder) {
+            Ok((_, data)) => output::stdout(end_page(&data, Some(width)).as_bytes())?,
+            Err(e) => output::say(&format!("loadline: the key figures could not be read back: {}", e.message)),
+        }
+        if workloads(&outcome.records) > MOST_TABLES {
+            let all = format!("\ntables of all tests: loadline report {folder} --format text\n");
+            output::stdout(all.as_bytes())?;
+        }
     }
     for table in &outcome.data_set {
         output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;

@@ -37,6 +37,8 @@ pub struct PlanSpec {
     pub payload_compressibility: Option<f64>,
     /// Seed of all randomness.
     pub seed: Option<u64>,
+    /// Keep storage figures whose reads did not come from the device; such tests are marked.
+    pub allow_cached: Option<bool>,
     /// Size of the data set, e.g. `256MiB`.
     pub size: Option<String>,
     /// Folder that holds the runs.
@@ -99,6 +101,7 @@ impl PlanSpec {
             rate: other.rate.or(self.rate),
             payload_compressibility: other.payload_compressibility.or(self.payload_compressibility),
             seed: other.seed.or(self.seed),
+            allow_cached: other.allow_cached.or(self.allow_cached),
             size: other.size.or(self.size),
             results: other.results.or(self.results),
             latency_objective: other.latency_objective.or(self.latency_objective),
@@ -156,6 +159,9 @@ pub struct Plan {
     /// Size of the data set, bytes.
     #[serde(default = "default_size")]
     pub size_bytes: u64,
+    /// Whether storage figures whose reads did not come from the device are kept, and marked.
+    #[serde(default)]
+    pub allow_cached: bool,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
     /// Settings given to a private throwaway server.

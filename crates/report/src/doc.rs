@@ -29,6 +29,8 @@ pub(crate) struct Section {
     pub(crate) title: String,
     /// Whether the plain-text report has it: a terminal is for figures, not for evidence.
     pub(crate) in_text: bool,
+    /// Whether it is about one group of workloads, and begins a page on paper.
+    pub(crate) group: bool,
     /// Contents.
     pub(crate) blocks: Vec<Block>,
 }
@@ -41,6 +43,8 @@ pub(crate) enum Block {
     Heading { text: String, page: bool },
     /// A paragraph.
     Para { text: String },
+    /// A paragraph about charts, which formats without charts leave out.
+    Legend { text: String },
     /// A table.
     Table(Table),
     /// Charts side by side; `per_row` of them fit.
@@ -63,7 +67,7 @@ pub(crate) struct Chart {
 }
 
 /// A table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
     /// Shown above it; may be empty.
     pub(crate) caption: String,
@@ -93,7 +97,7 @@ pub(crate) struct Head {
 }
 
 /// A row of a table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
     /// Cells, one a heading.
     pub(crate) cells: Vec<Cell>,
@@ -103,10 +107,12 @@ pub(crate) struct Row {
     pub(crate) first: bool,
     /// What stands under the row, over all its columns; may be empty.
     pub(crate) remark: String,
+    /// Not empty: the row has no cells and is the heading of those that follow.
+    pub(crate) title: String,
 }
 
 /// A cell of a table.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Cell {
     /// Text.
     pub(crate) text: String,
@@ -115,7 +121,7 @@ pub(crate) struct Cell {
 }
 
 /// A footnote.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Note {
     /// Its mark.
     pub(crate) mark: String,
@@ -164,6 +170,11 @@ impl From<&str> for Cell {
 }
 
 impl Row {
+    /// The heading of the rows that follow.
+    pub(crate) fn title(text: &str) -> Row {
+        Row { title: text.to_owned(), ..Row::default() }
+    }
+
     /// A plain row.
     pub(crate) fn of(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
         Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
@@ -201,6 +212,25 @@ impl Notes {
             subjects.push(subject.to_owned());
         }
         (index + 1).to_string()
+    }
+
+    /// The finished notes that cells of `rows` bear a mark of, numbered anew as they come.
+    pub(crate) fn finish_used(self, rows: &mut [Row]) -> Vec<Note> {
+        let mut all = self.finish();
+        let mut used: Vec<String> = Vec::new();
+        for cell in rows.iter_mut().flat_map(|r| &mut r.cells).filter(|c| !c.mark.is_empty()) {
+            let renumbered = cell.mark.split(' ').map(|mark| {
+                let at = used.iter().position(|u| u == mark).unwrap_or_else(|| {
+                    used.push(mark.to_owned());
+                    used.len() - 1
+                });
+                (at + 1).to_string()
+            });
+            cell.mark = renumbered.collect::<Vec<_>>().join(" ");
+        }
+        all.retain(|n| used.contains(&n.mark));
+        all.sort_by_key(|n| used.iter().position(|u| *u == n.mark));
+        all.into_iter().zip(1..).map(|(n, i): (Note, usize)| Note { mark: i.to_string(), ..n }).collect()
     }
 
     /// The finished notes.

@@ -8,7 +8,7 @@ use crate::side::{Scan, Side, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
-const REPORT_SCHEMA: u32 = 1;
+const REPORT_SCHEMA: u32 = 2;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -42,6 +42,10 @@ struct SweepSummary<'a> {
     sweep: &'a Sweep,
     peak_jobs: Option<u32>,
     peak_throughput_tps: Option<f64>,
+    /// Where the peak is: jobs, or the value of what was swept (`over`).
+    peak_at: Option<u32>,
+    /// The peak in the unit of column `rate`.
+    peak_rate: Option<f64>,
     saturation: Saturation,
     load_line: LoadLine,
     bound: Option<Bound>,
@@ -96,6 +100,8 @@ fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
         sweep,
         peak_jobs: peak.map(|p| p.jobs),
         peak_throughput_tps: peak.and_then(|p| p.throughput()).map(|t| t.mean),
+        peak_at: peak.map(|p| p.at),
+        peak_rate: peak.and_then(|p| sweep.rate_at(p)).map(|r| r.mean),
         saturation: sweep.saturation(),
         load_line: sweep.load_line(side.run.manifest.plan.latency_objective_ns),
         bound: bound_of_sweep(sweep, &side.run.records),

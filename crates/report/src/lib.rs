@@ -15,14 +15,16 @@ mod json;
 mod markdown;
 mod side;
 mod svg;
+mod svg_bars;
 mod terminal;
 mod text;
+mod words;
 
 use std::collections::BTreeMap;
 
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use terminal::terminal_table;
+pub use terminal::{end_page, terminal_table, test_line};
 
 /// One stored run, as read from its folder.
 #[derive(Debug, Clone)]

@@ -15,7 +15,8 @@ pub(crate) fn render(document: &Document) -> String {
         }
     }
     for section in &document.sections {
-        if section.blocks.iter().all(|b| matches!(b, Block::Charts { .. } | Block::Para { .. })) {
+        if section.blocks.iter().all(|b| matches!(b, Block::Charts { .. } | Block::Legend { .. } | Block::Para { .. }))
+        {
             // What is left of a section of charts would be a legend without a chart.
             continue;
         }
@@ -35,7 +36,7 @@ fn blocks(out: &mut String, all: &[Block]) {
                 let _ = write!(out, "\n{}\n", line(text));
             }
             Block::Table(t) => table(out, t),
-            Block::Charts { .. } => {}
+            Block::Charts { .. } | Block::Legend { .. } => {}
             Block::Code { text } => {
                 // Indented code needs no fence that the text could close.
                 out.push('\n');
@@ -70,6 +71,10 @@ fn table(out: &mut String, t: &Table) {
     let _ = write!(out, "\n{}", row(head));
     let _ = write!(out, "{}", row(t.head.iter().map(|h| if h.numeric { "---:" } else { "---" }.to_owned())));
     for r in &t.rows {
+        if !r.title.is_empty() {
+            out.push_str(&row(std::iter::once(format!("**{}**", line(&r.title)))));
+            continue;
+        }
         out.push_str(&row(r.cells.iter().enumerate().map(|(i, c)| {
             let mark = if c.mark.is_empty() { String::new() } else { format!("<sup>{}</sup>", line(&c.mark)) };
             let text = format!("{}{mark}", line(&c.text));

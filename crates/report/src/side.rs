@@ -2,6 +2,7 @@
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::TestRecord;
+use loadline_model::column::TABLES;
 
 use crate::RunData;
 use crate::cause;
@@ -87,9 +88,22 @@ pub(crate) fn scanned(sides: &[Side<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.as_str()))
 }
 
-/// Codes of all workloads.
-pub(crate) fn workloads(sides: &[Side<'_>]) -> Vec<String> {
-    distinct(sides.iter().flat_map(|s| &s.run.records).map(|r| r.workload.as_str()))
+/// Codes of all workloads of group `group`.
+pub(crate) fn workloads_of(sides: &[Side<'_>], group: &str) -> Vec<String> {
+    let of_group = sides.iter().flat_map(|s| &s.run.records).filter(|r| r.group == group);
+    distinct(of_group.map(|r| r.workload.as_str()))
+}
+
+/// Codes of the groups of the sides' tests, in the order in which groups are named; unknown ones last.
+pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a Side<'b>>) -> Vec<String> {
+    let mut out = distinct(sides.flat_map(|s| &s.run.records).map(|r| r.group.as_str()));
+    out.sort_by_key(|code| TABLES.iter().position(|t| t.group == code).unwrap_or(TABLES.len()));
+    out
+}
+
+/// Name of group `code`; the code of one that is unknown.
+pub(crate) fn group_title(code: &str) -> &str {
+    TABLES.iter().find(|t| t.group == code).map_or(code, |t| t.title)
 }
 
 fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {

@@ -52,6 +52,8 @@ pub(crate) struct Chart {
     pub(crate) y_end: Option<f64>,
     /// Whether x is a count.
     pub(crate) whole_x: bool,
+    /// Whether x is logarithmic; its ticks are then at the points.
+    pub(crate) log_x: bool,
     pub(crate) width: f64,
     pub(crate) height: f64,
 }
@@ -91,6 +93,23 @@ fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
     ((0..=n).map(|i| f64::from(i) * step).collect(), step)
 }
 
+/// Ticks at the points of a logarithmic axis, without those that would touch the one before or the last.
+fn log_ticks(points: impl Iterator<Item = f64>) -> Vec<f64> {
+    const APART: f64 = 1.35;
+    let mut at: Vec<f64> = points.filter(|x| *x > 0.0).collect();
+    at.sort_by(f64::total_cmp);
+    at.dedup();
+    let Some(last) = at.pop() else { return Vec::new() };
+    let mut out: Vec<f64> = Vec::new();
+    for x in at {
+        if out.last().is_none_or(|before| x >= before * APART) && last >= x * APART {
+            out.push(x);
+        }
+    }
+    out.push(last);
+    out
+}
+
 fn tick_text(value: f64, step: f64) -> String {
     if value != 0.0 && !(1e-4..1e9).contains(&step) {
         return format!("{value:.1e}");
@@ -116,13 +135,18 @@ struct Frame {
     right: f64,
     top: f64,
     bottom: f64,
+    /// Start of a logarithmic x axis; 0 for one that is not.
+    x_min: f64,
     x_max: f64,
     y_max: f64,
 }
 
 impl Frame {
     fn x(&self, x: f64) -> f64 {
-        self.left + (x / self.x_max).clamp(0.0, 1.0) * (self.right - self.left)
+        let share =
+            if self.x_min > 0.0 { (x / self.x_min).ln() / (self.x_max / self.x_min).ln() } else { x / self.x_max };
+        // An axis of one point has no length.
+        self.left + if share.is_finite() { share } else { 0.0 }.clamp(0.0, 1.0) * (self.right - self.left)
     }
 
     fn y(&self, y: f64) -> f64 {
@@ -141,7 +165,8 @@ impl Chart {
         let y_points = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y)));
         let y_max = self.y_end.unwrap_or_else(|| y_points.chain(drawn.filter(|y| y.is_finite())).fold(0.0, f64::max));
         let (y_ticks, y_step) = ticks(y_max, 4.0, false);
-        let (x_ticks, x_step) = ticks(x_max, 6.0, self.whole_x);
+        let (x_ticks, x_step) =
+            if self.log_x { (log_ticks(all().map(|p| p.x)), 1.0) } else { ticks(x_max, 6.0, self.whole_x) };
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
         let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
         let legend = if self.markers { self.legend() } else { (String::new(), 0.0) };
@@ -152,6 +177,7 @@ impl Chart {
             right: self.width - 14.0 - labels,
             top: 40.0 + legend.1,
             bottom: self.height - 38.0,
+            x_min: if self.log_x { x_ticks.first().copied().unwrap_or(0.0) } else { 0.0 },
             x_max: x_top,
             y_max: y_ticks.last().copied().unwrap_or(1.0),
         };

@@ -22,7 +22,7 @@ pub(crate) fn render(document: &Document) -> String {
         let _ = write!(out, "\n{title}\n{}\n", "=".repeat(title.chars().count()));
         for block in &section.blocks {
             match block {
-                Block::Table(t) => table(&mut out, t),
+                Block::Table(t) => table(&mut out, t, PROSE),
                 Block::Para { text } => {
                     out.push('\n');
                     out.push_str(&wrapped(text, "", PROSE));
@@ -35,16 +35,34 @@ pub(crate) fn render(document: &Document) -> String {
     out
 }
 
-fn table(out: &mut String, t: &Table) {
+/// A table with its caption, remarks and notes; prose is broken at `prose`.
+pub(crate) fn table(out: &mut String, t: &Table, prose: usize) {
     out.push('\n');
     if !t.caption.is_empty() {
         let sub = if t.sub.is_empty() { String::new() } else { format!(" ({})", clean(&t.sub)) };
         let _ = writeln!(out, "{}{sub}", clean(&t.caption));
     }
-    let rows: Vec<Vec<String>> = t
-        .rows
+    let rows = cells_of(t);
+    out.push_str(&grid(&t.head, &rows));
+    for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
+        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
+        let name = name.map(|n| format!("{n}: ")).unwrap_or_default();
+        let cross = if r.invalid { "✗ " } else { "" };
+        out.push_str(&wrapped(&format!("{cross}{name}{}", r.remark), "", prose));
+    }
+    for n in &t.notes {
+        out.push_str(&wrapped(&format!("{} {}", superscript(&n.mark), n.text), "", prose));
+    }
+}
+
+/// The cells as they are printed; a row that is a heading has one.
+fn cells_of(t: &Table) -> Vec<Vec<String>> {
+    t.rows
         .iter()
         .map(|r| {
+            if !r.title.is_empty() {
+                return vec![clean(&r.title)];
+            }
             let cells = r.cells.iter().enumerate();
             cells
                 .map(|(i, c)| {
@@ -53,17 +71,12 @@ fn table(out: &mut String, t: &Table) {
                 })
                 .collect()
         })
-        .collect();
-    out.push_str(&grid(&t.head, &rows));
-    for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
-        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
-        let name = name.map(|n| format!("{n}: ")).unwrap_or_default();
-        let cross = if r.invalid { "✗ " } else { "" };
-        out.push_str(&wrapped(&format!("{cross}{name}{}", r.remark), "", PROSE));
-    }
-    for n in &t.notes {
-        out.push_str(&wrapped(&format!("{} {}", superscript(&n.mark), n.text), "", PROSE));
-    }
+        .collect()
+}
+
+/// Width of the widest line of `t`.
+pub(crate) fn table_width(t: &Table) -> usize {
+    grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
 /// Heading lines of a column: the words of its title as long as no line is wider than the cells
@@ -95,17 +108,19 @@ pub(crate) fn column_width(head: &Head, cells: usize) -> usize {
 }
 
 /// Widest cell of column `index`.
-fn widest(rows: &[Vec<String>], index: usize) -> usize {
-    rows.iter().filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
+fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
+    let rows = rows.iter().filter(|r| columns == 1 || r.len() > 1);
+    rows.filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
 }
 
-/// Headings over rows, numbers to the right, texts to the left.
+/// Headings over rows, numbers to the right, texts to the left. A row of one cell in a table of several
+/// columns is a heading of those that follow.
 pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()
         .enumerate()
         .map(|(i, h)| {
-            let cells = widest(rows, i);
+            let cells = widest(rows, head.len(), i);
             (column_width(h, cells), heading_lines(h, cells))
         })
         .collect();
@@ -131,7 +146,10 @@ pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     }
     let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.0)).collect();
     line(&mut rules.iter().map(String::as_str));
-    for row in rows {
+    for (i, row) in rows.iter().enumerate() {
+        if row.len() == 1 && head.len() > 1 && i > 0 {
+            line(&mut std::iter::empty());
+        }
         line(&mut row.iter().map(String::as_str));
     }
     out

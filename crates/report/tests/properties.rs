@@ -6,8 +6,8 @@ mod common;
 
 use common::{record, run, two_platforms, two_scans};
 use loadline_model::limits::SizePoint;
-use loadline_model::{Check, TestRecord};
-use loadline_report::{Format, Options, ReportError, RunData, render, terminal_table};
+use loadline_model::{Check, Latencies, TestRecord};
+use loadline_report::{Format, Options, ReportError, RunData, end_page, render, terminal_table};
 use proptest::prelude::*;
 
 const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
@@ -36,7 +36,7 @@ fn evidence_is_in_the_page() {
     let report = text(&two_platforms(), Format::Html);
     for wanted in [
         "12 tests: 11 valid, 1 invalid.",
-        "LGWR-LAT125 was skipped on «nvme»: it needs 3 GiB of free space",
+        "nvme: Skipped: LGWR-LAT125: it needs 3 GiB of free space",
         "Test 6 is invalid: the jobs counted 20,358 commits",
         "40001: could not serialize access",
         "a checkpoint began in the window",
@@ -150,7 +150,8 @@ fn repetitions_have_intervals() {
 fn no_line_of_a_terminal_table_is_wider_than_the_terminal() {
     let runs = two_platforms();
     for width in [60, 80, 100, 120, 160, 200, 300] {
-        for line in terminal_table(&runs[1].records, Some(width)).lines() {
+        let whole = terminal_table(&runs[1].records, Some(width)) + &end_page(&runs[1], Some(width));
+        for line in whole.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
@@ -216,52 +217,8 @@ fn the_limit_and_what_bounds_are_told() {
     }
     let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
     assert_eq!(json["summary"]["sweeps"][0]["bound"]["by"], "log-sync");
-    let table = terminal_table(&runs[1].records, Some(100));
-    assert!(table.contains("LGWR-LAT1 is bounded by log sync"), "{table}");
-}
-
-#[test]
-fn a_line_a_workload_fits_a_narrow_terminal_as_a_sentence() {
-    let mut records = run("pg", "run-1", 1.0).records;
-    let mut other = records[2].clone();
-    other.parameters.insert("a_parameter_with_a_long_name".to_owned(), 1_200_000);
-    other.test = 7;
-    records.push(other);
-    let table = terminal_table(&records, Some(70));
-    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let wanted = "LGWR-LAT1 (database driver, a_parameter_with_a_long_name 1200000): peak 5,800 tps, at 4 jobs, latency 0.690 \
-                  ms, commit p99 1.655 ms, redo 8.67 MiB/s, of limit –¹ %, bounded by log sync.";
-    assert!(words.contains(wanted), "{table}");
-}
-
-#[test]
-fn every_workload_has_a_line_of_key_figures_or_the_reason() {
-    let key_figures = |records: &[TestRecord]| {
-        let table = terminal_table(records, Some(200));
-        let at = table.find("Key figures of pg\n").unwrap_or_else(|| panic!("{table}"));
-        table[at..].to_owned()
-    };
-    let mut records = run("pg", "run-1", 1.0).records;
-    let line = |text: &str, code: &str| text.lines().find(|l| l.starts_with(code)).unwrap().to_owned();
-    let valid = key_figures(&records);
-    assert!(valid.contains("[MiB/s]") && line(&valid, "LGWR-THR").contains("122.65"), "redo at its peak: {valid}");
-    // What no valid test holds is not dropped in silence.
-    for r in records.iter_mut().filter(|r| r.workload == "LGWR-THR") {
-        r.valid = false;
-        r.invalid_reason = Some("it was cut off".to_owned());
-    }
-    let invalid = key_figures(&records);
-    let cells: Vec<String> = line(&invalid, "LGWR-THR").split_whitespace().map(str::to_owned).collect();
-    assert_eq!(cells.len(), 8, "{invalid}");
-    assert!(cells[1..].iter().all(|c| c.starts_with('–')), "no figure of an invalid test: {invalid}");
-    assert!(invalid.contains("no valid test has a throughput"), "{invalid}");
-    assert!(line(&invalid, "LGWR-LAT1").contains("5,800"), "{invalid}");
-    // A figure that no workload has takes no column.
-    for r in &mut records {
-        r.figures.remove("redo_mib_per_s");
-    }
-    let without = key_figures(&records);
-    assert!(!without.split("bounded by").next().unwrap().contains("[MiB/s]"), "{without}");
+    let page = end_page(&runs[1], Some(100));
+    assert!(page.contains("LGWR-LAT1 is bounded by log sync"), "{page}");
 }
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -294,6 +251,10 @@ proptest! {
             r.figures.insert("commit_latency_ms".to_owned(), *ms);
             r.figures.insert("redo_kib_per_tx".to_owned(), *ms);
             r.valid = *valid;
+            r.group = ["log-writer", "storage", words.as_str()][*w].to_owned();
+            r.kpis = vec![["rows_per_s", "commit_latency_ms", words.as_str()][*w].to_owned()];
+            r.figures.insert("rows_per_s".to_owned(), *ms);
+            r.swept = jobs.is_multiple_of(3).then(|| ["rows_per_tx", "threads", words.as_str()][*w].to_owned());
             r.invalid_reason = (!valid).then(|| words.clone());
             r.leave_out("errors", words.clone());
             r.error_texts.insert(words.clone(), u64::MAX);
@@ -303,11 +264,15 @@ proptest! {
             }
             r
         }).collect();
+        let mut waits = Latencies::new();
+        tests.iter().for_each(|t| waits.record(u64::from(t.0) * 1_000));
+        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), waits.clone())])).collect();
         for format in ALL {
             prop_assert!(render(&runs, format, &Options::default()).is_ok());
             prop_assert!(render(&runs[1..], format, &Options::default()).is_ok());
         }
         let _ = terminal_table(&runs[1].records, width);
+        let _ = end_page(&runs[1], width);
         let page = text(&runs, Format::Html);
         prop_assert!(!page.contains("<script"));
     }

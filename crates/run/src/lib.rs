@@ -5,8 +5,11 @@
 //! [`figures`], [`verify`]), a record goes to the store. Nobody here prints: what happens is told
 //! as [`Event`]s.
 
+mod block_figures;
 pub mod calibrate;
+pub mod checkpoint;
 mod client_job;
+pub mod data_source;
 mod database_job;
 pub mod event;
 pub mod figures;

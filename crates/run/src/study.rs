@@ -1,5 +1,6 @@
 //! A run from its plan to its last record.
 
+mod caches;
 mod data;
 #[cfg(test)]
 mod native_report_tests;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::CpuSource;
+use loadline_collect::page_cache::DataFiles;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
@@ -125,6 +127,9 @@ struct Context {
     records: Vec<TestRecord>,
     cpu: CpuSource,
     disk: Option<String>,
+    data_disk: Option<String>,
+    /// Where its data are, for emptying the page cache.
+    data_files: Result<DataFiles, String>,
     /// Highest job count of an automatic sweep.
     max_jobs: u32,
     /// What the doctor refused and was forced.
@@ -220,6 +225,8 @@ impl Study {
         } else {
             (CpuSource::Snapshot, None)
         };
+        let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
+        let data_files = caches::data_files(&info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
@@ -254,6 +261,8 @@ impl Study {
                     records: r.records,
                     cpu,
                     disk,
+                    data_disk,
+                    data_files,
                     max_jobs,
                     forced,
                     limits,
@@ -287,6 +296,8 @@ impl Study {
                     records: Vec::new(),
                     cpu,
                     disk,
+                    data_disk,
+                    data_files,
                     max_jobs,
                     forced,
                     limits,

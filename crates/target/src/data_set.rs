@@ -207,7 +207,9 @@ pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetEr
     );
     let rows = loader.rows(&sql)?;
     let read = |row: &Vec<String>| {
-        let [name, version, seed, compressibility, rows, fingerprint, complete, kept] = row.as_slice() else { return None };
+        let [name, version, seed, compressibility, rows, fingerprint, complete, kept] = row.as_slice() else {
+            return None;
+        };
         let holds = DataTable {
             table: name.clone(),
             version: version.parse().ok()?,
@@ -218,7 +220,8 @@ pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetEr
         };
         Some(FoundTable { holds, complete: complete == "1", kept: kept == "1" })
     };
-    let odd = || TargetError::Refused(format!("{} cannot be read: drop it, or run `loadline clean`", loader_name(&rows)));
+    let odd =
+        || TargetError::Refused(format!("{} cannot be read: drop it, or run `loadline clean`", loader_name(&rows)));
     rows.iter().map(read).collect::<Option<Vec<_>>>().ok_or_else(odd)
 }
 
@@ -260,7 +263,8 @@ pub(crate) fn load<'a>(
         return Ok(());
     }
     let mut loader = open()?;
-    let loaded = tables.into_iter().try_for_each(|table| load_table(work, table, loader.as_mut(), open, one_writer, progress));
+    let loaded =
+        tables.into_iter().try_for_each(|table| load_table(work, table, loader.as_mut(), open, one_writer, progress));
     let closed = loader.close();
     loaded.and(closed)
 }
@@ -360,7 +364,9 @@ fn add_all<'a>(
     let take = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
         while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
             if progress.stopped() {
-                return Err(TargetError::Local("loading was interrupted; it is gone on with when it is next needed".into()));
+                return Err(TargetError::Local(
+                    "loading was interrupted; it is gone on with when it is next needed".into(),
+                ));
             }
             if failed.load(Ordering::Relaxed) {
                 break;

@@ -102,7 +102,7 @@ impl Target for Null {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
-        let rows = work.program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect();
+        let rows = work.program.statements.iter().map(|s| (s.effect.rows().unwrap_or(0), s.effect.reads())).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
     }
 
@@ -114,8 +114,8 @@ impl Target for Null {
         Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs) })))
     }
 
-    fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
-        Ok(Some(self.sum(|j| &j.rows) as i64))
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        Ok(work.workload.evidence.map(|_| self.sum(|j| &j.rows) as i64))
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
@@ -146,7 +146,8 @@ impl Target for Null {
 }
 
 struct NullSession {
-    rows: Vec<u64>,
+    /// Rows that each statement touches, and whether it only reads them.
+    rows: Vec<(u64, bool)>,
     counts: Arc<JobCounts>,
     /// Commits and rows so far: published with plain stores, as no other job writes them.
     done: (u64, u64),
@@ -160,9 +161,11 @@ impl ClientSession for NullSession {
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         // The arguments are made as for any other engine and must not be optimised away.
         std::hint::black_box(args);
-        let rows = self.rows.get(statement).copied().unwrap_or(0);
-        self.done.1 += rows;
-        self.counts.rows.store(self.done.1, Ordering::Relaxed);
+        let (rows, reads) = self.rows.get(statement).copied().unwrap_or((0, true));
+        if !reads {
+            self.done.1 += rows;
+            self.counts.rows.store(self.done.1, Ordering::Relaxed);
+        }
         Ok(rows)
     }
 

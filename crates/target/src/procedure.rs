@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use loadline_workload::{
-    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, salt_offset,
+    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, salt_offset,
 };
 
 use crate::work::Work;
@@ -88,12 +88,31 @@ pub(crate) trait Dialect {
         (vec![Line(0, format!("FOR l_repeat_{depth} IN 1..{times} LOOP"))], "END LOOP;")
     }
 
+    /// A statement that does nothing.
+    fn nothing(&self) -> &'static str {
+        "NULL;"
+    }
+
+    /// The word before a further condition of an IF.
+    fn else_if(&self) -> &'static str {
+        "ELSIF"
+    }
+
     /// Lines that fail the transaction if statement `number` has not touched `rows` rows.
     fn check(&self, number: usize, rows: u64) -> Vec<Line>;
 }
 
 /// A line, and by how many levels it stands further in than those around it.
 pub(crate) struct Line(pub(crate) usize, pub(crate) String);
+
+/// A text as lines: two spaces at the beginning of one are a level.
+pub(crate) fn lines(text: &str) -> Vec<Line> {
+    let line = |line: &str| {
+        let rest = line.trim_start_matches(' ');
+        Line((line.len() - rest.len()) / 2, rest.to_owned())
+    };
+    text.lines().map(line).collect()
+}
 
 /// A program, written.
 pub(crate) struct Body {
@@ -136,6 +155,7 @@ impl Writer<'_> {
     fn is_used(&self, var: &str) -> bool {
         self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
             || self.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
+            || chooses_by(&self.program.body, var)
     }
 
     fn declarations(&self) -> String {
@@ -171,6 +191,7 @@ impl Writer<'_> {
                     self.depth -= 1;
                 }
                 Step::Execute { statement } => self.execute(*statement, level),
+                Step::Choose { var, arms } => self.choose(var, arms, level),
                 Step::Compute { kernel, times } => {
                     let lines = self.dialect.compute(*kernel, *times);
                     self.lines(level, &lines);
@@ -179,6 +200,28 @@ impl Writer<'_> {
                 Step::Bulk { .. } => {}
             }
         }
+    }
+
+    fn choose(&mut self, var: &str, arms: &[Arm], level: usize) {
+        let (var, mut below) = (self.dialect.variable(var), 0);
+        let bound = self.sequence_bound;
+        for (i, arm) in arms.iter().enumerate() {
+            below += arm.share;
+            let word = if i == 0 { "IF" } else { self.dialect.else_if() };
+            // The shares cover all values: the last arm takes what is left.
+            match i + 1 == arms.len() && i > 0 {
+                true => self.line(level, "ELSE"),
+                false => self.line(level, &format!("{word} {var} < {below} THEN")),
+            }
+            self.sequence_bound = bound;
+            self.steps(&arm.body, level + 1);
+            if arm.body.is_empty() {
+                let nothing = self.dialect.nothing();
+                self.line(level + 1, nothing);
+            }
+        }
+        self.sequence_bound = bound;
+        self.line(level, "END IF;");
     }
 
     fn bind(&mut self, var: &str, generator: Generator, level: usize) {
@@ -199,6 +242,10 @@ impl Writer<'_> {
                 self.dialect.payload(sequence, room, bytes)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
+            Generator::Turn { of } => {
+                let place = format!("({sequence} + {})", self.dialect.draw_start());
+                self.dialect.modulo(&place, of.max(1))
+            }
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
             Generator::Plus { var, by } => format!("{} + {by}", self.dialect.variable(var)),
@@ -235,6 +282,15 @@ impl Writer<'_> {
             self.lines(level, &dialect.check(number, rows));
         }
     }
+}
+
+/// Whether any of `steps` chooses by `var`.
+fn chooses_by(steps: &[Step], var: &str) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Choose { var: by, arms } => *by == var || arms.iter().any(|arm| chooses_by(&arm.body, var)),
+        Step::Repeat { body, .. } => chooses_by(body, var),
+        _ => false,
+    })
 }
 
 #[cfg(test)]

@@ -122,6 +122,29 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
+    /// Has the database write out all changed blocks now, and returns when that is done.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] where there is no way to ask for it, or this user may not.
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        Err(TargetError::Unsupported("this target has no checkpoints".into()))
+    }
+
+    /// Brings the block cache of a server that loadline owns to what suits the next tests, whatever that
+    /// takes (sessions may be lost): small against `data_bytes` bytes of data, or (`None`) as it was. A
+    /// user's server stays as it is. Returns the size of the cache now, bytes; `None` if it is not known.
+    ///
+    /// # Errors
+    /// When the server does not follow.
+    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
+
+    /// Size of a block of the data files, bytes.
+    fn block_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Opens the session of `job` for the client driver, its statements prepared.
     ///
     /// # Errors
@@ -212,6 +235,12 @@ pub trait Target: Send + Sync {
 
     /// Wait events during which a session waits for the log writer.
     fn log_sync_events(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Wait events during which a session waits for a place in the block cache, where the time of that is
+    /// not counted.
+    fn buffer_wait_events(&self) -> &'static [&'static str] {
         &[]
     }
 

@@ -68,7 +68,8 @@ impl Work {
     pub(crate) fn queries(&self) -> Vec<(String, &'static str)> {
         let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
         let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
-        evidence.chain(consistency).collect()
+        let unchanged = self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query));
+        evidence.chain(consistency).chain(unchanged).collect()
     }
 
     /// The program compiled for `job`.

@@ -1,4 +1,5 @@
-//! Portable SQL with dialect atoms: `{table}` names a table of the workload, `:name` a variable.
+//! Portable SQL with dialect atoms: `{table}` names a table of the workload, `:name` a variable, `{first 10}`
+//! at the end of a query keeps its first ten rows, `{first 10 after 500}` the ten after 500 others.
 
 use thiserror::Error;
 
@@ -18,9 +19,33 @@ pub enum Piece {
     Table(String),
     /// A variable of the program.
     Var(String),
+    /// Of a query's rows only so many, after those that are passed over.
+    First {
+        /// How many are kept.
+        rows: u64,
+        /// How many before them are not.
+        after: u64,
+    },
     /// An index that a statement makes or drops, as databases name it differently: `{new index t.c}` is its
     /// name where it is made, `{old index t.c}` all that a DROP INDEX needs.
     Index(String),
+}
+
+/// Reads `first 10` and `first 10 after 500`; `None` for what is the name of a table.
+fn first(text: &str) -> Option<Piece> {
+    let mut words = text.split_whitespace();
+    let number = |word: Option<&str>| word.and_then(|n| n.parse::<u64>().ok());
+    match (words.next(), number(words.next()), words.next(), number(words.next()), words.next()) {
+        (Some("first"), Some(rows), None, None, None) => Some(Piece::First { rows, after: 0 }),
+        (Some("first"), Some(rows), Some("after"), Some(after), None) => Some(Piece::First { rows, after }),
+        _ => None,
+    }
+}
+
+/// The first rows of a query as most databases write it.
+#[must_use]
+pub fn limit(rows: u64, after: u64) -> String {
+    if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
 }
 
 /// An index that a statement makes or drops.
@@ -80,9 +105,12 @@ impl Template {
                 '{' => {
                     let end = after.find('}').ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
                     flush(&mut sql, &mut pieces);
-                    let name = after[..end].to_owned();
-                    let index = IndexAtom::parse(&name).is_some();
-                    pieces.push(if index { Piece::Index(name) } else { Piece::Table(name) });
+                    let name = &after[..end];
+                    pieces.push(match (first(name), IndexAtom::parse(name)) {
+                        (Some(first), _) => first,
+                        (None, Some(_)) => Piece::Index(name.to_owned()),
+                        (None, None) => Piece::Table(name.to_owned()),
+                    });
                     rest = &after[end + 1..];
                 }
                 ':' if after.starts_with(':') => {
@@ -112,13 +140,24 @@ impl Template {
 
     /// The statement with tables and variables written by the caller; `table` is asked for indexes as well
     /// (see [`IndexAtom::parse`]).
-    pub fn render(&self, mut table: impl FnMut(&str) -> String, mut var: impl FnMut(&str) -> String) -> String {
+    pub fn render(&self, table: impl FnMut(&str) -> String, var: impl FnMut(&str) -> String) -> String {
+        self.render_with(table, var, limit)
+    }
+
+    /// The same, where the first rows of a query are written otherwise than [`limit`] does.
+    pub fn render_with(
+        &self,
+        mut table: impl FnMut(&str) -> String,
+        mut var: impl FnMut(&str) -> String,
+        mut first: impl FnMut(u64, u64) -> String,
+    ) -> String {
         self.pieces
             .iter()
             .map(|piece| match piece {
                 Piece::Sql(sql) => sql.clone(),
                 Piece::Table(name) | Piece::Index(name) => table(name),
                 Piece::Var(name) => var(name),
+                Piece::First { rows, after } => first(*rows, *after),
             })
             .collect()
     }
@@ -142,6 +181,19 @@ mod tests {
         assert_eq!(t.vars().collect::<Vec<_>>(), ["payload", "id"]);
         let sql = t.render(|n| format!("\"s\".\"{n}\""), |v| format!("${v}"));
         assert_eq!(sql, "UPDATE \"s\".\"redo\" SET n = n + 1, t = ':no {no}', p = $payload WHERE id = $id::bigint");
+    }
+
+    #[test]
+    fn the_first_rows_are_an_atom() {
+        let t = Template::parse("SELECT a FROM {first} ORDER BY a {first 10 after 500}").unwrap();
+        let sql = t.render(|n| format!("<{n}>"), str::to_owned);
+        assert_eq!(sql, "SELECT a FROM <first> ORDER BY a LIMIT 10 OFFSET 500");
+        let other = |rows, after| format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY");
+        let t = Template::parse("{first 3} {first x} {first 3 after}").unwrap();
+        assert_eq!(
+            t.render_with(str::to_owned, str::to_owned, other),
+            "OFFSET 0 ROWS FETCH NEXT 3 ROWS ONLY first x first 3 after"
+        );
     }
 
     #[test]

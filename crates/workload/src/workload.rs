@@ -124,8 +124,10 @@ pub struct Volume {
     pub operations: f64,
     /// Tables that are read or written as a whole: their size is what a transaction processes.
     pub tables: &'static [&'static str],
-    /// Share of these tables that a transaction processes, 0…1.
+    /// Share of these tables that a transaction processes, 0…1; more where it goes through them several times.
     pub share: f64,
+    /// Groups that a grouping makes.
+    pub groups: f64,
 }
 
 /// Transactions come at a rate, and another session looks for the rows of each.
@@ -179,6 +181,8 @@ pub struct Workload {
     pub tables: &'static [Table],
     /// Parameters.
     pub params: &'static [Param],
+    /// Parameters that take certain values only, with these.
+    pub choices: &'static [(&'static str, &'static [i64])],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// Over what it is swept.
@@ -189,12 +193,16 @@ pub struct Workload {
     pub evidence: Option<Evidence>,
     /// What must hold after a test.
     pub consistency: &'static [Consistency],
+    /// Queries that a test must leave with the value that they had before it, and what holds if it does.
+    pub unchanged: &'static [Consistency],
     /// What a transaction works through, where it is not the rows that its statements touch.
     pub volume: Option<fn(&Params) -> Volume>,
     /// Parameter that says with how many workers a query may be run in parallel; without it, with none.
     pub workers: Option<&'static str>,
     /// Where its reads have to come from.
     pub cache: Cache,
+    /// Whether a checkpoint is asked for in the middle of the window, and times are told apart by it.
+    pub checkpoint: bool,
     /// Its transactions come at a rate, and the delay until others see their rows is measured.
     pub visible: Option<Visible>,
     /// Swept over the size of one session's transactions instead of over jobs.
@@ -214,14 +222,17 @@ impl Workload {
         kpis: &[],
         tables: &[],
         params: &[],
+        choices: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
         evidence: None,
         consistency: &[],
+        unchanged: &[],
         volume: None,
         workers: None,
         cache: Cache::Any,
+        checkpoint: false,
         visible: None,
         scan: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
@@ -264,6 +275,20 @@ pub enum ParamError {
         /// What it means.
         meaning: &'static str,
     },
+    /// None of the values that it takes.
+    #[error("parameter «{name}» of {workload} is {value}, but must be one of {allowed}: {meaning}")]
+    Choice {
+        /// Code of the workload.
+        workload: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// What was given.
+        value: i64,
+        /// The values, with commas.
+        allowed: String,
+        /// What it means.
+        meaning: &'static str,
+    },
 }
 
 impl Workload {
@@ -285,6 +310,15 @@ impl Workload {
                     value: *value,
                     min: p.min,
                     max: p.max,
+                    meaning: p.meaning,
+                });
+            }
+            if let Some((_, choice)) = self.choices.iter().find(|(of, list)| *of == p.name && !list.contains(value)) {
+                return Err(ParamError::Choice {
+                    workload: self.code,
+                    name: p.name,
+                    value: *value,
+                    allowed: choice.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
                     meaning: p.meaning,
                 });
             }

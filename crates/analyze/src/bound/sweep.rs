@@ -25,7 +25,7 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
             .collect();
         mean(&all)
     };
-    let beyond = sweep.points.iter().rev().find(|p| p.jobs > peak.jobs && !p.tests.is_empty());
+    let beyond = sweep.points.iter().rev().find(|p| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty());
     if let Some(beyond) = beyond
         && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == Bounds::SingleWriter)
         && let (Some(most), Some(then)) = (tps(&peak.tests), tps(&beyond.tests))

@@ -13,12 +13,25 @@ pub(super) fn program(work: &Work) -> String {
     let mut number = steps(work, &work.program.body, "", &mut out);
     number += 1;
     let commit = match work.program.commit {
+        Commit::Wait if !work.program.writes() => "Commit: there is nothing to make durable.",
         Commit::Wait => "Commit, and wait until it is durable.",
         Commit::Nowait => "Commit, and do not wait until it is durable.",
     };
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(out, "{number}. {commit}");
     let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
+    if work.program.varies() {
+        let _ = writeln!(
+            out,
+            "\nIn all, on average: {:.2} statements, which touch {:.2} rows, and the commit. The largest transaction has {}, \
+             which touch {}.",
+            work.program.mean_statements_per_tx(),
+            work.program.mean_rows_per_tx(),
+            count(statements, "statement"),
+            count(rows, "row")
+        );
+        return out;
+    }
     let _ = writeln!(
         out,
         "\nIn all: {}, which touch{} {}, and the commit.",
@@ -73,6 +86,14 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let _ = writeln!(out, "{indent}{n}. {times} times:");
                 steps(work, body, &format!("{indent}   "), out);
             }
+            Step::Choose { var, arms } => {
+                let all: u64 = arms.iter().map(|a| a.share).sum();
+                let _ = writeln!(out, "{indent}{n}. As `:{var}` says, one of {}:", arms.len());
+                for (i, arm) in arms.iter().enumerate() {
+                    let _ = writeln!(out, "{indent}   {}. in {} of {all} transactions:", i + 1, arm.share);
+                    steps(work, &arm.body, &format!("{indent}      "), out);
+                }
+            }
         }
     }
     body.len()
@@ -98,6 +119,10 @@ fn value(generator: Generator) -> String {
             "a random number from {from} to {}, each as likely as another; it follows from seed, job and sequence, so that \
              both drivers draw the same",
             i128::from(from) + i128::from(range) - 1
+        ),
+        Generator::Turn { of } => format!(
+            "a number from 0 to {}, the next one for each number of the sequence; each job begins at another",
+            of.saturating_sub(1)
         ),
         Generator::NewKey => "a key that no other job and no transaction before had".to_owned(),
         Generator::Constant(value) => value.to_string(),
@@ -157,7 +182,7 @@ fn columns(table: &Table) -> String {
             LogicalType::Bytes => "bytes",
         };
         let holds = match c.fill {
-            Fill::Key => "the row's key".to_owned(),
+            Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),

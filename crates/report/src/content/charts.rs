@@ -1,8 +1,9 @@
 //! Charts: figures over jobs with a line a platform, and throughput over time with a line a test.
 
-use loadline_analyze::sweep::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{JOBS, LATENCY, THROUGHPUT, standing};
 use loadline_analyze::{Interval, Sweep};
 use loadline_model::column::column;
+use loadline_model::format::Format;
 use loadline_model::{Column, TestRecord};
 
 use super::key::with_interval;
@@ -10,68 +11,97 @@ use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
 use crate::side::Side;
 use crate::svg;
+use crate::words::{lower, place, swept, swept_title};
 
-/// Columns that are drawn over jobs, and the heading of their charts.
-const OVER_JOBS: [(&str, &str); 3] =
-    [(THROUGHPUT, "Throughput"), (LATENCY, "Commit latency"), ("redo_mib_per_s", "Redo")];
+/// Columns that are drawn for a workload whose records name no KPIs.
+const USUAL: [&str; 3] = [THROUGHPUT, LATENCY, "redo_mib_per_s"];
+/// As many charts stand in a row.
+const PER_ROW: u8 = 3;
+/// What was swept is drawn on a logarithmic axis from this ratio of its ends on.
+const WIDE: f64 = 16.0;
 /// More points than this in a line are averaged: paper and eyes tell no more apart.
 const MOST_POINTS: usize = 300;
 
-/// Per workload: throughput, latency and redo over jobs, all platforms in each.
-pub(crate) fn over_jobs(sides: &[Side<'_>], workloads: &[String]) -> Section {
-    let mut blocks = Vec::new();
-    for workload in workloads {
-        let charts: Vec<Chart> = OVER_JOBS
-            .iter()
-            .filter_map(|(id, title)| {
-                let column = column(id)?;
-                let title = format!("{workload}: {} over jobs", title.to_lowercase());
-                let svg = jobs_chart(sides, workload, column, &title).svg()?;
-                Some(Chart { title, svg })
-            })
-            .collect();
-        if !charts.is_empty() {
-            blocks.push(Block::Charts { charts, per_row: 3 });
+/// More charts over time than this are folded away.
+const MOST_OPEN: usize = 8;
+
+/// What the charts of [`of_workload`] need to be said of them, once a section.
+pub(crate) const LEGEND: &str = "Axes start at zero, but for logarithmic ones. Hollow markers are invalid tests: they are shown and feed nothing. \
+     Error bars are 95 % confidence intervals of the mean over repetitions. Point at a marker for its figures.";
+
+/// A workload's KPIs over jobs, and over what else was swept, all platforms in each chart.
+pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
+    let sweeps = || sides.iter().flat_map(|s| &s.sweeps).filter(|s| s.workload == workload);
+    let mut overs: Vec<&str> = Vec::new();
+    for sweep in sweeps() {
+        if !overs.contains(&sweep.over.as_str()) {
+            overs.push(&sweep.over);
         }
     }
-    if !blocks.is_empty() {
-        blocks.push(Block::para(
-            "Axes start at zero. Hollow markers are invalid tests: they are shown and feed nothing. Error bars are 95 % \
-             confidence intervals of the mean over repetitions. Point at a marker for its figures.",
-        ));
+    let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
+    let ids: Vec<&str> = named.map_or(USUAL.to_vec(), |kpis| kpis.iter().map(String::as_str).collect());
+    // Elsewhere the time of a transaction is not one of commits.
+    let log = sweeps().all(|s| s.group == "log-writer");
+    let mut charts = Vec::new();
+    for over in overs {
+        let drawn = ids.iter().filter_map(|id| column(id)).filter_map(|column| {
+            let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
+            let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
+            Some(Chart { title, svg })
+        });
+        charts.extend(drawn.take(usize::from(PER_ROW)));
     }
-    Section { id: "charts", title: "Charts".to_owned(), in_text: false, blocks }
+    (!charts.is_empty()).then_some(Block::Charts { charts, per_row: PER_ROW })
 }
 
-fn jobs_chart(sides: &[Side<'_>], workload: &str, column: &Column, title: &str) -> svg::Chart {
+/// The column's title, in the words of workloads about the log or of others.
+fn told(column: &Column, log: bool) -> &'static str {
+    if column.id == LATENCY && !log { "Transaction time" } else { column.title }
+}
+
+/// `None` where no sweep has more than one point: a dot in a frame tells less than its row in the table.
+fn sweep_chart(
+    sides: &[Side<'_>],
+    workload: &str,
+    over: &str,
+    (column, log): (&Column, bool),
+    title: &str,
+) -> Option<svg::Chart> {
     let mut lines = Vec::new();
     for side in sides {
-        let of_workload: Vec<&Sweep> = side.sweeps.iter().filter(|s| s.workload == workload).collect();
-        for sweep in &of_workload {
-            let name = match of_workload.len() {
+        let own: Vec<&Sweep> = side.sweeps.iter().filter(|s| s.workload == workload && s.over == over).collect();
+        for sweep in &own {
+            let name = match own.len() {
                 1 => side.label.clone(),
                 _ => format!("{} ({} driver)", side.label, sweep.driver),
             };
             lines.push((name, *sweep));
         }
     }
+    if !lines.iter().any(|(_, sweep)| sweep.points.len() > 1) {
+        return None;
+    }
+    let places = || lines.iter().flat_map(|(_, s)| &s.points).map(|p| f64::from(p.at));
+    let (least, most) = (places().fold(f64::MAX, f64::min), places().fold(0.0, f64::max));
+    let log_x = over != JOBS && least > 0.0 && most / least >= WIDE;
     let lines = lines
         .into_iter()
         .enumerate()
         .map(|(colour, (name, sweep))| sweep_line(name, sweep, column, colour))
         .filter(|l| !l.points.is_empty() || !l.hollow.is_empty())
         .collect();
-    svg::Chart {
+    Some(svg::Chart {
         title: title.to_owned(),
-        x_label: column_title("jobs"),
-        y_label: column.heading(),
+        x_label: if log_x { format!("{} (logarithmic)", swept_title(over)) } else { swept_title(over) },
+        y_label: format!("{} [{}]", told(column, log), column.unit),
         lines,
         markers: true,
         whole_x: true,
+        log_x,
         width: 400.0,
         height: 270.0,
         ..svg::Chart::default()
-    }
+    })
 }
 
 fn column_title(id: &str) -> String {
@@ -79,25 +109,27 @@ fn column_title(id: &str) -> String {
 }
 
 fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> svg::Line {
-    let tip = |jobs: u32, shown: &str| format!("{name}, {jobs} jobs: {shown} {}", column.unit);
+    // The axis is labelled with the unit shown, which is not always the one held.
+    let scale = if column.format == Format::NsAsMs { 1e-6 } else { 1.0 };
+    let tip = |at: u32, shown: &str| format!("{name}, {}: {shown} {}", place(&sweep.over, at), column.unit);
     let points = sweep
         .points
         .iter()
         .filter_map(|p| {
             let e = p.figure(column.id)?;
-            let bar = e.interval().map(|Interval { low, high }| (low.max(0.0), high));
-            let tip = tip(p.jobs, &with_interval(column, e));
-            Some(svg::Point { x: f64::from(p.jobs), y: e.mean, bar, tip })
+            let bar = e.interval().map(|Interval { low, high }| (low.max(0.0) * scale, high * scale));
+            let tip = tip(p.at, &with_interval(column, e));
+            Some(svg::Point { x: f64::from(p.at), y: e.mean * scale, bar, tip })
         })
         .collect();
     let hollow = sweep
         .points
         .iter()
-        .flat_map(|p| p.invalid.iter().map(move |i| (p.jobs, i)))
-        .filter_map(|(jobs, i)| {
+        .flat_map(|p| p.invalid.iter().map(move |i| (p.at, i)))
+        .filter_map(|(at, i)| {
             let y = *i.figures.get(column.id)?;
-            let tip = format!("{} (test {} is invalid: {})", tip(jobs, &value(column, y)), i.test, i.reason);
-            Some(svg::Point { x: f64::from(jobs), y, bar: None, tip })
+            let tip = format!("{} (test {} is invalid: {})", tip(at, &value(column, y)), i.test, i.reason);
+            Some(svg::Point { x: f64::from(at), y: y * scale, bar: None, tip })
         })
         .collect();
     svg::Line { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::Line::default() }
@@ -110,7 +142,12 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
     for (colour, side) in sides.iter().enumerate() {
         let mut workloads: Vec<&str> = side.sweeps.iter().map(|s| s.workload.as_str()).collect();
         workloads.dedup();
+        let mut once: Vec<&str> = Vec::new();
         for workload in workloads {
+            if once.contains(&workload) {
+                continue;
+            }
+            once.push(workload);
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
             let title = format!("{} – {workload}: throughput over time", side.label);
             let (lines, step) = time_lines(side, &tests, colour);
@@ -131,23 +168,29 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
     }
     let mut blocks = Vec::new();
     if !charts.is_empty() {
-        blocks.push(Block::Charts { charts, per_row: 2 });
+        let many = charts.len() > MOST_OPEN;
+        let charts_of_all = Block::Charts { charts, per_row: 2 };
+        blocks.push(if many {
+            Block::Details { summary: "Charts of all workloads".to_owned(), blocks: vec![charts_of_all] }
+        } else {
+            charts_of_all
+        });
         let averaged = if longest_step > 1.0 {
             format!(" Long tests are averaged: up to {longest_step:.0} rows of the series to a point.")
         } else {
             String::new()
         };
         blocks.push(Block::para(format!(
-            "One line a test, named by its job count; the more jobs, the darker. Broken lines are invalid tests. Warm-up is \
+            "One line a test, named by its job count (or by what else was swept); the more, the darker. Broken lines are invalid tests. Warm-up is \
              left out.{averaged}"
         )));
     }
-    Section { id: "over-time", title: "Throughput over time".to_owned(), in_text: false, blocks }
+    Section { id: "over-time", title: "Throughput over time".to_owned(), in_text: false, group: false, blocks }
 }
 
 /// A line a test that has a series, and how many rows stand behind a point at most.
 fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::Line>, f64) {
-    let mut order: Vec<u32> = tests.iter().map(|t| t.jobs).collect();
+    let mut order: Vec<u32> = tests.iter().map(|t| standing(t)).collect();
     order.sort_unstable();
     order.dedup();
     let repeated = tests.iter().any(|t| t.repetition > 1);
@@ -173,9 +216,9 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
                     svg::Point { x: sum.0, y: sum.1, bar: None, tip: String::new() }
                 })
                 .collect();
-            let rank = order.iter().position(|j| *j == test.jobs).unwrap_or(0) as f64;
+            let rank = order.iter().position(|j| *j == standing(test)).unwrap_or(0) as f64;
             let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
-            let jobs = super::count(test.jobs as usize, "job", "jobs");
+            let jobs = place(test.swept.as_deref().unwrap_or(JOBS), standing(test));
             let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
             Some(svg::Line {
                 name,

@@ -25,7 +25,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     blocks.extend(notes(sides));
     blocks.extend(waits(&all, several));
     blocks.extend(checks(&all, several));
-    Section { id: "evidence", title: "Evidence".to_owned(), in_text: false, blocks }
+    Section { id: "evidence", title: "Evidence".to_owned(), in_text: false, group: false, blocks }
 }
 
 fn lead_head(several: bool) -> Vec<Head> {

@@ -1,7 +1,7 @@
 //! Factors between platforms, as computed by `loadline_analyze::compare`.
 
 use loadline_analyze::compare::At;
-use loadline_analyze::compare::METRICS;
+use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
 use loadline_model::column::column;
@@ -9,6 +9,7 @@ use loadline_model::format::ABSENT;
 
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::words::{place, swept, swept_title};
 
 const ONE_TEST: &str = "one test each: no interval";
 
@@ -26,7 +27,7 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
              (log ratio, delta method), where both sides have repetitions. Work that is not equal is not compared.",
         ));
     }
-    Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, blocks }
+    Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, group: false, blocks }
 }
 
 fn pairs(comparisons: &[Comparison]) -> Vec<(String, String)> {
@@ -66,10 +67,12 @@ fn summary_table<'a>(base: &str, other: &str, comparisons: impl Iterator<Item = 
 
 fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     if let Some(reason) = &c.refused {
-        return vec![refused_row(&c.workload, 7, reason)];
+        return vec![refused_row(&title(c), 7, reason)];
     }
     let peak = c.peak();
-    let mut rows: Vec<Row> = METRICS
+    let place = |at: u32| if c.over == JOBS { at.to_string() } else { place(&c.over, at) };
+    let mut rows: Vec<Row> = c
+        .metrics
         .iter()
         .filter_map(|m| column(m.id))
         .filter_map(|column| {
@@ -84,7 +87,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
                     let at = peak.map(|p| p.at);
                     let (base_jobs, other_jobs) = match at {
                         Some(At::Peak { base_jobs, other_jobs }) => {
-                            (format!(" at {base_jobs}"), format!(" at {other_jobs}"))
+                            (format!(" at {}", place(base_jobs)), format!(" at {}", place(other_jobs)))
                         }
                         _ => (String::new(), String::new()),
                     };
@@ -96,7 +99,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
             let mut end = |end: Option<(u32, Factor)>| {
                 end.map_or_else(absent, |(jobs, f)| {
                     let cell = factor_cell(&f, notes);
-                    Cell { text: format!("{} at {jobs}", cell.text), mark: cell.mark }
+                    Cell { text: format!("{} at {}", cell.text, place(jobs)), mark: cell.mark }
                 })
             };
             let ends = [end(range.map(|r| r.0)), end(range.map(|r| r.1))];
@@ -108,14 +111,14 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
         first.first = true;
         if let Some(cell) = first.cells.first_mut() {
             let marks: Vec<String> = caveats(c).iter().map(|text| notes.mark(text, "")).collect();
-            *cell = Cell { text: c.workload.clone(), mark: marks.join(" ") };
+            *cell = Cell { text: title(c), mark: marks.join(" ") };
         }
     }
     let why = peak.and_then(|p| p.refused.clone());
     if rows.is_empty() {
         let per_jobs = c.rows.iter().find_map(|r| r.refused.clone());
         let reason = why.or(per_jobs).unwrap_or_else(|| "no figure was measured on both platforms".to_owned());
-        return vec![refused_row(&c.workload, 7, &reason)];
+        return vec![refused_row(&title(c), 7, &reason)];
     }
     let mut remarks: Vec<String> = Vec::new();
     if let Some(why) = why {
@@ -130,6 +133,11 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     rows
 }
 
+/// The workload, and what was swept if that were not jobs.
+fn title(c: &Comparison) -> String {
+    if c.over == JOBS { c.workload.clone() } else { format!("{} over {}", c.workload, swept(&c.over)) }
+}
+
 fn caveats(c: &Comparison) -> Vec<String> {
     let mut out: Vec<String> = c.rows.iter().filter_map(|r| r.caveat.clone()).collect();
     out.sort();
@@ -140,7 +148,7 @@ fn caveats(c: &Comparison) -> Vec<String> {
 fn refused_row(label: &str, width: usize, reason: &str) -> Row {
     let mut cells: Vec<Cell> = vec![label.into()];
     cells.extend((1..width).map(|_| Cell::from(ABSENT)));
-    Row { cells, first: true, invalid: false, remark: format!("Not compared: {reason}.") }
+    Row { cells, first: true, remark: format!("Not compared: {reason}."), ..Row::default() }
 }
 
 /// `4.95`, or `4.95 [4.80, 5.10]`; without an interval a note says why.
@@ -164,11 +172,18 @@ fn factor_cell(f: &Factor, notes: &mut Notes) -> Cell {
 pub(crate) fn in_full(comparisons: &[Comparison]) -> Section {
     let tables: Vec<Block> =
         comparisons.iter().filter(|c| !c.rows.is_empty()).map(|c| Block::Table(full_table(c))).collect();
-    Section { id: "factors-in-full", title: "Factors at equal job counts".to_owned(), in_text: false, blocks: tables }
+    Section {
+        id: "factors-in-full",
+        title: "Factors at equal job counts".to_owned(),
+        in_text: false,
+        group: false,
+        blocks: tables,
+    }
 }
 
 fn full_table(c: &Comparison) -> Table {
-    let columns: Vec<&'static Column> = METRICS
+    let columns: Vec<&'static Column> = c
+        .metrics
         .iter()
         .filter(|m| c.rows.iter().any(|r| r.factor(m.id).is_some()))
         .filter_map(|m| column(m.id))
@@ -195,7 +210,7 @@ fn full_table(c: &Comparison) -> Table {
             Row { cells, remark, ..Row::default() }
         })
         .collect();
-    let head = std::iter::once(Head::text("Jobs"))
+    let head = std::iter::once(Head::text(&swept_title(&c.over)))
         .chain(columns.iter().map(|c| Head {
             title: c.heading(),
             unit: "×".to_owned(),
@@ -204,7 +219,7 @@ fn full_table(c: &Comparison) -> Table {
         }))
         .collect();
     Table {
-        caption: c.workload.clone(),
+        caption: title(c),
         sub: format!("{} against {}", c.other, c.base),
         class: "figures",
         head,

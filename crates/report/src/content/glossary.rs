@@ -30,6 +30,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
         id: "columns",
         title: "Where the figures come from".to_owned(),
         in_text: false,
+        group: false,
         blocks: vec![Block::Details { summary, blocks: vec![Block::Table(table)] }],
     }
 }

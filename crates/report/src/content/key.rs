@@ -1,68 +1,94 @@
-//! The key figures: per workload and platform its peak, the latency there, how far that is from the
-//! limit and what bounds it, and the load line.
+//! What stands behind the key figures: per workload and platform how throughput grows, how far its peak is
+//! from the limit, what bounds it, and the load line.
 
-use loadline_analyze::{Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
-use loadline_model::TestRecord;
+use loadline_analyze::{Bounds, Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
 use loadline_model::column::column;
-use loadline_model::format::{ABSENT, bytes, duration_ns, number};
+use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
+use loadline_model::{Column, TestRecord};
 
 use super::{count, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::side::Side;
+use crate::side::{Side, group_title, groups, swept};
+use crate::words::{name, place, unit};
+
+const LIMIT: &str = "limit_tps";
+/// Redo at the peak stands in these cells, for workloads that write.
+const REDO: [&str; 2] = ["redo_mib_per_s", "redo_kib_per_tx"];
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>], workloads: &[String]) -> Section {
-    let blocks = if workloads.is_empty() { Vec::new() } else { vec![Block::Table(table(sides, workloads)), meaning()] };
-    Section { id: "key-figures", title: "Key figures".to_owned(), in_text: true, blocks }
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning()] };
+    Section { id: "load-lines", title: "Load lines".to_owned(), in_text: true, group: false, blocks }
 }
 
-fn table(sides: &[Side<'_>], workloads: &[String]) -> Table {
+fn table(sides: &[Side<'_>]) -> Table {
     let several = sides.len() > 1;
     let mut head = vec![Head::text("Workload")];
     if several {
         head.push(Head::text("Platform"));
     }
     head.extend([
-        Head::number("Valid", "tests").tip("Valid tests out of all tests that were finished."),
-        Head::number("Peak", "tps").tip("Highest mean throughput of any job count, valid tests only."),
-        Head::number("at", "jobs").tip("Job count with the highest throughput."),
+        Head::number("Peak", "").tip("Highest mean throughput, by the workload's first KPI, valid tests only."),
+        Head::text(""),
+        Head::text("at").tip("Where throughput is highest: jobs, or what was swept instead."),
         Head::number("Latency", "ms").tip("Mean transaction time at the peak; in an open loop the response time."),
         Head::number("p50", "ms").tip("Median of the same."),
         Head::number("p99", "ms").tip("99th percentile of the same."),
-        Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."),
-        Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."),
-        Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."),
-        Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."),
-        Head::text("Growth"),
-        Head::text("Load line"),
     ]);
+    let all = groups(sides.iter());
+    let sweeps = || sides.iter().flat_map(|s| &s.sweeps);
+    // In a table of all groups there is no room for what few of them are about.
+    let redo =
+        all.len() == 1 && sweeps().any(|s| s.peak().is_some_and(|p| REDO.iter().any(|id| p.figure(id).is_some())));
+    if redo {
+        head.push(Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."));
+        head.push(Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."));
+    }
+    let limit = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(LIMIT).is_some()));
+    if limit {
+        head.push(Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."));
+        head.push(Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."));
+    }
+    head.extend([Head::text("Growth"), Head::text("Load line")]);
     let mut notes = Notes::default();
     let mut rows = Vec::new();
-    for workload in workloads {
-        let mut first = true;
-        for side in sides {
-            for sweep in side.sweeps.iter().filter(|s| s.workload == *workload) {
-                rows.push(row(side, sweep, several, first, &mut notes));
-                first = false;
+    for group in &all {
+        let of_group: Vec<String> =
+            swept(sides).into_iter().filter(|w| sweeps().any(|s| s.workload == *w && s.group == *group)).collect();
+        if all.len() > 1 && !of_group.is_empty() {
+            rows.push(Row::title(group_title(group)));
+        }
+        for workload in of_group {
+            let mut own: Vec<(&Side<'_>, &Sweep)> = sides
+                .iter()
+                .flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)))
+                .filter(|(_, s)| s.workload == workload)
+                .collect();
+            // Platforms stand below each other for each thing that was swept.
+            let overs: Vec<String> = own.iter().map(|(_, s)| s.over.clone()).collect();
+            own.sort_by_key(|(_, s)| overs.iter().position(|o| *o == s.over));
+            for (i, (side, sweep)) in own.into_iter().enumerate() {
+                rows.push(row(side, sweep, (several, redo, limit, i == 0), &mut notes));
             }
         }
     }
     Table { class: "key", head, rows, notes: notes.finish(), ..Table::default() }
 }
 
-fn row(side: &Side<'_>, sweep: &Sweep, several: bool, first: bool, notes: &mut Notes) -> Row {
-    let ambiguous = side.sweeps.iter().filter(|s| s.workload == sweep.workload).count() > 1;
-    let mut cells: Vec<Cell> = vec![name(sweep, ambiguous).into()];
+fn row(
+    side: &Side<'_>,
+    sweep: &Sweep,
+    (several, redo, limited, first): (bool, bool, bool, bool),
+    notes: &mut Notes,
+) -> Row {
+    let mut cells: Vec<Cell> = vec![name(sweep, &side.sweeps).into()];
     if several {
         cells.push(side.label.as_str().into());
     }
-    let valid: usize = sweep.points.iter().map(|p| p.tests.len()).sum();
-    let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
-    cells.push(if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() }.into());
-    match sweep.peak() {
-        Some(peak) => {
+    match sweep.peak().zip(column(sweep.rate)) {
+        Some((peak, rate)) => {
             let response = peak.figure("response_time_ns_mean").is_some();
             let latency = if response {
                 ["response_time_ns_mean", "response_time_ns_p50", "response_time_ns_p99"]
@@ -70,39 +96,35 @@ fn row(side: &Side<'_>, sweep: &Sweep, several: bool, first: bool, notes: &mut N
                 ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"]
             };
             let records = &side.run.records;
-            cells.push(figure(records, peak, "commit_throughput_tps", notes));
-            cells.push(peak.jobs.to_string().into());
+            cells.push(figure(records, peak, rate.id, notes));
+            cells.push(unit(rate).into());
+            cells.push(place(&sweep.over, peak.at).into());
             cells.extend(latency.map(|id| figure(records, peak, id, notes)));
-            cells.push(figure(records, peak, "redo_mib_per_s", notes));
-            cells.push(figure(records, peak, "redo_kib_per_tx", notes));
-            cells.push(limit(records, peak, notes));
-            cells.push(figure(records, peak, "limit_share_pct", notes));
+            if redo {
+                cells.extend(REDO.map(|id| figure(records, peak, id, notes)));
+            }
+            if limited {
+                cells.push(limit(records, peak, notes));
+                cells.push(figure(records, peak, "limit_share_pct", notes));
+            }
         }
         None => {
             let mark = notes.mark("no valid test has a throughput", "");
-            cells.extend((0..9).map(|_| Cell { text: ABSENT.to_owned(), mark: mark.clone() }));
+            let none = || Cell { text: ABSENT.to_owned(), mark: mark.clone() };
+            cells.extend([none(), "".into(), "".into()]);
+            cells.extend((0..3 + 2 * (usize::from(redo) + usize::from(limited))).map(|_| none()));
         }
     }
-    cells.push(format!("{}{}", growth(sweep.saturation()), beyond(sweep)).into());
-    cells.push(load_line(&sweep.load_line(side.run.manifest.plan.latency_objective_ns)).into());
+    cells.push(format!("{}{}", growth(sweep), beyond(sweep)).into());
+    cells.push(load_line(sweep, side.run.manifest.plan.latency_objective_ns).into());
     let of = if several { format!("{}: ", side.label) } else { String::new() };
     let bound = bound_of_sweep(sweep, &side.run.records);
-    let remark = bound.map(|b| format!("{of}bounded by {}.", stop(&b.sentence()))).unwrap_or_default();
+    let remark = bound.map(|b| match b.by {
+        Bounds::NotTold => format!("{of}what bounds it is not told: {}.", stop(&b.because)),
+        _ => format!("{of}bounded by {}.", stop(&b.sentence())),
+    });
+    let remark = remark.unwrap_or_default();
     Row { cells, first, remark, ..Row::default() }
-}
-
-/// The workload, and what tells its sweep from others of the same workload on the platform.
-pub(crate) fn name(sweep: &Sweep, ambiguous: bool) -> String {
-    let mut out = sweep.workload.clone();
-    if ambiguous {
-        let parameters = sweep.parameters.iter().map(|(k, v)| format!("{k} {v}"));
-        let parts: Vec<String> = std::iter::once(format!("{} driver", sweep.driver)).chain(parameters).collect();
-        out = format!("{out} ({})", parts.join(", "));
-    }
-    if let Some(rate) = sweep.rate_tps {
-        out = format!("{out} at {} tps, open loop", number(rate, 1));
-    }
-    out
 }
 
 /// A figure of `point` with its interval, or `–` with the reason that its tests give.
@@ -118,19 +140,19 @@ pub(crate) fn figure(records: &[TestRecord], point: &Point, id: &str, notes: &mu
 }
 
 /// Why the tests of `point` have no figure `id`.
-fn reason<'a>(records: &'a [TestRecord], point: &Point, id: &str) -> Option<&'a str> {
+pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &Point, id: &str) -> Option<&'a str> {
     let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
     of_point.filter_map(|r| r.absent.get(id)).map(String::as_str).next()
 }
 
 /// The limit, with a note that says what set it.
 fn limit(records: &[TestRecord], point: &Point, notes: &mut Notes) -> Cell {
-    const ID: &str = "limit_tps";
-    let title = column(ID).map(loadline_model::Column::heading).unwrap_or_default();
-    let mut cell = match (point.figure(ID), reason(records, point, ID), reason(records, point, "limit_share_pct")) {
+    let title = column(LIMIT).map(Column::heading).unwrap_or_default();
+    let mut cell = match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, "limit_share_pct"))
+    {
         // Records made before the limit had a column of its own say it of the share only.
         (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
-        _ => figure(records, point, ID, notes),
+        _ => figure(records, point, LIMIT, notes),
     };
     let mut marks: Vec<String> = Vec::new();
     for set_by in records.iter().filter(|r| point.tests.contains(&r.test)).filter_map(|r| r.limit.as_ref()) {
@@ -159,55 +181,64 @@ fn what_limits(limit: &TestLimit) -> String {
 }
 
 /// `14,900 ± 120`, or the mean alone where there is no interval.
-pub(crate) fn with_interval(column: &loadline_model::Column, e: &Estimate) -> String {
+pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
     let mean = value(column, e.mean);
     e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
 }
 
-fn growth(saturation: Saturation) -> String {
-    match saturation {
-        Saturation::Saturated { peak_jobs } => format!("saturated at {}", count(peak_jobs as usize, "job", "jobs")),
+fn growth(sweep: &Sweep) -> String {
+    let at = |value: u32| place(&sweep.over, value);
+    match sweep.saturation() {
+        Saturation::Saturated { peak_jobs } => format!("saturated at {}", at(peak_jobs)),
         Saturation::Rising { jobs, previous_jobs, growth_pct } if growth_pct.is_finite() => {
-            format!("still rising at {jobs} jobs (+{growth_pct:.1} % over {previous_jobs})")
+            format!("still rising at {} (+{growth_pct:.1} % over {previous_jobs})", at(jobs))
         }
-        Saturation::Rising { jobs, .. } => format!("still rising at {jobs} jobs"),
-        Saturation::Unknown => "unknown: fewer than two job counts".to_owned(),
+        Saturation::Rising { jobs, .. } => format!("still rising at {}", at(jobs)),
+        Saturation::Unknown if sweep.over_jobs() => "unknown: fewer than two job counts".to_owned(),
+        Saturation::Unknown => "unknown: fewer than two values".to_owned(),
     }
 }
 
 /// Job counts above the highest valid one that have invalid tests only: what is said of growth and
 /// peak does not reach them.
 fn beyond(sweep: &Sweep) -> String {
-    let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.jobs).max().unwrap_or(0);
-    let jobs: Vec<String> = sweep.points.iter().filter(|p| p.jobs > highest).map(|p| p.jobs.to_string()).collect();
-    if jobs.is_empty() { String::new() } else { format!("; invalid at {} jobs", jobs.join(", ")) }
+    let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.at).max().unwrap_or(0);
+    let mut above: Vec<String> = sweep.points.iter().filter(|p| p.at > highest).map(|p| p.at.to_string()).collect();
+    let Some(last) = above.pop() else { return String::new() };
+    let last = place(&sweep.over, last.parse().unwrap_or(0));
+    above.push(last);
+    format!("; invalid at {}", above.join(", "))
 }
 
-fn load_line(line: &LoadLine) -> String {
+fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     let ms = |v: f64| duration_ns(v * 1e6);
-    let at = |jobs: u32, tps: f64, latency: f64, at_least: bool| {
+    let Some(rate) = column(sweep.rate) else { return ABSENT.to_owned() };
+    if !sweep.over_jobs() {
+        return "none: the work was swept, not the load".to_owned();
+    }
+    let at = |jobs: u32, throughput: f64, latency: f64, at_least: bool| {
         let jobs = count(jobs as usize, "job", "jobs");
         let least = if at_least { "at least " } else { "" };
-        format!("{least}{jobs}: {} tps at {}", number(tps, 0), ms(latency))
+        format!("{least}{jobs}: {} {} at {}", value(rate, throughput), unit(rate), ms(latency))
     };
-    match line {
-        LoadLine::Objective { jobs, throughput_tps, latency_ms, objective_ms, at_least, missed_below } => {
+    match sweep.load_line(objective_ns) {
+        LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below } => {
             let missed: Vec<String> = missed_below.iter().map(u32::to_string).collect();
             let missed = if missed.is_empty() {
                 String::new()
             } else {
                 format!("; missed at {} jobs though", missed.join(", "))
             };
-            format!("{} (mean ≤ {}{missed})", at(*jobs, *throughput_tps, *latency_ms, *at_least), ms(*objective_ms))
+            format!("{} (mean ≤ {}{missed})", at(jobs, throughput, latency_ms, at_least), ms(objective_ms))
         }
         LoadLine::NoneMeets { objective_ms, lowest_latency_ms, jobs } => format!(
             "none: the objective of {} is missed at every job count (lowest mean: {} at {})",
-            ms(*objective_ms),
-            ms(*lowest_latency_ms),
-            count(*jobs as usize, "job", "jobs")
+            ms(objective_ms),
+            ms(lowest_latency_ms),
+            count(jobs as usize, "job", "jobs")
         ),
-        LoadLine::Power { jobs, throughput_tps, latency_ms, at_least } => {
-            format!("{} (power)", at(*jobs, *throughput_tps, *latency_ms, *at_least))
+        LoadLine::Power { jobs, throughput, latency_ms, at_least } => {
+            format!("{} (power)", at(jobs, throughput, latency_ms, at_least))
         }
         LoadLine::Unknown => ABSENT.to_owned(),
     }

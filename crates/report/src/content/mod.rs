@@ -5,36 +5,35 @@ mod charts;
 mod evidence;
 mod factors;
 mod glossary;
+mod groups;
 mod key;
+mod page;
 mod platform;
 mod sizes;
 mod tables;
+mod waits;
 
-pub(crate) use key::{figure, name};
+pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
-pub(crate) use tables::cell as test_cell;
+pub(crate) use tables::{Hidden, cell as test_cell, usual};
 
 use loadline_model::Column;
 use loadline_model::manifest::RunState;
 
 use crate::RunData;
 use crate::doc::{Document, Section};
-use crate::side::{Side, comparisons, sides, swept, workloads};
+use crate::side::{Side, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the usual ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
     let sides = sides(runs);
-    let swept = swept(&sides);
     let comparisons = comparisons(&sides);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
-    let sections = [
-        key::section(&sides, &swept),
-        factors::summary(&comparisons),
-        charts::over_jobs(&sides, &swept),
+    let first = [page::section(&sides), key::section(&sides), factors::summary(&comparisons)];
+    let last = [
         sizes::section(&sides),
-        tables::section(&sides, &workloads(&sides), chosen),
         factors::in_full(&comparisons),
         charts::over_time(&sides),
         evidence::section(&sides),
@@ -42,13 +41,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> 
         platform::again(&sides),
         glossary::section(&sides),
     ];
+    let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
     Document {
         title: sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · "),
         subtitle: subtitle(&sides),
         verdict: verdict(tests, valid),
         all_well: tests > 0 && valid == tests && complete,
         remarks: remarks(&sides),
-        sections: sections.into_iter().filter(|s: &Section| !s.blocks.is_empty()).collect(),
+        sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
 }
 
@@ -74,7 +74,7 @@ fn subtitle(sides: &[Side<'_>]) -> String {
     }
 }
 
-/// What qualifies the verdict.
+/// What qualifies the verdict; what was skipped stands with the key figures.
 fn remarks(sides: &[Side<'_>]) -> Vec<String> {
     let several = sides.len() > 1;
     let mut out = Vec::new();
@@ -89,14 +89,6 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
             }
             RunState::Interrupted => out.push(format!("The run{of} was interrupted and is not complete; {resume}.")),
             RunState::Failed => out.push(format!("The run{of} ended by an error and is not complete; {resume}.")),
-        }
-        for skipped in &m.plan.skipped {
-            out.push(format!(
-                "{} was skipped{}: {}.",
-                skipped.code,
-                if several { format!(" on «{}»", side.label) } else { String::new() },
-                stop(&skipped.reason)
-            ));
         }
         out.extend(side.run.warnings.iter().map(|w| format!("Stored run{of}: {}.", stop(w))));
     }

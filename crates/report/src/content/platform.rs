@@ -28,7 +28,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Calibration: redo per transaction", collect(&manifests, calibration));
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
-    Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, blocks }
+    Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, group: false, blocks }
 }
 
 /// Rows of all manifests by name, in the order in which names first appear.
@@ -259,7 +259,7 @@ pub(crate) fn again(sides: &[Side<'_>]) -> Section {
             seeds.join(", ")
         )));
     }
-    Section { id: "again", title: "Run it again".to_owned(), in_text: false, blocks }
+    Section { id: "again", title: "Run it again".to_owned(), in_text: false, group: false, blocks }
 }
 
 /// `argument` as a shell would take it.

@@ -44,7 +44,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
              by random orders; periods under 3 steps and over half the range cannot be seen. In brackets: 95 % intervals.",
         ));
     }
-    Section { id: "sizes", title, in_text: true, blocks }
+    Section { id: "sizes", title, in_text: true, group: false, blocks }
 }
 
 fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool) -> Table {
@@ -80,7 +80,13 @@ fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool)
             ms(medians.iter().copied().reduce(f64::max)).into(),
         ]);
         let of = if several { format!("{}: ", side.label) } else { String::new() };
-        Row { cells, invalid: !scan.record.valid, first: true, remark: format!("{of}{}", result(scan)) }
+        Row {
+            cells,
+            invalid: !scan.record.valid,
+            first: true,
+            remark: format!("{of}{}", result(scan)),
+            ..Row::default()
+        }
     });
     Table { class: "key", rows: rows.collect(), head, ..Table::default() }
 }
@@ -179,6 +185,7 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::Point> {
 
 fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
     let chart = svg::Chart {
+        log_x: false,
         title: title.clone(),
         x_label: "Redo since the last commit [MiB]".to_owned(),
         y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),

@@ -1,61 +1,127 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::sweep::LATENCY;
 use loadline_model::column::{Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
-use super::key::{figure, name};
+use super::key::figure;
 use super::stop;
 use crate::columns::is_numeric;
-use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::side::Side;
+use crate::words::{name, place, swept_title};
 
-/// The section: per workload the tables of all platforms, two to a page on paper.
-pub(crate) fn section(sides: &[Side<'_>], workloads: &[String], chosen: Option<&[&'static Column]>) -> Section {
-    let mut blocks = Vec::new();
-    let mut on_page = 0;
-    for workload in workloads {
-        let mut tables = Vec::new();
-        for side in sides {
-            let of_workload: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == *workload).collect();
-            if !of_workload.is_empty() {
-                tables.push(Block::Table(tests(side, workload, &of_workload, chosen)));
-            }
-            for sweep in side.sweeps.iter().filter(|s| s.workload == *workload) {
-                tables.extend(means(side, sweep).map(Block::Table));
-            }
-        }
-        let page = on_page > 0 && on_page + tables.len() > 2;
-        on_page = if page { tables.len() } else { on_page + tables.len() };
-        blocks.push(Block::Heading { text: workload.clone(), page });
-        blocks.append(&mut tables);
-    }
-    Section { id: "tests", title: "Tests".to_owned(), in_text: true, blocks }
+/// The group whose table is shown whole, with `–` where there is no figure: its layout is that of published
+/// studies, and tables of several platforms are laid side by side.
+const WHOLE: &str = "log-writer";
+
+/// Columns that were left out of tables as no test there has a figure, and why there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    /// Reason, headings of columns, workloads.
+    reasons: Vec<(String, Vec<String>, Vec<String>)>,
 }
 
-/// The usual columns of `records`' group. Run and workload stand above the table, not in it.
-fn usual(records: &[&TestRecord]) -> Vec<&'static Column> {
+impl Hidden {
+    pub(crate) fn add(&mut self, column: &Column, records: &[&TestRecord]) {
+        for r in records {
+            // Without a reason it is no figure of this workload.
+            let Some(reason) = r.absent.get(column.id) else { continue };
+            let index = self.reasons.iter().position(|(known, ..)| known == reason).unwrap_or_else(|| {
+                self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
+                self.reasons.len() - 1
+            });
+            let Some((_, columns, workloads)) = self.reasons.get_mut(index) else { continue };
+            for (list, item) in [(columns, column.heading()), (workloads, r.workload.clone())] {
+                if !list.contains(&item) {
+                    list.push(item);
+                }
+            }
+        }
+    }
+
+    /// The reasons in sentences.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let one = |(reason, columns, workloads): &(String, Vec<String>, Vec<String>)| {
+            format!("{} ({}): {}.", columns.join(", "), workloads.join(", "), stop(reason))
+        };
+        self.reasons.iter().map(one).collect()
+    }
+
+    pub(crate) fn blocks(&self) -> Vec<Block> {
+        let items = self.sentences();
+        if items.is_empty() {
+            return Vec::new();
+        }
+        let summary = format!("Columns that are not shown as no test has a figure, and why ({})", items.len());
+        vec![Block::Details { summary, blocks: vec![Block::List { items }] }]
+    }
+}
+
+/// The tables of a workload: per platform its tests, and their means if anything was repeated.
+pub(crate) fn of_workload(
+    sides: &[Side<'_>],
+    workload: &str,
+    chosen: Option<&[&'static Column]>,
+    hidden: &mut Hidden,
+) -> Vec<Block> {
+    let mut tables = Vec::new();
+    for side in sides {
+        let of_workload: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
+        if !of_workload.is_empty() {
+            let columns = chosen.map_or_else(|| usual(&of_workload, hidden), <[_]>::to_vec);
+            tables.push(Block::Table(tests(side, workload, &of_workload, &columns)));
+        }
+        for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
+            tables.extend(means(side, sweep).map(Block::Table));
+        }
+    }
+    tables
+}
+
+/// The usual columns of `records`' group. Run and workload stand above the table, not in it. But for the
+/// group that is shown whole, columns without any figure are `hidden`.
+pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
         Columns::of(group).shown_columns().filter(|c| !["run", "workload"].contains(&c.id)).collect();
-    let after = |id: &str, out: &[&'static Column]| out.iter().position(|c| c.id == id).map_or(0, |p| p + 1);
-    if records.iter().any(|r| r.repetition > 1)
-        && let Some(c) = column("repetition")
-    {
-        out.insert(after("test", &out), c);
+    if group != WHOLE {
+        out.retain(|c| {
+            let empty = records.iter().all(|r| matches!(c.cell(r), Value::Absent));
+            if empty {
+                hidden.add(c, records);
+            }
+            !empty
+        });
     }
-    if records.iter().any(|r| records.first().is_some_and(|f| f.driver != r.driver))
-        && let Some(c) = column("driver")
-    {
-        out.insert(after("test", &out), c);
+    let after = |id: &str, out: &[&'static Column]| out.iter().position(|c| c.id == id).map_or(0, |p| p + 1);
+    let mut add = |id: &str, behind: &str| {
+        if let Some(c) = column(id).filter(|c| !out.iter().any(|o| o.id == c.id)) {
+            out.insert(after(behind, &out), c);
+        }
+    };
+    if records.iter().any(|r| r.repetition > 1) {
+        add("repetition", "test");
+    }
+    if records.iter().any(|r| records.first().is_some_and(|f| f.driver != r.driver)) {
+        add("driver", "test");
+    }
+    for over in records.iter().filter_map(|r| r.swept.as_deref()) {
+        add(over, "jobs");
     }
     out
 }
 
-fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], chosen: Option<&[&'static Column]>) -> Table {
-    let columns = chosen.map_or_else(|| usual(records), <[_]>::to_vec);
+fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
-    let rows = records.iter().map(|r| test_row(r, &columns, &mut notes)).collect();
+    // Where another sweep begins, a line is drawn.
+    let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
+    let row = |(i, r): (usize, &&TestRecord)| {
+        let row = test_row(r, columns, &mut notes);
+        Row { first: begins(i) && row.remark.is_empty(), ..row }
+    };
+    let rows = records.iter().enumerate().map(row).collect();
     let drivers = records
         .first()
         .map(|r| format!(", {} driver", r.driver))
@@ -84,6 +150,7 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
         invalid: !record.valid,
         first: false,
         remark: remarks.join(" "),
+        ..Row::default()
     }
 }
 
@@ -91,7 +158,7 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
 pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> Cell {
     let absent = matches!(column.cell(record), Value::Absent);
     let mark = if absent && is_numeric(column) {
-        let reason = record.absent.get(column.id).map_or("the record gives no reason", String::as_str);
+        let reason = record.absent.get(column.id).map_or_else(|| unsaid(record), String::as_str);
         notes.mark(reason, &column.heading())
     } else {
         String::new()
@@ -99,9 +166,15 @@ pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> C
     Cell { text: column.shown(record), mark }
 }
 
+/// Why a record has no figure and gives no reason.
+fn unsaid(record: &TestRecord) -> &'static str {
+    // Records that name no KPIs are of older versions, which gave a reason for all that they did not have.
+    if record.kpis.is_empty() { "the record gives no reason" } else { "no figure of this workload" }
+}
+
 /// Means with intervals, if anything was repeated.
 fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
-    const FIGURES: [&str; 6] = [
+    const LOG: [&str; 6] = [
         "commit_throughput_tps",
         "commit_latency_ms",
         "redo_mib_per_s",
@@ -109,27 +182,35 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         "commit_time_ns_p50",
         "commit_time_ns_p99",
     ];
+    const TIMES: [&str; 3] = ["transaction_time_ns_mean", "transaction_time_ns_p50", "transaction_time_ns_p99"];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
-    let columns: Vec<&'static Column> = FIGURES.iter().filter_map(|id| column(id)).collect();
+    let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
+    let own = sweep.kpis.iter().map(String::as_str).filter(|id| !log && *id != LATENCY);
+    let mut ids: Vec<&str> = Vec::new();
+    for id in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    let columns: Vec<&'static Column> = ids.iter().filter_map(|id| column(id)).collect();
     let mut notes = Notes::default();
     let rows = sweep
         .points
         .iter()
         .filter(|p| !p.tests.is_empty())
         .map(|p| {
-            let mut cells: Vec<Cell> = vec![p.jobs.to_string().into(), p.tests.len().to_string().into()];
+            let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), p.tests.len().to_string().into()];
             cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c.id, &mut notes)));
             Row { cells, ..Row::default() }
         })
         .collect();
-    let ambiguous = side.sweeps.iter().filter(|s| s.workload == sweep.workload).count() > 1;
     Some(Table {
-        caption: format!("{} – {}: means over repetitions", side.label, name(sweep, ambiguous)),
+        caption: format!("{} – {}: means over repetitions", side.label, name(sweep, &side.sweeps)),
         sub: "valid tests, ± 95 % confidence interval".to_owned(),
         class: "figures",
-        head: [Head::number("Jobs", ""), Head::number("Valid tests", "")]
+        head: [Head::text(&swept_title(&sweep.over)), Head::number("Valid tests", "")]
             .into_iter()
             .chain(columns.iter().map(|c| Head::of(c)))
             .collect(),

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod groups;
+
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
@@ -27,6 +29,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         forced: None,
     });
     Manifest {
+        data_set: Vec::new(),
         schema: 1,
         run: run.to_owned(),
         loadline_version: "0.1.0".to_owned(),
@@ -54,6 +57,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             native_report: false,
             keep_data: false,
             reload: false,
+            allow_cached: false,
             probe: false,
         },
         target: TargetInfo {

@@ -116,6 +116,7 @@ fn two_tests(
         records: Vec::new(),
         cpu: CpuSource::Local,
         disk: None,
+        data_disk: None,
         max_jobs: 2,
         forced: None,
         limits: Limits::None("not probed".into()),

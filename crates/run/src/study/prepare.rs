@@ -22,14 +22,19 @@ impl Context {
         Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
     }
 
-    /// Measures what loadline itself costs, with the first workload.
+    /// Measures what loadline itself costs, with the first workload that a client can run.
     pub(super) fn measure_overhead(&mut self) -> Result<(), TargetError> {
-        let Some(first) = self.manifest.plan.workloads.first().cloned() else { return Ok(()) };
-        let Ok(work) = self.work(&first, &BTreeMap::new()) else { return Ok(()) };
+        let at_client = |w: &&PlannedWorkload| {
+            let work = self.work(w, &BTreeMap::new()).ok()?;
+            (work.program.computations_per_tx() == 0).then(|| (w.code.clone(), work))
+        };
+        let Some((code, work)) = self.manifest.plan.workloads.iter().find_map(|w| at_client(&w)) else {
+            return Ok(());
+        };
         self.manifest.overhead = Overhead {
             client_ns_per_tx: Some(overhead::client_ns_per_tx(&work)?),
             in_database_ns_per_tx: None,
-            workload: Some(first.code),
+            workload: Some(code),
         };
         Ok(())
     }

@@ -7,9 +7,10 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, RowCount, SizeScan, Sweep};
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
+use crate::block_figures::CacheFacts;
 use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
@@ -39,6 +40,12 @@ struct Value {
     value: i64,
     /// Column that shows it.
     column: &'static str,
+}
+
+/// What was asked before a test.
+struct Before {
+    evidence: Option<i64>,
+    unchanged: Vec<Option<i64>>,
 }
 
 impl Context {
@@ -204,7 +211,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Work,
         position: &TestPosition,
-        evidence_before: Option<i64>,
+        before: &Before,
         evidence_after: Result<Option<i64>, TargetError>,
     ) -> Identity {
         let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
@@ -215,44 +222,62 @@ impl Context {
             repetition: position.repetition,
             target: self.manifest.target.url.clone(),
             forced: (!forced.is_empty()).then(|| forced.join("; ")),
-            evidence_before,
-            data_bytes: self.data_bytes(work, evidence_after.as_ref().ok().copied().flatten()),
+            evidence_before: before.evidence,
             evidence_after: evidence_after.map_err(|e| e.to_string()),
-            consistency: self.consistency(work),
+            consistency: self.consistency(work, before),
+            data_bytes: self.data_bytes(work),
+            cache: CacheFacts::default(),
             counter_lag_s: self.target.counter_lag_s(),
             cpus: self.manifest.machine.cpus,
         }
     }
 
-    /// Whether what must hold after a test holds: the difference that each query found.
-    fn consistency(&self, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
-        let ask = |query| self.target.integer(work, query).map_err(|e| e.to_string());
-        work.workload.consistency.iter().map(|c| (c.what, ask(c.query))).collect()
+    /// Asks what a test is held against, before it.
+    fn before(&self, work: &Work) -> Result<Before, TargetError> {
+        let unchanged = work.workload.unchanged.iter().map(|c| self.target.integer(work, c.query));
+        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect::<Result<_, _>>()? })
     }
 
-    /// Bytes of the tables that a transaction works through as a whole, or of the rows that it adds to tables
-    /// that were empty before the test and hold `rows` rows now.
-    fn data_bytes(&self, work: &Work, rows: Option<i64>) -> Result<Option<f64>, String> {
-        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else {
-            let filled = work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty).map(|t| t.name);
-            let filled: Vec<&str> = filled.collect();
-            let Some(rows) = rows.filter(|rows| *rows > 0 && !filled.is_empty()) else { return Ok(None) };
-            let bytes = self.bytes_of(work, &filled)?;
-            return Ok(Some(bytes / rows as f64 * work.program.rows_changed_per_tx() as f64));
-        };
-        let sum = self.bytes_of(work, volume.tables)?;
-        Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    /// Whether what must hold after a test holds: by how much each query is off.
+    fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+        let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
+        let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
+        let off = |(query, before): (&str, &Option<i64>)| Ok(ask(query)?.zip(*before).map(|(now, was)| now - was));
+        let unchanged = work.workload.unchanged.iter().zip(&before.unchanged);
+        absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
     }
 
-    fn bytes_of(&self, work: &Work, tables: &[&str]) -> Result<f64, String> {
+    /// Bytes of the tables that a transaction works through as a whole.
+    fn data_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
+        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return self.bulk_bytes(work) };
         let mut sum = 0.0;
-        for table in tables {
+        for table in volume.tables {
             match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
                 Some(bytes) => sum += bytes as f64,
                 None => return Err("the target does not say how large its tables are".to_owned()),
             }
         }
-        Ok(sum)
+        Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    }
+
+    /// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
+    fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
+        let bulk = work.program.body.iter().find_map(|step| match step {
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
+            _ => None,
+        });
+        let only = match work.workload.tables {
+            [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+            _ => None,
+        };
+        let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
+        let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
+        let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
+        let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
+        match bytes.zip(there.filter(|n| *n > 0)) {
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
+            None => Err("the target does not say how large its tables are".to_owned()),
+        }
     }
 
     /// A scan of sizes, which takes as long as its transactions do.
@@ -269,7 +294,7 @@ impl Context {
         let gone = |e: TargetError| failed(TestError::Target(e));
         self.target.load(work, 1).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
         let mut last = None;
         let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
@@ -283,7 +308,7 @@ impl Context {
             }
         })
         .map_err(failed)?;
-        let identity = self.identity(workload, work, position, evidence_before, self.target.evidence(work));
+        let identity = self.identity(workload, work, position, &before, self.target.evidence(work));
         let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
         output.record.notes.extend(unsettled);
         self.attach_report(mark, &mut output, listener);
@@ -309,11 +334,12 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
+        let cache_bytes = self.set_cache(work).map_err(gone)?;
         self.target.load(work, jobs).map_err(gone)?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
         let request = Request {
@@ -326,8 +352,10 @@ impl Context {
             rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
+            data_disk: self.data_disk.clone(),
             interrupted: Arc::clone(&self.interrupted),
         };
+        let caches = self.ready_caches(work, cache_bytes).map_err(gone)?;
         let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
         let measured = run_test(&request, |elapsed_s, completed| {
             let seconds = elapsed_s - last.0;
@@ -338,18 +366,21 @@ impl Context {
             listener.on(Event::Progress { position: position.clone(), elapsed_s, total_s, tps, latency_ms });
         })
         .map_err(failed)?;
+        let (cache, about_caches) = caches.end();
         let evidence_after = self.target.evidence(work);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         if let (Some(lost), Err(_)) = (lost, self.target.info()) {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let identity = self.identity(workload, work, &position, evidence_before, evidence_after);
+        let mut identity = self.identity(workload, work, &position, &before, evidence_after);
+        identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         output.record.notes.extend(unsettled);
+        output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

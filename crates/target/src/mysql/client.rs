@@ -31,6 +31,9 @@ impl Client {
     pub(super) fn open(door: &Arc<Door>, work: &Work) -> Result<Client, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { door.connect_loading()? } else { door.connect()? };
+        if let Some(isolation) = render::isolation(work) {
+            connection.query(isolation)?;
+        }
         let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
         Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false, work: work.clone() })

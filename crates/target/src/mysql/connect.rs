@@ -11,7 +11,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::auth;
 use super::config::{Address, Config, SslMode, process_env};
 use super::protocol::{
-    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting, ServerError,
+    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
+    ServerError,
 };
 use super::version::Version;
 use super::watch::Watch;

@@ -4,12 +4,14 @@
 //! The session is loadline's own ([`wire`]): what the timing loop costs is known.
 
 mod auth;
+mod cache;
 mod client;
 mod config;
 mod connect;
 mod data_counters;
 mod doctor;
 mod instance;
+mod kernels;
 mod ledger;
 mod loading;
 mod observer;

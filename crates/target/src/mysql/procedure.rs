@@ -4,8 +4,9 @@
 //! into a temporary table in memory whenever it has grown to a few KiB: a text is copied as a whole
 //! each time something is added to it.
 
-use loadline_workload::{Commit, Effect, PAYLOAD_STRIDE, VarType};
+use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
+use super::kernels;
 use super::render::{DATABASE, MARK, prefix, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
@@ -35,7 +36,7 @@ pub(super) fn create_moments() -> String {
     )
 }
 
-fn full_name(name: &str) -> String {
+pub(super) fn full_name(name: &str) -> String {
     format!("{}.{}", quoted(DATABASE), quoted(name))
 }
 
@@ -162,6 +163,10 @@ impl Dialect for SqlPsm {
         vec![Line(0, format!("{sql};"))]
     }
 
+    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
+        kernels::compute(kernel, times)
+    }
+
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
         let counter = counter(depth);
         let before = vec![
@@ -170,6 +175,14 @@ impl Dialect for SqlPsm {
             Line(1, format!("SET {counter} = {counter} + 1;")),
         ];
         (before, "END WHILE;")
+    }
+
+    fn else_if(&self) -> &'static str {
+        "ELSEIF"
+    }
+
+    fn nothing(&self) -> &'static str {
+        "DO 0;"
     }
 
     fn check(&self, number: usize, rows: u64) -> Vec<Line> {

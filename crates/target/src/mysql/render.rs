@@ -4,7 +4,7 @@ use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
 use loadline_workload::{Fill, IndexAtom, LogicalType, Table, Template};
 
-use super::procedure;
+use super::{kernels, procedure};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -102,6 +102,13 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
     template.render(|table| table_name(work, table), |_| "?".to_owned())
 }
 
+/// The isolation of job sessions that read and change: that of the other databases. Under REPEATABLE READ, the
+/// default here, MariaDB 11.6 and newer (`innodb_snapshot_isolation`) fail a transaction that changes a row
+/// which another has changed since its first read.
+pub(super) fn isolation(work: &Work) -> Option<&'static str> {
+    work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+}
+
 /// A query about the workload's tables.
 ///
 /// # Errors
@@ -115,11 +122,16 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let tables = work.workload.tables.iter();
     let mut out: Vec<Rendered> =
         tables.map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table))).collect();
+    if let Some(isolation) = isolation(work) {
+        out.push(Rendered::new("session", isolation).by(Driver::Client));
+    }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
     let refused = capabilities().refusal_for_good(Driver::Database, work.workload.needs);
     if refused.is_none() {
+        let routines = kernels::routines(work).into_iter();
+        out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
     }
     for (title, sql) in work.queries() {

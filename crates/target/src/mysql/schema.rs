@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Arg, Datum, RowCount, Scope, Table};
 
-use super::procedure;
 use super::render::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
+use super::{kernels, procedure};
 use crate::error::TargetError;
 use crate::loading::{Batch, batches};
 use crate::work::Work;
@@ -116,6 +116,10 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
 /// Makes the workload's procedure.
 pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
+    for (name, create) in kernels::routines(work) {
+        c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
+        c.query(&create)?;
+    }
     c.query(&format!("DROP PROCEDURE IF EXISTS {}", procedure::name(work)))?;
     c.query(&procedure::create(work)).map(drop)
 }

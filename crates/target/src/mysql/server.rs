@@ -8,6 +8,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding};
 use loadline_workload::Commit;
 
+use super::cache;
 use super::client::Client;
 use super::connect::Door;
 use super::doctor::{self, Facts, Settings};
@@ -152,7 +153,8 @@ impl Target for Mysql {
         for instance in self.instances() {
             let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
             if allowed.as_deref() != Some("1") {
-                let why = "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
+                let why =
+                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
                 missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
             }
             let waits = matches!(instance.given_flush, 1 | 3);
@@ -175,6 +177,12 @@ impl Target for Mysql {
             };
             let why = self.at(instance, why);
             missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
+        }
+        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::cannot_flush(c))?) {
+            if let Some(why) = refused {
+                let why = self.at(instance, why);
+                missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+            }
         }
         Ok(Capabilities { missing, ..Capabilities::default() })
     }
@@ -259,7 +267,25 @@ impl Target for Mysql {
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
-        Ok(Some("no checkpoint before each test: the server has no command for one".into()))
+        match self.checkpoint() {
+            Ok(()) => Ok(None),
+            Err(TargetError::Unsupported(why)) => Ok(Some(format!("no checkpoint before each test: {why}"))),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| cache::flush(c)).map(drop)
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let own = self.server.as_ref();
+        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
+        Ok(sizes.into_iter().sum())
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        self.instances().first().map(|i| i.page_bytes)
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {

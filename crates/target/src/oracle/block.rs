@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 
-use loadline_workload::{Effect, FACTORS, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
+use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
+use super::kernels;
 use super::render::{MAX_RAW, commit, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
@@ -257,6 +258,10 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
+    }
+
+    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
+        kernels::compute(kernel, times)
     }
 
     fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {

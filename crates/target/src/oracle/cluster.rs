@@ -241,7 +241,8 @@ impl Target for Oracle {
     fn drop_data_set(&self) -> Result<(), TargetError> {
         let mut session = self.admin()?;
         let prefix = loading::name_of("data_");
-        let ours = schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
+        let ours =
+            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
         for (name, _) in ours {
             session.execute(&schema::drop_statement(&name), &[])?;
         }
@@ -262,6 +263,11 @@ impl Target for Oracle {
             }
             Err(e) => Err(e.into()),
         }
+    }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
+        Ok(())
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {

@@ -16,6 +16,7 @@ mod doctor;
 mod driver;
 mod job_limit;
 mod jobs;
+mod kernels;
 mod loading;
 mod place;
 mod render;

@@ -144,6 +144,7 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
         .map(|step| match step {
             Step::Bind { generator: Generator::Payload { bytes }, .. } => *bytes,
             Step::Repeat { body, .. } => longest_payload(body),
+            Step::Choose { arms, .. } => arms.iter().map(|arm| longest_payload(&arm.body)).max().unwrap_or(0),
             _ => 0,
         })
         .max()

@@ -1,17 +1,17 @@
 //! The target: its nodes, the instances behind them, and what is asked of them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Finding, Severity};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 
 use super::client::Client;
 use super::config::Address;
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
 use super::loading::{self, PgLoader};
-use super::observer::{Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
+use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
 use super::settings::Settings;
 use super::slice::Database;
 use super::temp::TempServer;
@@ -45,10 +45,11 @@ pub(super) struct Postgres {
     version_text: String,
     ledger: Ledger,
     blind: Blind,
+    block_bytes: u64,
     kind: &'static str,
     url: String,
     /// The private server, if this is one. Dropped last: it stops with us.
-    server: Option<TempServer>,
+    server: Option<Mutex<TempServer>>,
 }
 
 impl Postgres {
@@ -113,8 +114,21 @@ impl Postgres {
                 blind.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
+        let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Postgres { doors, instance_of, instances, version, version_text, ledger, blind, kind, url, server })
+        Ok(Postgres {
+            doors,
+            instance_of,
+            instances,
+            version,
+            version_text,
+            ledger,
+            blind,
+            block_bytes,
+            kind,
+            url,
+            server: server.map(Mutex::new),
+        })
     }
 
     /// Runs `f` in an administrative session of `instance`.
@@ -181,7 +195,8 @@ impl Target for Postgres {
             let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
             dir.display().to_string()
         });
-        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
+        let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.doors.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
@@ -209,6 +224,16 @@ impl Target for Postgres {
 
     fn nodes(&self) -> u32 {
         self.doors.len() as u32
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        let may = self.each(|_, c| c.value(self.version.may_checkpoint()))?;
+        let mut missing = Vec::new();
+        if may.iter().any(|may| may.as_deref() != Some("t")) {
+            let why = format!("the role is not {}", self.version.checkpoint_privilege());
+            missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+        }
+        Ok(Capabilities { missing, ..Capabilities::default() })
     }
 
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
@@ -303,6 +328,24 @@ impl Target for Postgres {
         Ok(said.into_iter().flatten().next())
     }
 
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| c.query("CHECKPOINT")).map(drop)
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        if let Some(server) = &self.server {
+            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
+        }
+        let sizes = self.each(|_, c| {
+            c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
+        })?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        Some(self.block_bytes)
+    }
+
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         Ok(Box::new(Client::open(self.door_of(job)?, &self.ledger, work, job)?))
     }
@@ -367,6 +410,10 @@ impl Target for Postgres {
 
     fn publishes_counters(&self) -> bool {
         true
+    }
+
+    fn buffer_wait_events(&self) -> &'static [&'static str] {
+        BUFFER_WAIT_EVENTS
     }
 
     fn log_sync_events(&self) -> &'static [&'static str] {

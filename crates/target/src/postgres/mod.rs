@@ -7,6 +7,7 @@ mod cluster;
 mod config;
 mod connect;
 mod doctor;
+mod kernels;
 mod ledger;
 mod loading;
 mod observer;

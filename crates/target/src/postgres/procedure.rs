@@ -5,8 +5,9 @@
 //! they add up to is worked out by loadline. (With sums and histograms in the loop, 20 expressions
 //! took 10 µs of each transaction's time.)
 
-use loadline_workload::{Commit, Effect, PAYLOAD_STRIDE, VarType};
+use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
+use super::kernels;
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::render::{SCHEMA, prefix, quoted, table_name};
 use super::versions::Version;
@@ -45,8 +46,9 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
     let flush = version.flush_stats_in_procedure().map_or(String::new(), |sql| format!("  {sql}\n"));
+    let routines = kernels::routines(work);
     format!(
-        r"DROP PROCEDURE IF EXISTS {name};
+        r"{routines}DROP PROCEDURE IF EXISTS {name};
 CREATE PROCEDURE {name}(
   p_first_key bigint,
   p_new_key bigint,
@@ -150,6 +152,10 @@ impl Dialect for PlPgSql {
         let mut lines = vec![Line(0, format!("{sql};"))];
         lines.extend(effect.rows().into_iter().flat_map(|rows| self.check(number, rows)));
         lines
+    }
+
+    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
+        kernels::compute(kernel, times)
     }
 
     fn check(&self, number: usize, rows: u64) -> Vec<Line> {

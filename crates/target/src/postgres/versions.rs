@@ -181,9 +181,9 @@ impl Version {
         (self.major >= 15).then_some("SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1")
     }
 
-    /// The same inside a procedure: it takes effect when the call returns.
+    /// The same inside a procedure, with the same scan: it takes effect when the call returns.
     pub(super) fn flush_stats_in_procedure(self) -> Option<&'static str> {
-        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush();")
+        (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1;")
     }
 
     /// Settings of a session that not all versions know.
@@ -214,6 +214,15 @@ impl Version {
     /// Condition under which the role may run CHECKPOINT, in words.
     pub(super) fn checkpoint_privilege(self) -> &'static str {
         if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
+    }
+
+    /// Query that says whether the role may run CHECKPOINT.
+    pub(super) fn may_checkpoint(self) -> &'static str {
+        if self.major >= 15 {
+            "SELECT current_setting('is_superuser') = 'on' OR pg_has_role('pg_checkpoint', 'USAGE')"
+        } else {
+            "SELECT current_setting('is_superuser') = 'on'"
+        }
     }
 
     fn views(self) -> Vec<View> {

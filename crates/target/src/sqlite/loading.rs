@@ -157,10 +157,7 @@ impl Loader for SqliteLoader {
 
 /// Drops loadline's tables but those in `kept` (names without prefix), or just those of the data set, and
 /// says which.
-pub(super) fn drop_tables(
-    loader: &mut SqliteLoader,
-    which: impl Fn(&str) -> bool,
-) -> Result<Vec<String>, TargetError> {
+pub(super) fn drop_tables(loader: &mut SqliteLoader, which: impl Fn(&str) -> bool) -> Result<Vec<String>, TargetError> {
     let sql = format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '{PREFIX}%'");
     let mut removed = Vec::new();
     for name in loader.rows(&sql)?.into_iter().flatten() {

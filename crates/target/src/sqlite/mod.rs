@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Commit, Piece, RowCount, Scope, Table, Template};
+use loadline_workload::{Cache, Commit, Piece, RowCount, Scope, Table, Template};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::data_set::{self, FoundTable, LoadProgress};
@@ -37,6 +37,11 @@ const NO_PROCEDURES: &str =
 
 /// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
+
+/// Smallest cache of each session where the storage is measured, KiB.
+const SMALL_CACHE_KIB: u64 = 1024;
+/// The same where the cache is measured: what the workloads read there is some 20 MiB.
+const LARGE_CACHE_KIB: u64 = 65_536;
 
 /// Settings that can be given, with their defaults here.
 const SETTINGS: &[(&str, &str)] =
@@ -75,6 +80,8 @@ struct Sqlite {
     vfs: &'static CStr,
     counters: Arc<LogCounters>,
     page_size: u64,
+    /// Whether the user said how large a session's cache is.
+    cache_given: bool,
 }
 
 pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
@@ -89,7 +96,14 @@ impl Sqlite {
         let settings = settings(request)?;
         let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
         let (vfs, counters) = log_counters::register()?;
-        let mut sqlite = Sqlite { place, settings, vfs, counters, page_size: 0 };
+        let mut sqlite = Sqlite {
+            place,
+            settings,
+            vfs,
+            counters,
+            page_size: 0,
+            cache_given: request.settings.contains_key("cache_size"),
+        };
         let db = sqlite.connect(Commit::Wait)?;
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
@@ -140,7 +154,34 @@ impl Sqlite {
     }
 }
 
+/// A cache that holds what leads to the rows of so much data (a hundredth, with pages of 1 KiB), and little
+/// else.
+fn small_cache_kib(data_bytes: u64) -> u64 {
+    (data_bytes / 32 / 1024).max(SMALL_CACHE_KIB)
+}
+
 impl Sqlite {
+    /// A session's cache: small where the storage is measured; large, and filled, where the cache is.
+    fn ready_cache(&self, db: &Connection, work: &Work) -> Result<(), TargetError> {
+        if self.cache_given {
+            return Ok(());
+        }
+        match work.workload.cache {
+            Cache::Any => Ok(()),
+            Cache::Device => set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes()))),
+            Cache::Hit => {
+                set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
+                for table in work.workload.tables {
+                    // An aggregate over the last column goes through every page.
+                    let last = table.columns.last().map_or("id", |c| c.name);
+                    let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
+                    db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn loader(&self) -> Result<SqliteLoader, TargetError> {
         Ok(SqliteLoader(self.connect(Commit::Nowait)?))
     }
@@ -343,8 +384,22 @@ impl Target for Sqlite {
         Ok(None)
     }
 
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        let db = self.connect(Commit::Wait)?;
+        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed("the checkpoint"))
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        Some(self.page_size)
+    }
+
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
+        self.ready_cache(&db, work)?;
         Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters))?))
     }
 

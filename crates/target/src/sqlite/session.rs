@@ -8,8 +8,8 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
 use super::data_counters::Share;
-use super::log_counters::LogCounters;
 use super::loading::insert;
+use super::log_counters::LogCounters;
 use super::{failed, sql};
 use crate::error::{TargetError, table_gone};
 use crate::loading::Batch;

@@ -135,6 +135,13 @@ fn render(work: &Work) -> Vec<Rendered> {
                     *out += &format!("{indent}repeat {times} times\n");
                     walk(work, body, depth + 1, out);
                 }
+                Step::Choose { arms, .. } => {
+                    let all: u64 = arms.iter().map(|a| a.share).sum();
+                    for arm in arms {
+                        *out += &format!("{indent}in {} of {all} transactions\n", arm.share);
+                        walk(work, &arm.body, depth + 1, out);
+                    }
+                }
                 Step::Bulk { .. } | Step::Compute { .. } => {
                     *out += &format!("{indent}nothing: the log has neither tables nor a language\n");
                 }

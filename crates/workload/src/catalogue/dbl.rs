@@ -94,7 +94,8 @@ pub(super) fn several(rows: usize) -> Vec<RowVars> {
         let name = |what: &str, i: usize| -> &'static str { Box::leak(format!("{what}{i}").into_boxed_str()) };
         (1..=MOST_ROWS).map(|i| ["seq", "id", "customer", "product", "payload"].map(|what| name(what, i))).collect()
     });
-    let vars = |n: &[&'static str; 5]| RowVars { sequence: n[0], id: n[1], customer: n[2], product: n[3], payload: n[4] };
+    let vars =
+        |n: &[&'static str; 5]| RowVars { sequence: n[0], id: n[1], customer: n[2], product: n[3], payload: n[4] };
     names.iter().take(rows.max(1)).map(vars).collect()
 }
 

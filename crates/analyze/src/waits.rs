@@ -1,0 +1,127 @@
+//! Latencies by power-of-two buckets, as DBAs read waits: up to 1 µs, 2 µs, 4 µs, … 512 µs, 1 ms, ….
+//!
+//! Bounds are powers of two of a microsecond, so that «1 ms» is 1,024 µs and «1 s» 1,048,576 µs, as in
+//! Oracle's wait histograms. The HDR histogram behind holds a latency to within 0.1 %, and so a bound too.
+
+use loadline_model::Latencies;
+use serde::Serialize;
+
+/// Latencies above the bound of the bucket before and up to this one's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bucket {
+    /// Number of the bucket: its bound is 2 to this power, in µs.
+    pub power: u32,
+    /// How many latencies.
+    pub count: u64,
+    /// Share of all, %.
+    pub share_pct: f64,
+    /// Share of all up to the bound, %.
+    pub up_to_pct: f64,
+}
+
+impl Bucket {
+    /// The bound in ns.
+    #[must_use]
+    pub fn bound_ns(&self) -> u64 {
+        bound_ns(self.power)
+    }
+
+    /// The bound as it is read: `512 µs`, `1 ms`, `2 s`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.power)
+    }
+}
+
+fn bound_ns(power: u32) -> u64 {
+    1_000u64.saturating_mul(1u64.checked_shl(power).unwrap_or(u64::MAX))
+}
+
+/// Bound 2^`power` µs as it is read.
+#[must_use]
+pub fn label(power: u32) -> String {
+    let unit = ["µs", "ms", "s"];
+    let step = (power / 10).min(2);
+    format!("{} {}", 1u64.checked_shl(power - step * 10).unwrap_or(u64::MAX), unit[step as usize])
+}
+
+/// `latencies` by bucket, from the first to the last one that holds any; empty if there are none.
+#[must_use]
+pub fn buckets(latencies: &Latencies) -> Vec<Bucket> {
+    let total = latencies.count();
+    let mut counts: Vec<u64> = Vec::new();
+    for value in latencies.histogram().iter_recorded() {
+        // The highest latency that the value stands for would lift a latency at the bound over it.
+        let ns = latencies.histogram().lowest_equivalent(value.value_iterated_to());
+        let power = power_of(ns);
+        if counts.len() <= power {
+            counts.resize(power + 1, 0);
+        }
+        counts[power] += value.count_at_value();
+    }
+    let first = counts.iter().position(|n| *n > 0).unwrap_or(0);
+    let mut seen = 0;
+    let share = |n: u64| n as f64 / total.max(1) as f64 * 100.0;
+    let of = |(power, count): (usize, &u64)| {
+        seen += count;
+        Bucket { power: power as u32, count: *count, share_pct: share(*count), up_to_pct: share(seen) }
+    };
+    counts.iter().enumerate().skip(first).map(of).collect()
+}
+
+/// The first bucket whose bound is not below `ns`.
+fn power_of(ns: u64) -> usize {
+    let us = ns.div_ceil(1_000).max(1);
+    us.next_power_of_two().trailing_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_latency_at_the_bound_is_below_it() {
+        let mut l = Latencies::new();
+        for ns in [1, 1_000, 1_500, 512_000, 513_500, 1_024_000, 3_000_000_000] {
+            l.record(ns);
+        }
+        let all = buckets(&l);
+        let of = |label: &str| all.iter().find(|b| b.label() == label).unwrap().count;
+        let seen = [of("1 µs"), of("2 µs"), of("4 µs"), of("512 µs"), of("1 ms"), of("2 ms"), of("4 s")];
+        assert_eq!(seen, [2, 1, 0, 1, 2, 0, 1]);
+        assert_eq!(all.last().unwrap().label(), "4 s");
+        assert!((all[9].up_to_pct - 4.0 / 7.0 * 100.0).abs() < 1e-9, "{:?}", all[9]);
+        assert_eq!(buckets(&Latencies::new()), []);
+    }
+
+    #[test]
+    fn bounds_and_labels_agree() {
+        let l = |power| Bucket { power, count: 0, share_pct: 0.0, up_to_pct: 0.0 };
+        for (power, label, ns) in [
+            (0, "1 µs", 1_000),
+            (9, "512 µs", 512_000),
+            (10, "1 ms", 1_024_000),
+            (19, "512 ms", 524_288_000),
+            (21, "2 s", 2_097_152_000),
+            (31, "2048 s", 2_147_483_648_000),
+        ] {
+            assert_eq!((l(power).label().as_str(), l(power).bound_ns()), (label, ns));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_latency_is_in_one_bucket(all in prop::collection::vec(1u64..10_000_000_000, 1..60)) {
+            let mut l = Latencies::new();
+            all.iter().for_each(|ns| l.record(*ns));
+            let buckets = buckets(&l);
+            prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), all.len() as u64);
+            prop_assert!((buckets.last().unwrap().up_to_pct - 100.0).abs() < 1e-9);
+            prop_assert!(buckets.windows(2).all(|w| w[0].power + 1 == w[1].power && w[0].up_to_pct <= w[1].up_to_pct));
+            // Within the resolution of the histogram every latency lies below its bucket's bound.
+            let last = buckets.last().unwrap().bound_ns() as f64 * 1.001;
+            prop_assert!(all.iter().all(|ns| *ns as f64 <= last));
+        }
+    }
+}

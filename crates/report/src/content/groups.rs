@@ -1,0 +1,54 @@
+//! A section a component group: its workloads' charts, wait histograms and test tables.
+
+use loadline_model::Column;
+
+use super::tables::Hidden;
+use super::{charts, tables, waits};
+use crate::doc::{Block, Section};
+use crate::side::{Side, group_title, groups, workloads_of};
+
+/// Ids of the sections; a group that is not known has the last one.
+const IDS: [&str; 8] = [
+    "server",
+    "storage",
+    "log-writer",
+    "database-writer",
+    "data-load",
+    "data-analytics",
+    "transaction-processing",
+    "procedural-code",
+];
+
+/// The sections; test tables have the columns `chosen`, or those of the group.
+pub(crate) fn sections(sides: &[Side<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
+    groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect()
+}
+
+fn section(sides: &[Side<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
+    let mut blocks = Vec::new();
+    let mut hidden = Hidden::default();
+    // On paper a workload begins a page when its tables no longer fit with those before it.
+    let (mut on_page, mut charted, mut timed) = (0, false, false);
+    for workload in workloads_of(sides, group) {
+        let mut of_tests = tables::of_workload(sides, &workload, chosen, &mut hidden);
+        let page = on_page > 0 && on_page + of_tests.len() > 2;
+        on_page = if page { of_tests.len() } else { on_page + of_tests.len() };
+        blocks.push(Block::Heading { text: workload.clone(), page });
+        let charts = charts::of_workload(sides, &workload);
+        charted |= charts.is_some();
+        blocks.extend(charts);
+        blocks.append(&mut of_tests);
+        let mut histograms = waits::of_workload(sides, group, &workload);
+        timed |= !histograms.is_empty();
+        blocks.append(&mut histograms);
+    }
+    blocks.extend(hidden.blocks());
+    if charted {
+        blocks.push(Block::Legend { text: charts::LEGEND.to_owned() });
+    }
+    if timed {
+        blocks.push(Block::para(waits::LEGEND));
+    }
+    let id = IDS.into_iter().find(|id| *id == group).unwrap_or("other");
+    Section { id, title: group_title(group).to_owned(), in_text: true, group: true, blocks }
+}

@@ -1,0 +1,234 @@
+//! The key figures on one page: a line a workload with what it reached, where, at what latency, and whether
+//! its tests hold; by component group, and with everything that was planned and not measured.
+
+use loadline_analyze::sweep::{LATENCY, RESPONSE};
+use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
+use loadline_model::column::column;
+use loadline_model::format::{ABSENT, Format, number};
+use loadline_model::{Column, TestRecord};
+
+use super::key::{figure, reason};
+use super::{count, sizes, stop};
+use crate::columns::value;
+use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::side::{Scan, Side, group_title, groups};
+use crate::words::{place, short_name, unit};
+
+/// The time of a single-block read, which storage is about, where the database tells it.
+const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
+/// Time of a transaction, and of one in an open loop.
+const TRANSACTION: (&str, &str) = (LATENCY, "transaction_time_ns_p99");
+const INTENDED: (&str, &str) = (RESPONSE, "response_time_ns_p99");
+
+/// The section: a page a platform.
+pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    for side in sides {
+        let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
+        let table = table(side, &caption);
+        if !table.rows.is_empty() {
+            blocks.push(Block::Table(table));
+        }
+        let of = if sides.len() > 1 { format!("{}: ", side.label) } else { String::new() };
+        blocks.extend(not_measured(side).into_iter().map(|text| Block::para(format!("{of}{text}"))));
+    }
+    if sides.iter().any(|s| !s.run.records.is_empty()) {
+        blocks.push(Block::para(
+            "A line a workload: the highest mean of its first KPI over what was swept, valid tests only, and where it was \
+             reached. Latency there is the time of a transaction or query, of a single-block read where the workload is \
+             about it, and in an open loop the time from the intended start.",
+        ));
+    }
+    Section { id: "key-figures", title: "Key figures".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// The page of one platform.
+pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
+    let mut notes = Notes::default();
+    let mut rows = Vec::new();
+    let all = groups(std::iter::once(side));
+    for group in &all {
+        if all.len() > 1 {
+            rows.push(Row::title(group_title(group)));
+        }
+        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &mut notes)));
+        rows.extend(side.scans.iter().filter(|s| s.record.group == *group).map(scan_line));
+    }
+    let mut head = vec![
+        Head::text("Workload"),
+        Head::number("Peak", "").tip("Highest mean of the workload's first KPI, valid tests only."),
+        Head::text(""),
+        Head::text("at").tip("Where it was reached: jobs, or what was swept instead."),
+        Head::number("Latency", "mean").tip("Mean latency there."),
+        Head::number("Latency", "p99").tip("99th percentile of the latency there."),
+        Head::text("Valid tests").tip("Valid tests out of all that were finished."),
+        Head::number("Of limit", "%").tip("Share of what the hardware allows for the same work."),
+        Head::text("Bounded by").tip("What the figures say bounds it; why is told with the load lines."),
+    ];
+    // What no workload has takes no column.
+    for index in [8, 7] {
+        let untold = ["", ABSENT, Bounds::NotTold.name()];
+        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| untold.contains(&c.text.as_str()));
+        if rows.iter().all(blank) {
+            head.remove(index);
+            rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+        }
+    }
+    let notes = notes.finish_used(&mut rows);
+    Table { caption: caption.to_owned(), class: "key", head, rows, notes, ..Table::default() }
+}
+
+fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
+    let records = &side.run.records;
+    let valid: usize = sweep.points.iter().map(|p| p.tests.len()).sum();
+    let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
+    let tests = if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() };
+    let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
+    match sweep.peak().zip(column(sweep.rate)) {
+        Some((peak, rate)) => {
+            let (mean, p99) = latency(sweep, peak);
+            cells.push(sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean)).into());
+            cells.push(unit(rate).into());
+            cells.push(place(&sweep.over, peak.at).into());
+            cells.extend([mean, p99].map(|id| time(records, peak, id, notes)));
+            cells.push(tests.into());
+            cells.push(figure(records, peak, "limit_share_pct", notes));
+            cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
+        }
+        None => {
+            cells.push(Cell { text: ABSENT.to_owned(), mark: notes.mark("no valid test has a throughput", "") });
+            cells.extend(["", "", ABSENT, ABSENT].map(Cell::from));
+            cells.push(tests.into());
+            cells.extend([ABSENT, ABSENT].map(Cell::from));
+        }
+    }
+    Row { cells, invalid: valid == 0, remark: why_not(sweep), ..Row::default() }
+}
+
+/// Mean and 99th percentile of the time that counts at `point`.
+fn latency(sweep: &Sweep, point: &Point) -> (&'static str, &'static str) {
+    let about_reads = sweep.kpis.iter().any(|id| id.starts_with("read_time_us"));
+    if point.figure(RESPONSE).is_some() {
+        INTENDED
+    } else if about_reads && point.figure(READ.0).is_some() {
+        READ
+    } else {
+        TRANSACTION
+    }
+}
+
+/// A time of `point` in the unit that reads best.
+fn time(records: &[TestRecord], point: &Point, id: &str, notes: &mut Notes) -> Cell {
+    let Some(column) = column(id) else { return ABSENT.into() };
+    match point.figure(id) {
+        Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
+        None => {
+            let why = reason(records, point, id).unwrap_or("the record gives no reason");
+            Cell { text: ABSENT.to_owned(), mark: notes.mark(why, column.title) }
+        }
+    }
+}
+
+/// A time with three digits in the unit that reads best: `87.1 µs`, `124 ms`.
+fn short_ns(ns: f64) -> String {
+    let (value, unit) = match ns.abs() {
+        a if a < 999.5 => (ns, "ns"),
+        a if a < 999.5e3 => (ns / 1e3, "µs"),
+        a if a < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let decimals = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{} {unit}", number(value, decimals))
+}
+
+fn nanoseconds(column: &Column, value: f64) -> f64 {
+    match (column.format, column.unit) {
+        (Format::NsAsMs, _) => value,
+        (_, "s") => value * 1e9,
+        (_, "ms") => value * 1e6,
+        (_, "µs") => value * 1e3,
+        _ => value,
+    }
+}
+
+/// Which tests do not hold and why; the same reason once.
+fn why_not(sweep: &Sweep) -> String {
+    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+    for test in sweep.points.iter().flat_map(|p| &p.invalid) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == test.reason.as_str()) {
+            Some((_, tests)) => tests.push(test.test),
+            None => reasons.push((&test.reason, vec![test.test])),
+        }
+    }
+    let said = reasons.into_iter().map(|(reason, mut tests)| {
+        tests.sort_unstable();
+        let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
+        let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
+        format!("{word} {} {is} invalid: {}", numbers.join(", "), stop(reason))
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { String::new() } else { format!("{}: {}.", sweep.workload, said.join("; ")) }
+}
+
+/// A scan of sizes has a shape instead of a peak.
+fn scan_line(scan: &Scan<'_>) -> Row {
+    let r = scan.record;
+    let median = |id: &str| r.figure(id).map_or(ABSENT.to_owned(), short_ns);
+    let cells = vec![
+        r.workload.as_str().into(),
+        ABSENT.into(),
+        "".into(),
+        count(r.sizes.len(), "size", "sizes").into(),
+        median("commit_time_ns_mean").into(),
+        median("commit_time_ns_p99").into(),
+        if r.valid { "1" } else { "0 of 1" }.into(),
+        ABSENT.into(),
+        ABSENT.into(),
+    ];
+    let remark = match &scan.shape {
+        Some(shape) => format!("{}: {}.", r.workload, sizes::sentence(shape)),
+        None => {
+            let reason = r.invalid_reason.as_deref().unwrap_or("the record gives no reason");
+            format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(reason))
+        }
+    };
+    Row { cells, invalid: !r.valid, remark, ..Row::default() }
+}
+
+/// What was planned and has no test: skipped with the reason, or not reached. One sentence a reason.
+pub(crate) fn not_measured(side: &Side<'_>) -> Vec<String> {
+    let plan = &side.run.manifest.plan;
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for skipped in &plan.skipped {
+        match reasons.iter_mut().find(|(reason, _)| *reason == skipped.reason.as_str()) {
+            Some((_, codes)) => codes.push(&skipped.code),
+            None => reasons.push((&skipped.reason, vec![&skipped.code])),
+        }
+    }
+    let mut out: Vec<String> =
+        reasons.iter().map(|(reason, codes)| format!("Skipped: {}: {}.", codes.join(", "), stop(reason))).collect();
+    let tested = |code: &str| side.run.records.iter().any(|r| r.workload == code);
+    let left: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(|code| !tested(code)).collect();
+    if !left.is_empty() {
+        out.push(format!("Not measured, as the run ended before: {}.", left.join(", ")));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_ns;
+
+    #[test]
+    fn times_have_three_digits() {
+        let shown =
+            [(0.0, "0.00 ns"), (87_123.0, "87.1 µs"), (999_700.0, "1.00 ms"), (123.53e6, "124 ms"), (12.7e9, "12.7 s")];
+        for (ns, text) in shown {
+            assert_eq!(short_ns(ns), text);
+        }
+    }
+}

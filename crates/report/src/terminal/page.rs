@@ -1,0 +1,121 @@
+//! The page of key figures that a run ends with.
+
+use loadline_analyze::{Sweep, bound_of_sweep};
+
+use super::PROSE;
+use crate::RunData;
+use crate::content::{not_measured, page, stop};
+use crate::doc::{Row, Table};
+use crate::side::{Side, sides};
+use crate::text::{clean, superscript, table, table_width, wrapped};
+use crate::words::name;
+
+/// With more sweeps than this, what bounds each is left to the report: the page stays a page.
+const FEW: usize = 8;
+
+/// The platform's key figures on one page for a terminal that is `width` characters wide (`None`: as wide as
+/// needed): a line a workload with what it reached, where, at what latency, and whether its tests hold, by
+/// component group; then what was planned and not measured, and why.
+#[must_use]
+pub fn end_page(run: &RunData, width: Option<usize>) -> String {
+    let prose = width.unwrap_or(PROSE).clamp(40, PROSE);
+    let available = width.unwrap_or(usize::MAX);
+    let mut out = String::new();
+    for side in &sides(std::slice::from_ref(run)) {
+        out.push_str(&wrapped(&format!("Key figures of {}", clean(&side.label)), "", available));
+        let full = page(side, "");
+        if full.rows.is_empty() {
+            out.push_str("No test was finished.\n");
+        } else {
+            out.push_str(&figures(side, &full, available, prose));
+        }
+        for text in not_measured(side) {
+            out.push_str(&wrapped(&text, "", prose));
+        }
+        out.push_str(&bounds(side, prose));
+    }
+    out
+}
+
+/// The table as wide as fits: what bounds a workload, its share of the limit and the count of valid tests go
+/// first. Where nothing more can be left out, a sentence a workload fits any width.
+fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> String {
+    let mut out = String::new();
+    let mut narrow = full.clone();
+    let mut counted = true;
+    for title in ["Bounded by", "Of limit", "Valid tests"] {
+        if table_width(&narrow) <= available {
+            break;
+        }
+        if let Some(index) = narrow.head.iter().position(|h| h.title == title) {
+            narrow.head.remove(index);
+            narrow.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+            counted &= title != "Valid tests";
+        }
+    }
+    if table_width(&narrow) <= available {
+        table(&mut out, &narrow, prose);
+        if !counted {
+            let valid = side.run.records.iter().filter(|r| r.valid).count();
+            out.push_str(&format!("{valid} of {} tests are valid.\n", side.run.records.len()));
+        }
+        return out.trim_start_matches('\n').to_owned();
+    }
+    for row in &full.rows {
+        if row.title.is_empty() {
+            out.push_str(&wrapped(&sentence(full, row), "", prose));
+        } else {
+            out.push_str(&wrapped(&row.title, "", prose));
+        }
+        if !row.remark.is_empty() {
+            out.push_str(&wrapped(&format!("✗ {}", row.remark), "", prose));
+        }
+    }
+    for note in &full.notes {
+        out.push_str(&wrapped(&format!("{} {}", superscript(&note.mark), note.text), "", prose));
+    }
+    out
+}
+
+/// A row of the page in words.
+fn sentence(full: &Table, row: &Row) -> String {
+    let mut said = String::new();
+    for (head, cell) in full.head.iter().zip(&row.cells) {
+        let text = format!("{}{}", cell.text, superscript(&cell.mark));
+        let what = head.title.to_lowercase();
+        said.push_str(&match (head.title.as_str(), head.unit.as_str()) {
+            ("Workload", _) => format!("{text}:"),
+            // The unit of the peak.
+            ("", _) if text.is_empty() => String::new(),
+            ("", _) => format!(" {text}"),
+            ("Peak", _) => format!(" peak {text}"),
+            ("at", _) if text.is_empty() => String::new(),
+            ("at", _) => format!(" at {text}"),
+            ("Latency", which) => format!(", {which} {text}"),
+            (_, "") => format!(", {what} {text}"),
+            (_, unit) => format!(", {what} {text} {unit}"),
+        });
+    }
+    said + "."
+}
+
+/// What bounds each workload, in sentences.
+fn bounds(side: &Side<'_>, prose: usize) -> String {
+    if side.sweeps.len() > FEW {
+        return String::new();
+    }
+    let mut out = String::new();
+    let said = |sweep: &Sweep| {
+        let bound = bound_of_sweep(sweep, &side.run.records)?;
+        let name = name(sweep, &side.sweeps);
+        let sentence = stop(&bound.sentence()).to_owned();
+        Some(match sentence.strip_prefix("not told: ") {
+            Some(because) => format!("What bounds {name} is not told: {because}."),
+            None => format!("{name} is bounded by {sentence}."),
+        })
+    };
+    for text in side.sweeps.iter().filter_map(said) {
+        out.push_str(&wrapped(&text, "", prose));
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}

@@ -1,0 +1,94 @@
+//! Words for columns and places of a sweep: the same in tables, charts and sentences.
+
+use loadline_analyze::Sweep;
+use loadline_model::Column;
+use loadline_model::column::column;
+use loadline_model::format::number;
+
+/// A column's title inside a sentence: `commit latency`, but `SQL service time` and `I/O`.
+pub(crate) fn lower(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(letters).collect(),
+        _ => title.to_owned(),
+    }
+}
+
+/// The unit of a rate in words: `queries/s`, `MiB/s redo`, `tps`.
+pub(crate) fn unit(column: &Column) -> String {
+    let title = lower(column.title);
+    match column.unit {
+        "1/s" => format!("{title}/s"),
+        "MiB/s" if title == "data" => "MiB/s".to_owned(),
+        "MiB/s" => format!("MiB/s {}", title.trim_end_matches(" data")),
+        "million/s" => "million op/s".to_owned(),
+        unit => unit.to_owned(),
+    }
+}
+
+/// The column's title of what was swept: `Rows per transaction`; its id where it is no column.
+pub(crate) fn swept_title(over: &str) -> String {
+    column(over).map_or_else(|| over.replace('_', " "), |c| c.title.to_owned())
+}
+
+/// What was swept inside a sentence, short: `rows/tx`.
+pub(crate) fn swept(over: &str) -> String {
+    lower(&swept_title(over)).replace(" per transaction", "/tx")
+}
+
+/// A place of a sweep in words: `4 jobs`, `100 rows/tx`.
+pub(crate) fn place(over: &str, at: u32) -> String {
+    let words = swept(over);
+    let (things, per) = words.split_once('/').map_or((words.as_str(), String::new()), |(t, p)| (t, format!("/{p}")));
+    let things = if at == 1 { things.strip_suffix('s').unwrap_or(things) } else { things };
+    format!("{} {things}{per}", number(f64::from(at), 0))
+}
+
+/// The same where its place is shown beside it, which says what was swept.
+pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
+    let over = format!(" over {}", swept(&sweep.over));
+    let name = name(sweep, all);
+    if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
+}
+
+/// The workload, and what tells its sweep from others of the same workload on the platform.
+pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
+    let alike = |s: &&Sweep| s.workload == sweep.workload && s.run == sweep.run && s.platform == sweep.platform;
+    let mut out = sweep.workload.clone();
+    if !sweep.over_jobs() {
+        out = format!("{out} over {}", swept(&sweep.over));
+    }
+    if all.iter().filter(alike).filter(|s| s.over == sweep.over).count() > 1 {
+        let parameters = sweep.parameters.iter().map(|(k, v)| format!("{k} {v}"));
+        let parts: Vec<String> = std::iter::once(format!("{} driver", sweep.driver)).chain(parameters).collect();
+        out = format!("{out} ({})", parts.join(", "));
+    }
+    if let Some(rate) = sweep.rate_tps {
+        out = format!("{out} at {} tps, open loop", number(rate, 1));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_analyze::sweep::JOBS;
+
+    #[test]
+    fn places_and_units_read_as_words() {
+        assert_eq!(place(JOBS, 1), "1 job");
+        assert_eq!(place(JOBS, 1_024), "1,024 jobs");
+        assert_eq!(place("rows_per_tx", 1), "1 row/tx");
+        assert_eq!(place("rows_per_tx", 100), "100 rows/tx");
+        assert_eq!(place("threads", 1), "1 thread");
+        assert_eq!(place("no_such_column", 7), "7 no such column");
+        let of = |id: &str| unit(column(id).unwrap());
+        assert_eq!(of("queries_per_s"), "queries/s");
+        assert_eq!(of("redo_mib_per_s"), "MiB/s redo");
+        assert_eq!(of("data_mib_per_s"), "MiB/s");
+        assert_eq!(of("io_per_s"), "I/O/s");
+        assert_eq!(of("mops_per_s"), "million op/s");
+        assert_eq!(of("commit_throughput_tps"), "tps");
+        assert_eq!(lower("SQL service time"), "SQL service time");
+    }
+}

@@ -1,0 +1,74 @@
+//! What the analytic workloads share: queries on the data set whose rows are few and whose work is not.
+//!
+//! Each query has a constant that is another one in each transaction, so that no result can be kept, and
+//! returns a few rows which cannot be had without all the work.
+
+use loadline_model::Capability;
+
+use crate::data::{FACT, fact_groups, fact_rows};
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::table::Table;
+use crate::workload::{Kpi, Params, Volume, Workload};
+
+/// What all have in common.
+pub(super) const BASE: Workload = Workload {
+    group: "data-analytics",
+    spoiled_by: "Memory for sorts and hashes, and for temporary tables, that is another than on the platform compared with (the settings are in the manifest); data that does not fit the cache, where it is to be the CPU that is measured, or fits it, where it is to be the storage; other work on the CPUs; at the client the default window of a few seconds, when queries take longer than half of it.",
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows of the fact table" },
+        Kpi { column: "data_mib_per_s", title: "data" },
+        Kpi { column: "commit_latency_ms", title: "time of a query" },
+    ],
+    tables: &[FACT],
+    needs: &[Capability::Rows, Capability::ReadRows],
+    volume: Some(|params| volume(params, 1)),
+    ..Workload::BASE
+};
+
+/// Tables of the star join.
+pub(super) const STAR: &[Table] = &[FACT, crate::data::CUSTOMER, crate::data::PRODUCT];
+
+/// `passes` times through the fact table.
+pub(super) fn volume(params: &Params, passes: u32) -> Volume {
+    let (rows, share) = (fact_rows(params) as f64 * f64::from(passes), f64::from(passes));
+    Volume { rows, tables: &["fact"], share, ..Volume::default() }
+}
+
+/// A number below all days: a filter with it passes every row, and is another one each time.
+pub(super) const EVERY_DAY: Step = Step::bind("from", Generator::Uniform { from: -10_000, range: 10_000, salt: 0 });
+
+/// A transaction that binds and then executes all `statements`, which return so many rows.
+pub(super) fn program(binds: &[Step], statements: &[(&str, u64)]) -> Program {
+    let mut body = vec![Step::bind("seq", Generator::Sequence)];
+    body.extend_from_slice(binds);
+    body.extend((0..statements.len()).map(|statement| Step::Execute { statement }));
+    let statements = statements.iter().map(|(sql, rows)| Statement::fixed(sql, Effect::Read(*rows))).collect();
+    Program { statements, body, commit: Commit::Wait }
+}
+
+/// Values of the parameter `groups`.
+pub(super) const GROUPS: &[i64] = &[10, 10_000, 1_000_000];
+
+/// The column of the fact table that has about so many different values.
+pub(super) fn group_column(params: &Params) -> &'static str {
+    match params.get("groups") {
+        ..=10 => "g10",
+        11..=10_000 => "g10k",
+        _ => "g1m",
+    }
+}
+
+/// Groups the fact table by `groups` values and keeps the ten largest sums.
+pub(super) fn aggregation(params: &Params) -> Program {
+    let by = group_column(params);
+    let sql = format!(
+        "SELECT {by}, COUNT(*) AS n, SUM(amount) AS total FROM {{fact}} WHERE day >= :from GROUP BY {by} \
+         ORDER BY total DESC, {by} {{first 10}}"
+    );
+    program(&[EVERY_DAY], &[(&sql, 10)])
+}
+
+/// Its volume.
+pub(super) fn aggregation_volume(params: &Params) -> Volume {
+    Volume { groups: fact_groups(group_column(params), params) as f64, ..volume(params, 1) }
+}

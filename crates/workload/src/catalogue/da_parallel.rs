@@ -1,0 +1,50 @@
+//! DA-PARALLEL: one grouping, done by ever more workers together.
+
+use loadline_model::Capability;
+
+use super::da;
+use crate::workload::{Kpi, Param, Sweep, Workload};
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "workers",
+        default: 2,
+        min: 1,
+        max: 1024,
+        meaning: "processes that work on a query together, the session's own among them",
+    },
+    Param {
+        name: "groups",
+        default: 10_000,
+        min: 10,
+        max: 1_000_000,
+        meaning: "values of the column that is grouped by",
+    },
+];
+
+/// DA-PARALLEL.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DA-PARALLEL",
+    summary: "DA-AGG over 10⁴ groups by 1, 2, 4, … parallel workers",
+    description: "Each transaction is the query of DA-AGG over 10,000 groups, run by one session with 1, 2, 4, … processes that work on it together, the session's own among them: with one it is not parallel. The sweep ends where the server gives no more. The figure is the rate, and the speed-up against one worker in the same run. Costs and thresholds by which the database would rather not run a query in parallel are switched off in the sessions, as a hint would do; how many workers really came is checked before each test, and a test that got fewer than it asked for is invalid. More workers than CPUs are allowed, and said.",
+    spoiled_by: "Workers that other sessions hold; fewer CPUs than workers; a table that is small for the time that it takes to start a worker (a few ms).",
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows of the fact table" },
+        Kpi { column: "speed_up", title: "speed-up against one worker" },
+        Kpi { column: "data_mib_per_s", title: "data" },
+        Kpi { column: "commit_latency_ms", title: "time of a query" },
+    ],
+    params: PARAMS,
+    choices: &[("groups", da::GROUPS)],
+    needs: &[Capability::Rows, Capability::ReadRows, Capability::ParallelQuery],
+    sweep: Sweep::Parameter {
+        name: "workers",
+        values: &[1, 2, 4, 8, 16, 32, 64, 128, 256],
+        column: "threads",
+        then_jobs: false,
+    },
+    workers: Some("workers"),
+    volume: Some(da::aggregation_volume),
+    program: da::aggregation,
+    ..da::BASE
+};

@@ -1,0 +1,19 @@
+//! DA-WINDOW: window functions over each customer's rows.
+
+use super::da;
+use crate::workload::Workload;
+
+/// DA-WINDOW.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DA-WINDOW",
+    summary: "window functions: rank and running sum of each customer's rows",
+    description: "Each transaction is one query that ranks the rows of the fact table by amount within each of 10,000 customers and sums them up by day within each (two window functions in two different orders, so two sorts), and returns the sum of the ranks and the largest running sum, for which every row's must be worked out.",
+    program: |_| {
+        let sql = "SELECT COUNT(*) AS n, SUM(place) AS places, MAX(running) AS most FROM \
+                   (SELECT RANK() OVER (PARTITION BY customer ORDER BY amount DESC, id) AS place, \
+                   SUM(amount) OVER (PARTITION BY customer ORDER BY day, id) AS running \
+                   FROM {fact} WHERE day >= :from) ranked";
+        da::program(&[da::EVERY_DAY], &[(sql, 1)])
+    },
+    ..da::BASE
+};

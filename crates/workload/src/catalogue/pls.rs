@@ -1,0 +1,36 @@
+//! What the workloads of procedural code share: computations, a commit that has nothing to make durable.
+
+use loadline_model::Capability;
+
+use crate::program::{Commit, Generator, Kernel, Program, Step};
+use crate::workload::{Kpi, Params, Volume, Workload};
+
+/// What all have in common.
+pub(super) const BASE: Workload = Workload {
+    group: "procedural-code",
+    spoiled_by: "Other work on the CPUs, a CPU that changes its clock, a debugger or profiler of the database's language that is switched on. The transactions read and write no row.",
+    kpis: &[
+        Kpi { column: "mops_per_s", title: "operations of all jobs" },
+        Kpi { column: "mops_per_s_per_job", title: "operations of a job" },
+        Kpi { column: "commit_latency_ms", title: "time of a transaction" },
+    ],
+    needs: &[Capability::Procedures],
+    ..Workload::BASE
+};
+
+fn times(params: &Params, param: &str) -> u32 {
+    params.get(param).max(1) as u32
+}
+
+/// A transaction that does each of `parts` as often as its parameter says.
+pub(super) fn program(params: &Params, parts: &[(Kernel, &'static str)]) -> Program {
+    let mut body = vec![Step::bind("seq", Generator::Sequence)];
+    body.extend(parts.iter().map(|(kernel, param)| Step::Compute { kernel: *kernel, times: times(params, param) }));
+    Program { statements: Vec::new(), body, commit: Commit::Wait }
+}
+
+/// Its operations.
+pub(super) fn volume(params: &Params, parts: &[(Kernel, &'static str)]) -> Volume {
+    let operations = program(params, parts).operations_per_tx() as f64;
+    Volume { operations, ..Volume::default() }
+}

@@ -1,0 +1,56 @@
+//! PLS-MIXED: additions, calls, trial divisions, texts and built-in functions, one after the other.
+
+use super::pls;
+use crate::program::Kernel;
+use crate::workload::{Param, Workload};
+
+const PARAMS: &[Param] = &[
+    Param { name: "additions", default: 1_000, min: 1, max: 65_000, meaning: "additions per transaction (PLS-ADD)" },
+    Param {
+        name: "calls",
+        default: 1,
+        min: 1,
+        max: 1_000,
+        meaning: "times that fib(10) is computed per transaction (PLS-FIBO)",
+    },
+    Param {
+        name: "limit",
+        default: 300,
+        min: 10,
+        max: 100_000,
+        meaning: "numbers up to this one are tried per transaction (PLS-PRIME)",
+    },
+    Param {
+        name: "texts",
+        default: 200,
+        min: 1,
+        max: 100_000,
+        meaning: "rounds of four operations on texts per transaction (PLS-STRING)",
+    },
+    Param {
+        name: "built-ins",
+        default: 300,
+        min: 1,
+        max: 100_000,
+        meaning: "rounds of seven calls of built-in functions per transaction (PLS-BUILTIN)",
+    },
+];
+
+const PARTS: &[(Kernel, &str)] = &[
+    (Kernel::Add, "additions"),
+    (Kernel::Fibonacci, "calls"),
+    (Kernel::Prime, "limit"),
+    (Kernel::Text, "texts"),
+    (Kernel::Builtin, "built-ins"),
+];
+
+/// PLS-MIXED.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "PLS-MIXED",
+    summary: "additions, calls, trial divisions, texts and built-in functions in turn",
+    description: "Each transaction does what PLS-ADD, PLS-FIBO, PLS-PRIME, PLS-STRING and PLS-BUILTIN do, one after the other, less of each. An operation is one of theirs; the figure is the sum of all, so it compares platforms with each other and not with the five.",
+    params: PARAMS,
+    volume: Some(|params| pls::volume(params, PARTS)),
+    program: |params| pls::program(params, PARTS),
+    ..pls::BASE
+};

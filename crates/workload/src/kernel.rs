@@ -1,0 +1,188 @@
+//! What procedural code computes: the same steps in every language, and what must come out of them.
+//!
+//! A kernel is written here once more, in Rust, as its definition: its result for a number of rounds, and
+//! how many operations these take. Each language's rendering compares its own result with this one and
+//! fails if it is another, so that no optimiser can leave the work out. Every number stays within 32 bits.
+
+use crate::program::{Kernel, Program, Step};
+
+/// The Fibonacci number that each round of [`Kernel::Fibonacci`] computes: its place and its value.
+pub const FIBONACCI: (u32, i64) = (10, 55);
+/// Text that the pieces of [`Kernel::Text`] are cut from, five characters each, at 26 places.
+pub const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDE";
+/// Length of a piece.
+pub const PIECE: usize = 5;
+/// Text that [`Kernel::Text`] begins with; it keeps its length.
+pub const TEXT: &str =
+    "ZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFE";
+/// What [`Kernel::Builtin`] is kept below by MOD.
+pub const MODULUS: i64 = 100_003;
+
+impl Kernel {
+    /// All kernels.
+    pub const ALL: [Kernel; 5] = [Kernel::Add, Kernel::Fibonacci, Kernel::Prime, Kernel::Text, Kernel::Builtin];
+
+    /// What `times` rounds must come to.
+    #[must_use]
+    pub fn expected(self, times: u32) -> i64 {
+        self.run(times).0
+    }
+
+    /// How many operations `times` rounds take.
+    #[must_use]
+    pub fn operations(self, times: u32) -> u64 {
+        self.run(times).1
+    }
+
+    /// What one operation is.
+    #[must_use]
+    pub fn operation(self) -> &'static str {
+        match self {
+            Kernel::Add => "one addition of an integer to a sum, and the turn of the loop around it",
+            Kernel::Fibonacci => "one call of a routine that calls itself, with one integer in and one out",
+            Kernel::Prime => "one trial division (MOD of two integers and the comparison of the remainder with 0)",
+            Kernel::Text => {
+                "one operation on texts: SUBSTR, concatenation or INSTR, on texts of 5 and about 100 characters"
+            }
+            Kernel::Builtin => "one call of a built-in function: MOD, GREATEST, LEAST, ABS, SIGN, SQRT or FLOOR",
+        }
+    }
+
+    fn run(self, times: u32) -> (i64, u64) {
+        match self {
+            Kernel::Add => add(times),
+            Kernel::Fibonacci => {
+                let (mut result, mut calls) = (0, 0);
+                for _ in 0..times {
+                    result += fibonacci(FIBONACCI.0, &mut calls);
+                }
+                (result, calls)
+            }
+            Kernel::Prime => primes(times),
+            Kernel::Text => text(times),
+            Kernel::Builtin => builtin(times),
+        }
+    }
+}
+
+impl Program {
+    /// Operations of the computations of one transaction.
+    #[must_use]
+    pub fn operations_per_tx(&self) -> u64 {
+        fn walk(steps: &[Step]) -> u64 {
+            let one = |step: &Step| match step {
+                Step::Compute { kernel, times } => kernel.operations(*times),
+                Step::Repeat { times, body } => u64::from(*times) * walk(body),
+                _ => 0,
+            };
+            steps.iter().map(one).sum()
+        }
+        walk(&self.body)
+    }
+
+    /// Whether it does `kernel`.
+    #[must_use]
+    pub fn computes(&self, kernel: Kernel) -> bool {
+        fn walk(steps: &[Step], wanted: Kernel) -> bool {
+            steps.iter().any(|step| match step {
+                Step::Compute { kernel, .. } => *kernel == wanted,
+                Step::Repeat { body, .. } => walk(body, wanted),
+                _ => false,
+            })
+        }
+        walk(&self.body, kernel)
+    }
+}
+
+/// The sum of 1 … `times`.
+fn add(times: u32) -> (i64, u64) {
+    let sum = (1..=i64::from(times)).sum();
+    (sum, u64::from(times))
+}
+
+/// Two calls for each number but the first two.
+fn fibonacci(n: u32, calls: &mut u64) -> i64 {
+    *calls += 1;
+    if n < 2 { i64::from(n) } else { fibonacci(n - 1, calls) + fibonacci(n - 2, calls) }
+}
+
+/// How many primes there are up to `limit`: each number is divided by 2, 3, 4, … until one divides it or
+/// the divisor's square exceeds it.
+fn primes(limit: u32) -> (i64, u64) {
+    let (mut found, mut divisions) = (0, 0);
+    for n in 2..=limit {
+        let (mut divisor, mut prime) = (2, true);
+        while prime && divisor * divisor <= n {
+            divisions += 1;
+            prime = n % divisor != 0;
+            divisor += 1;
+        }
+        found += i64::from(prime);
+    }
+    (found, divisions)
+}
+
+/// Round `i`: cut a piece off the alphabet, take as much off the front of the text, put the piece at its
+/// end, look where it occurs first; the sum of these places.
+fn text(times: u32) -> (i64, u64) {
+    let (mut text, mut sum) = (TEXT.to_owned(), 0);
+    for i in 1..=times as usize {
+        let piece = &ALPHABET[i % 26..i % 26 + PIECE];
+        text = text[PIECE..].to_owned() + piece;
+        sum += text.find(piece).map_or(0, |at| at as i64 + 1);
+    }
+    (sum, 4 * u64::from(times))
+}
+
+/// Round `i`: x = MOD(x · 31 + i, [`MODULUS`]), y = LEAST(GREATEST(x, 20000), 80000), and the sum grows by
+/// FLOOR(SQRT(ABS(x − y))) + SIGN(x − y).
+fn builtin(times: u32) -> (i64, u64) {
+    let (mut x, mut sum) = (1_i64, 0);
+    for i in 1..=i64::from(times) {
+        x = (x * 31 + i) % MODULUS;
+        let y = x.max(20_000).min(80_000);
+        sum += (x - y).abs().isqrt() + (x - y).signum();
+    }
+    (sum, 7 * u64::from(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_those_of_books_and_formulas() {
+        for n in [1, 2, 1000, 60_000] {
+            assert_eq!(Kernel::Add.expected(n), i64::from(n) * (i64::from(n) + 1) / 2);
+            assert_eq!(Kernel::Add.operations(n), u64::from(n));
+        }
+        assert_eq!(fibonacci(FIBONACCI.0, &mut 0), FIBONACCI.1);
+        // fib(n) takes 2·fib(n + 1) − 1 calls.
+        assert_eq!(Kernel::Fibonacci.operations(3), 3 * (2 * 89 - 1));
+        // π(100), π(1000), π(10⁴): OEIS A006880.
+        assert_eq!([100, 1000, 10_000].map(|n| Kernel::Prime.expected(n)), [25, 168, 1229]);
+        assert_eq!(Kernel::Prime.operations(10), 1 + 1 + 1 + 1 + 1 + 2 + 1, "4, 5, 6, 7, 8, 9, 10: by 2, and 9 by 3");
+    }
+
+    #[test]
+    fn texts_and_built_ins_are_worked_out_by_hand_for_the_first_rounds() {
+        // «BCDEF» is put behind 95 characters that end with «…JIHGFE»; it occurs there only.
+        assert_eq!((TEXT.len(), ALPHABET.len()), (100, 26 + PIECE));
+        assert_eq!(Kernel::Text.expected(1), 96);
+        assert_eq!(Kernel::Text.operations(5), 20);
+        // x = 31 + 1; y = 20000; √19968 = 141.3, and −1.
+        assert_eq!(Kernel::Builtin.expected(1), 141 - 1);
+        assert_eq!(Kernel::Builtin.operations(2), 14);
+    }
+
+    #[test]
+    fn every_round_counts_and_numbers_stay_within_32_bits() {
+        for kernel in Kernel::ALL {
+            let most = if kernel == Kernel::Add { 65_000 } else { 100_000 };
+            let most = if kernel == Kernel::Fibonacci { 1000 } else { most };
+            let last = kernel.expected(most);
+            assert!(last < i64::from(i32::MAX) && last > kernel.expected(most / 2), "{kernel:?}: {last}");
+            assert!(kernel.operations(most) > kernel.operations(most / 2), "{kernel:?}");
+        }
+    }
+}
