@@ -30,6 +30,7 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("full"),
     plan!("log-writer"),
     plan!("storage"),
+    plan!("data-load"),
     plan!("data-analytics"),
     plan!("transaction-processing"),
     plan!("procedural-code"),

@@ -7,7 +7,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Together, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Step, Sweep};
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;
@@ -269,18 +269,22 @@ impl Context {
         Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
     }
 
-    /// Bytes that the rows take which a transaction adds in bulk, where it does.
+    /// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
     fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
         let bulk = work.program.body.iter().find_map(|step| match step {
-            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, *rows)),
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
             _ => None,
         });
-        let Some((table, rows)) = bulk else { return Ok(None) };
+        let only = match work.workload.tables {
+            [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+            _ => None,
+        };
+        let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
         let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
         let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
         let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
         match bytes.zip(there.filter(|n| *n > 0)) {
-            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * f64::from(rows))),
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
             None => Err("the target does not say how large its tables are".to_owned()),
         }
     }
@@ -355,7 +359,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s: plan.duration_s,
-            rate_tps: plan.rate_tps,
+            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
