@@ -120,6 +120,8 @@ pub struct Comparison {
     pub other: String,
     /// Why the whole comparison is refused.
     pub refused: Option<String>,
+    /// The platform that has no test of it, if that is why.
+    pub lacks: Option<String>,
     /// Peak first, then every job count that both measured.
     pub rows: Vec<Row>,
 }
@@ -217,6 +219,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused: Some(format!("«{lacks}» has no test of {}{over}", sweep.workload)),
+        lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
     }
 }
@@ -251,6 +254,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused,
+        lacks: None,
         rows,
     }
 }
