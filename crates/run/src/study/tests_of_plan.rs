@@ -122,6 +122,10 @@ impl Context {
             Sweep::Jobs | Sweep::Once => self.done(&workload.code, repetition).next().is_none().then(|| jobs(1)),
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let given = workload.parameters.get(name).map(std::slice::from_ref);
+                if then_jobs && given.is_some() {
+                    // The sweep over jobs has that value.
+                    return self.next_jobs(workload, repetition).map(jobs);
+                }
                 let done = |v: &&i64| {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
