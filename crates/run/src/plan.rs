@@ -227,15 +227,14 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
-    if workload.checkpoint && driver == Driver::Database {
-        return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
-    }
     if workload.visible.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
-    capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable })
+    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
+    let at_client = workload.checkpoint && driver == Driver::Database;
+    refused.or_else(|| at_client.then(|| Refusal { reason: CHECKPOINT.to_owned(), forceable: false }))
 }
 
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.

@@ -345,10 +345,10 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         listener.on(Event::TestStarted(position.clone()));
+        let cache_bytes = self.set_cache(work).map_err(gone)?;
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
-        let cache_bytes = self.set_cache(work).map_err(gone)?;
         self.target.load(work, jobs).map_err(gone)?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
