@@ -152,7 +152,16 @@ impl Arena {
         let (before, cpu_before) = (observer.snapshot()?, children_cpu_s()?);
         let evidence = self.target.evidence(&self.work)?.unwrap_or(0);
         let said = peer(clients, Load::Seconds(seconds))?;
-        let (after, cpu_after) = (observer.snapshot()?, children_cpu_s()?);
+        let cpu_after = children_cpu_s()?;
+        let mut after = observer.snapshot()?;
+        // A server's session publishes its last counts when it ends, a moment after its client.
+        for _ in 0..30 {
+            if commits(&after) - commits(&before) >= said.transactions {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            after = observer.snapshot()?;
+        }
         // The rows themselves are asked: a transaction that changed nothing would be no peer. Where none is
         // changed, the server's count of commits tells (with those of the peer's own start).
         let (done, what, other) = match self.work.workload.evidence {
@@ -207,6 +216,7 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
         rate_tps: None,
         cpu: CpuSource::Local,
         disk: None,
+        data_disk: None,
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let evidence_before = target.evidence(work)?;
@@ -222,6 +232,7 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
         evidence_after: target.evidence(work).map_err(|e| e.to_string()),
         consistency: Vec::new(),
         data_bytes: Ok(None),
+        cache: Default::default(),
         counter_lag_s: target.counter_lag_s(),
         cpus: std::thread::available_parallelism()?.get() as u32,
     };

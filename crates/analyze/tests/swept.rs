@@ -102,6 +102,7 @@ fn a_read_is_not_compared_by_the_redo_of_others() {
         r.group = "data-analytics".to_owned();
         r.kpis = vec!["rows_per_s".to_owned()];
         r.set("rows_per_s", 1e6);
+        r.set("transaction_time_ns_mean", 1e8);
         r.set("redo_kib_per_tx", redo);
         vec![r]
     };
@@ -113,5 +114,5 @@ fn a_read_is_not_compared_by_the_redo_of_others() {
     });
     let row = &compare(&sides)[0].rows[0];
     assert_eq!((row.refused.as_deref(), row.caveat.as_deref()), (None, None));
-    assert_eq!(row.factors.iter().map(|f| f.metric.id).collect::<Vec<_>>(), ["rows_per_s", "commit_latency_ms"]);
+    assert_eq!(row.factors.iter().map(|f| f.metric.id).collect::<Vec<_>>(), ["rows_per_s", "transaction_time_ns_mean"]);
 }

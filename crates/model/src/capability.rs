@@ -54,11 +54,13 @@ pub enum Capability {
     Procedures,
     /// A query that several workers do together.
     ParallelQuery,
+    /// A checkpoint that can be asked for.
+    Checkpoint,
 }
 
 impl Capability {
     /// All capabilities.
-    pub const ALL: [Capability; 9] = [
+    pub const ALL: [Capability; 10] = [
         Capability::Redo,
         Capability::Rows,
         Capability::CommitWait,
@@ -68,6 +70,7 @@ impl Capability {
         Capability::BulkLoad,
         Capability::Procedures,
         Capability::ParallelQuery,
+        Capability::Checkpoint,
     ];
 
     /// Whether a workload that needs it can run without, with figures that are then marked.
@@ -89,6 +92,7 @@ impl Capability {
             Capability::BulkLoad => "a way to add many rows at once",
             Capability::Procedures => "a language of its own to compute in",
             Capability::ParallelQuery => "queries that several workers do together",
+            Capability::Checkpoint => "a checkpoint that can be asked for",
         }
     }
 }

@@ -40,8 +40,50 @@ pub struct Manifest {
     /// What the storage under log and data allows, measured before the first test, by role (`log`, `data`).
     #[serde(default)]
     pub probes: BTreeMap<String, ProbedDir>,
+    /// Tables of the data set that this run loaded, in order.
+    #[serde(default)]
+    pub data_set: Vec<TableLoad>,
     /// How it ended so far.
     pub state: RunState,
+}
+
+/// How a table of the data set was loaded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableLoad {
+    /// Its name.
+    pub table: String,
+    /// Rows that it has.
+    pub rows: u64,
+    /// Rows that were loaded; the others were there (a load that had been cut off).
+    pub rows_loaded: u64,
+    /// Bytes of these rows' values, without what the database adds to them.
+    pub bytes_loaded: u64,
+    /// Time in which they were loaded, s.
+    pub load_s: f64,
+    /// Time that keys, indexes and statistics took after that, s.
+    pub finish_s: f64,
+    /// Sessions that loaded at the same time.
+    pub loaders: u32,
+    /// By which path rows came in: `COPY, binary`.
+    pub path: String,
+    /// Fingerprint of the rows, in hexadecimal.
+    pub fingerprint: String,
+    /// Version of the data.
+    pub version: u32,
+}
+
+impl TableLoad {
+    /// Rows per second, keys, indexes and statistics included.
+    #[must_use]
+    pub fn rows_per_s(&self) -> f64 {
+        self.rows_loaded as f64 / (self.load_s + self.finish_s).max(1e-9)
+    }
+
+    /// MiB of values per second, keys, indexes and statistics included.
+    #[must_use]
+    pub fn mib_per_s(&self) -> f64 {
+        self.bytes_loaded as f64 / (1024.0 * 1024.0) / (self.load_s + self.finish_s).max(1e-9)
+    }
 }
 
 /// How far a run is.

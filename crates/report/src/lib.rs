@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use terminal::{end_page, terminal_table};
+pub use terminal::{end_page, terminal_table, test_line};
 
 /// One stored run, as read from its folder.
 #[derive(Debug, Clone)]

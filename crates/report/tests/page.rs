@@ -6,7 +6,7 @@ mod common;
 
 use common::groups::all_groups;
 use common::{run, two_platforms};
-use loadline_report::{Format, Options, RunData, end_page, render, terminal_table};
+use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
 
 fn text(runs: &[RunData], format: Format) -> String {
     String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
@@ -171,4 +171,20 @@ fn waits_are_told_by_powers_of_two() {
     let mut without = runs[0].clone();
     without.histograms.clear();
     assert!(!text(&[without], Format::Html).contains("times at the peak"));
+}
+
+#[test]
+fn a_test_is_told_by_its_first_kpi() {
+    let mut run = all_groups("disk", "run-disk", 1.0);
+    let of = |run: &RunData, code: &str| {
+        words(&test_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
+    };
+    assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 8,317.0 MiB/s 123.534 ms");
+    assert_eq!(of(&run, "LGWR-LAT1"), "test 24 LGWR-LAT1 8 jobs 8,574 tps 0.933 ms 2.90 MiB/s of redo");
+    // A test that does not hold is told with its figure: the verdict stands behind it.
+    assert!(of(&run, "STO-WRITE").contains("505.9 MiB/s written"));
+    let swept = run.records.iter().find(|r| r.workload == "DA-PARALLEL").unwrap();
+    assert!(words(&test_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));
+    run.records[7].leave_out("data_mib_per_s", "the tables' size could not be read");
+    assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 65 tps 123.534 ms");
 }

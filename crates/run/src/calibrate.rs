@@ -90,13 +90,15 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
 fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeMap<String, i64>> {
     let (payload, rows, seen) = *tried.last()?;
     let range = |name: &str| work.workload.params.iter().find(|p| p.name == name).map_or((1, 1), |p| (p.min, p.max));
+    // Of a mix, the mean.
+    let changed = work.program.mean_rows_changed_per_tx().max(1.0);
     // A log that also holds what a row was before (undo) grows by two bytes per byte of payload.
     let slope = match tried {
-        [.., (p, r, s), _] if *r == rows && *p != payload => (seen - s) / ((payload - p) * rows) as f64,
+        [.., (p, r, s), _] if *r == rows && *p != payload => (seen - s) / ((payload - p) as f64 * changed),
         _ => 1.0,
     };
     let doubled = (1.5..=2.5).contains(&slope);
-    let missing_per_row = (size.nominal - seen) / rows as f64 / if doubled { slope } else { 1.0 };
+    let missing_per_row = (size.nominal - seen) / changed / if doubled { slope } else { 1.0 };
     let (low, high) = range(size.payload);
     let payload_next = (payload + missing_per_row.round() as i64).clamp(low, high);
     let overshot = tried.iter().any(|(p, _, _)| *p == payload_next)
@@ -137,11 +139,13 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<Result<f64, Stri
     };
     let redo = |o: &mut dyn Observer| o.snapshot().map(|s| s.counters.get(counter::REDO_BYTES).copied());
     let nominal = work.workload.redo.map_or(1024.0, |r| r.nominal);
-    let n = TRANSACTIONS.max((MIN_BYTES / nominal) as u32);
+    // Whole turns: a mix is measured with the shares that it has.
+    let whole = |n: u64| n.next_multiple_of(work.program.cycle()) as u32;
+    let n = whole(u64::from(TRANSACTIONS.max((MIN_BYTES / nominal) as u32)));
     // The first change of a page after a checkpoint logs the whole page, and every row of the job
     // must have been met once.
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
-    let first = (own / work.program.rows_per_tx().max(1) + 1) as u32;
+    let first = whole((own as f64 / work.program.mean_rows_per_tx().max(1.0)) as u64 + 1);
     run(first)?;
     let before = redo(observer.as_mut())?;
     run(n)?;

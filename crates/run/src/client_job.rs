@@ -86,6 +86,7 @@ pub(crate) fn run(
     pace: Option<Pace>,
 ) -> JobResult {
     let mut result = JobResult::new(timing.window_ns, pace.is_some());
+    result.split = shared.splits.then(Box::default);
     let mut schedule = Schedule::pending(timing.start_ns);
     let (mut pace, single) = (pace, program.is_single_statement());
     let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
@@ -104,6 +105,9 @@ pub(crate) fn run(
             }
         }
         let start_ns = now_ns();
+        if job == 0 && intended_ns.is_some() {
+            result.starts_ns.push(start_ns);
+        }
         let outcome = transaction(session, stream, single);
         let end_ns = now_ns();
         shared.update(&mut schedule);
@@ -113,6 +117,10 @@ pub(crate) fn run(
         match outcome {
             Ok(commit_ns) => {
                 result.completed(&schedule, start_ns, commit_ns, end_ns);
+                if let Some(split) = result.split.as_deref_mut().filter(|_| schedule.counts(end_ns)) {
+                    split.record(shared.checkpoint.now(), end_ns.saturating_sub(start_ns));
+                }
+                result.rows_changed += stream.rows_changed();
                 if let (Some(intended), Some(response), true) =
                     (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
                 {

@@ -11,9 +11,13 @@ use loadline_store::{TestOutput, rfc3339};
 use loadline_target::Target;
 use loadline_workload::Commit;
 
+use crate::block_figures::{CacheFacts, block_figures};
+use crate::checkpoint;
 use crate::job::JobResult;
+use crate::load_figures::load_figures;
 use crate::test::{Measured, Request};
 use crate::verify::{Facts, outside_share, verify};
+use crate::visible::visible_figures;
 use crate::volume::volume_figures;
 
 /// What the record says about the test besides its figures.
@@ -39,6 +43,8 @@ pub struct Identity {
     pub consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
     /// Bytes that a transaction works through, where it works through whole tables.
     pub data_bytes: Result<Option<f64>, String>,
+    /// What is known of caches.
+    pub cache: CacheFacts,
     /// How far the target's counters may lag, s.
     pub counter_lag_s: f64,
     /// CPUs of the machine that loadline runs on.
@@ -82,9 +88,19 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
             record.leave_out(id, why.clone());
         }
     }
+    load_figures(&mut record, &request.work, &merged);
+    visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
     client_figures(&mut record, measured, &merged, id, request.target.in_process());
+    let covered = edges.0.zip(edges.1).zip(on_time.0.zip(on_time.1)).map(|((open, close), (at_open, at_close))| {
+        let window_s = measured.schedule.window_ns() as f64 / 1e9;
+        (open, close, if published { window_s } else { at_open.seconds_until(at_close) })
+    });
+    let of_blocks = block_figures(&mut record, request, measured, &merged.transaction, covered, &id.cache);
+    let snapshots = covered.map(|(open, close, _)| (open, close));
+    let outcome = measured.checkpoint.as_ref();
+    let of_checkpoint = checkpoint::figures(&mut record, &merged, &measured.schedule, outcome, snapshots);
     if let Some(why) = blurred_commits(request) {
         ["commits_database", "commits_per_redo_sync"].iter().for_each(|id| record.leave_out(id, why));
     }
@@ -98,7 +114,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         record.set("rows_changed_database", grown as f64);
     }
     let checks = verify(&facts);
-    checks.into_iter().for_each(|c| record.add_check(c));
+    checks.into_iter().chain(of_blocks).chain(of_checkpoint).for_each(|c| record.add_check(c));
     record.notes.extend(measured.collected.problems.iter().cloned());
     let mut histograms =
         vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
@@ -188,8 +204,8 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     for id in ["commit_throughput_tps", "tx_per_s"] {
         record.set(id, merged.transaction.count() as f64 / window_s);
     }
-    record.set("statements_per_tx", request.work.program.statements_per_tx() as f64);
-    record.set("rows_per_tx", request.work.program.rows_per_tx() as f64);
+    record.set("statements_per_tx", request.work.program.mean_statements_per_tx());
+    record.set("rows_per_tx", request.work.program.mean_rows_per_tx());
     let none = "no transaction completed in the window";
     match merged.transaction.mean_ns() {
         Some(mean) => record.set("commit_latency_ms", mean / 1e6),
@@ -451,6 +467,8 @@ fn facts<'a>(
         snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,
         evidence,
+        rows_changed: request.work.program.varies().then_some(merged.rows_changed),
+        writing_share: request.work.program.writing_share(),
         consistency: &id.consistency,
         rows_read,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),

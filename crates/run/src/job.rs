@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::Latencies;
 
+use crate::checkpoint::Split;
 use crate::schedule::Schedule;
 
 /// Everything that one job measured. A job fills its own; they are merged after the test.
@@ -13,12 +14,16 @@ pub struct JobResult {
     pub transaction: Latencies,
     /// Commit times of the same, or of a regular sample of them where the session sees no more.
     pub commit: Latencies,
+    /// The same times, told apart by a checkpoint, where one is asked for.
+    pub split: Option<Box<Split>>,
     /// Open loop: times from the intended start.
     pub response: Option<Latencies>,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
     /// Transactions committed in all, warm-up and tail included.
     pub total: u64,
+    /// Rows that these changed, by what their programs say.
+    pub rows_changed: u64,
     /// Transactions that ended with an error in the window.
     pub errors: u64,
     /// The same in all.
@@ -35,6 +40,8 @@ pub struct JobResult {
     pub age_at_close_ns: u64,
     /// Open loop: how far behind its schedule the job was at the close, ns.
     pub behind_ns: u64,
+    /// Open loop, first job: when its transactions began, failed ones among them, ns.
+    pub starts_ns: Vec<u64>,
     /// Why the job ended before it was told to.
     pub lost: Option<String>,
 }
@@ -106,7 +113,11 @@ impl JobResult {
         for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
             *mine += theirs;
         }
+        if let Some(theirs) = &other.split {
+            self.split.get_or_insert_default().merge(theirs);
+        }
         self.total += other.total;
+        self.rows_changed += other.rows_changed;
         self.errors += other.errors;
         self.errors_total += other.errors_total;
         for (text, n) in &other.error_texts {

@@ -5,13 +5,17 @@
 //! [`figures`], [`verify`]), a record goes to the store. Nobody here prints: what happens is told
 //! as [`Event`]s.
 
+mod block_figures;
 pub mod calibrate;
+pub mod checkpoint;
 mod client_job;
+pub mod data_source;
 mod database_job;
 pub mod event;
 pub mod figures;
 mod job;
 pub mod limit;
+mod load_figures;
 mod overhead;
 pub mod pace;
 mod parallel;
@@ -25,6 +29,7 @@ pub mod study;
 pub mod sweep;
 pub mod test;
 pub mod verify;
+mod visible;
 mod volume;
 
 pub use event::{Event, Listener};

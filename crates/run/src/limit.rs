@@ -137,14 +137,14 @@ impl Reference {
             if (seen / redo_bytes - 1.0).abs() <= CLOSE {
                 return Ok(like);
             }
-            let (payload, rows) = (like.params.get(size.payload), like.params.get(size.rows).max(1));
-            let next = (payload as f64 + (redo_bytes - seen) / rows as f64).round() as i64;
+            let (payload, rows) = (like.params.get(size.payload), like.program.mean_rows_changed_per_tx().max(1.0));
+            let next = (payload as f64 + (redo_bytes - seen) / rows).round() as i64;
             let range = work.workload.params.iter().find(|p| p.name == size.payload).map_or((1, 1), |p| (p.min, p.max));
             let given = if (range.0..=range.1).contains(&next) {
                 [(size.payload.to_owned(), next)].into()
             } else {
                 // More than the rows' payloads can hold, or less: another number of rows of the same size.
-                let rows = (redo_bytes / (seen / rows as f64)).round().max(1.0) as i64;
+                let rows = (redo_bytes / (seen / rows)).round().max(1.0) as i64;
                 [(size.rows.to_owned(), rows)].into()
             };
             like = with(&like, &given);
@@ -167,6 +167,7 @@ impl Reference {
             rate_tps: None,
             cpu: self.cpu,
             disk: None,
+            data_disk: None,
             interrupted: Arc::clone(&self.interrupted),
         };
         let measured = run_test(&request, |_, _| ())?;

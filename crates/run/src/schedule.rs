@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::checkpoint::Edges;
+
 /// Moments of one test, in ns on [`loadline_target::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
@@ -89,6 +91,10 @@ pub struct Shared {
     pub progress: Vec<Progress>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
+    /// Whether times are told apart by a checkpoint.
+    pub splits: bool,
+    /// Where that checkpoint is.
+    pub checkpoint: Edges,
 }
 
 /// A job's progress on a cache line of its own.
@@ -122,7 +128,15 @@ impl Shared {
             passed_close: AtomicU32::new(0),
             progress: (0..jobs).map(|_| Progress::default()).collect(),
             interrupted,
+            splits: false,
+            checkpoint: Edges::default(),
         }
+    }
+
+    /// The same, with times told apart by a checkpoint if `splits`.
+    #[must_use]
+    pub fn with_checkpoint(self, splits: bool) -> Shared {
+        Shared { splits, ..self }
     }
 
     /// Whether jobs must end now.

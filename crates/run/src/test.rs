@@ -14,10 +14,12 @@ use loadline_target::clock::now_ns;
 use loadline_target::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Program, Stream};
 
+use crate::checkpoint;
 use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
+use crate::visible::{self, Reader, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
@@ -41,6 +43,8 @@ pub struct Request {
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
+    /// The same under the data.
+    pub data_disk: Option<String>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -62,6 +66,10 @@ pub struct Measured {
     pub after: Result<Snapshot, String>,
     /// Series, waits, problems.
     pub collected: Collected,
+    /// What another session saw of the rows, where it looked for them.
+    pub seen: Option<Seen>,
+    /// The checkpoint that was asked for, if one was.
+    pub checkpoint: Option<checkpoint::Outcome>,
 }
 
 /// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
@@ -174,9 +182,18 @@ struct Ready {
 pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     let before = observer.snapshot().map_err(|e| e.to_string());
-    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let splits = request.work.workload.checkpoint;
+    let shared = Shared::new(request.jobs, Arc::clone(&request.interrupted)).with_checkpoint(splits);
+    let shared = Arc::new(shared);
     let (ready, inbox) = channel();
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+    let reader = match visible::start(request, &shared) {
+        Ok(reader) => reader,
+        Err(e) => {
+            end_jobs(jobs, &cancellers, &shared);
+            return Err(e.into());
+        }
+    };
 
     let start_ns = now_ns() + LEAD.as_nanos() as u64;
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
@@ -192,6 +209,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
+    config.data_disk.clone_from(&request.data_disk);
     let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
         Ok(s) => s,
         Err(e) => {
@@ -199,8 +217,14 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
             return Err(TestError::Counters(e.to_string()));
         }
     };
+    let asked = splits.then(|| checkpoint::ask(Arc::clone(&request.target), schedule, Arc::clone(&shared))).flatten();
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
-    let results = end_jobs(jobs, &cancellers, &shared);
+    let mut results = end_jobs(jobs, &cancellers, &shared);
+    let seen = reader.map(Reader::finish);
+    let checkpoint = asked.map(|thread| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned())));
+    if let Some(outcome) = &checkpoint {
+        checkpoint::time_jobs(&mut results, &schedule, outcome);
+    }
     let mut collected = sampler.finish();
     let after = match collected.source.as_mut() {
         Some(source) => source.snapshot(),
@@ -210,7 +234,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
         return Err(TestError::Interrupted);
     }
     let edges = edges.map_err(|text| lost_first(&results, text))?;
-    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected })
+    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected, seen, checkpoint })
 }
 
 /// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
@@ -277,7 +301,14 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
     match (session.as_mut(), go.recv()) {
         (Some(session), Ok(timing)) => {
             let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
-            session.run(job, &request.work.program, timing, shared, pace)
+            let mut result = session.run(job, &request.work.program, timing, shared, pace);
+            if request.driver == Driver::Database && request.work.program.varies() {
+                // The database says how many transactions there were; what each did follows from its number.
+                if let Ok(stream) = request.work.stream(job) {
+                    result.rows_changed = stream.rows_changed_by(&request.work.program, result.total);
+                }
+            }
+            result
         }
         _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
     }

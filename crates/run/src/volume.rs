@@ -10,8 +10,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub(crate) fn volume_figures(record: &mut TestRecord, work: &Work, data_bytes: &Result<Option<f64>, String>) {
     let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
     let volume = work.workload.volume.map(|of| of(&work.params)).unwrap_or_default();
-    let rows = if volume.rows > 0.0 { volume.rows } else { work.program.rows_per_tx() as f64 };
-    let statements = work.program.statements_per_tx() as f64;
+    let rows = if volume.rows > 0.0 { volume.rows } else { work.program.mean_rows_per_tx() };
+    let statements = work.program.mean_statements_per_tx();
     record.set("rows_per_tx", rows);
     match record.figure("transaction_time_ns_mean") {
         Some(ns) if !work.program.writes() && statements > 0.0 => {

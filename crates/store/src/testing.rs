@@ -65,6 +65,7 @@ pub(crate) fn manifest() -> Manifest {
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),
+        workload_files: Vec::new(),
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 2.0,
         warmup_s: 0.5,
@@ -76,6 +77,8 @@ pub(crate) fn manifest() -> Manifest {
         settings: BTreeMap::new(),
         force: false,
         native_report: false,
+        keep_data: false,
+        reload: false,
         probe: false,
     };
     Manifest {
@@ -91,6 +94,7 @@ pub(crate) fn manifest() -> Manifest {
         overhead: Overhead::default(),
         probes: Default::default(),
         calibration: BTreeMap::new(),
+        data_set: Vec::new(),
         state: RunState::Started,
     }
 }

@@ -3,6 +3,7 @@
 //! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`].
 
 pub mod clock;
+mod data_set;
 mod error;
 mod loading;
 mod mysql;
@@ -23,6 +24,7 @@ mod url;
 mod wal;
 mod work;
 
+pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
 pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};

@@ -11,6 +11,8 @@ use crate::work::Work;
 pub(crate) struct Batch {
     /// Its number: that of the job, where jobs own rows.
     pub(crate) number: u64,
+    /// Rows before its first, where it is part of one.
+    pub(crate) skipped: u64,
     /// Keys of its rows.
     pub(crate) keys: Range<i64>,
 }
@@ -18,7 +20,13 @@ pub(crate) struct Batch {
 impl Batch {
     /// `rows` rows of a bulk from key `first` on. Payloads are those of the job that makes such keys.
     pub(crate) fn of_bulk(first: i64, rows: u32) -> Batch {
-        Batch { number: (first / NEW_KEYS_PER_JOB) as u64, keys: first..first + i64::from(rows) }
+        Batch { number: (first / NEW_KEYS_PER_JOB) as u64, skipped: 0, keys: first..first + i64::from(rows) }
+    }
+
+    /// `rows` of its rows from number `from` on, or what there is of them; payloads stay those of the batch.
+    pub(crate) fn part(&self, from: u64, rows: u64) -> Batch {
+        let key = |n: u64| (self.keys.start + n as i64).min(self.keys.end);
+        Batch { number: self.number, skipped: self.skipped + from, keys: key(from)..key(from + rows) }
     }
 
     /// Number of its rows.
@@ -32,11 +40,11 @@ pub(crate) fn batches(work: &Work, table: &Table, jobs: &[u32]) -> Vec<Batch> {
     if let RowCount::PerJob(_) = table.rows {
         let rows = table.batch_rows(&work.params) as i64;
         let of = |job: &u32| (*job, table.first_key(*job, &work.params));
-        let batch = |(job, first): (u32, i64)| Batch { number: job.into(), keys: first..first + rows };
+        let batch = |(job, first): (u32, i64)| Batch { number: job.into(), skipped: 0, keys: first..first + rows };
         return jobs.iter().map(of).map(batch).collect();
     }
     let all = 0..table.batches(&work.params, 0);
-    all.map(|number| Batch { number, keys: table.batch(&work.params, 0, number) }).collect()
+    all.map(|number| Batch { number, skipped: 0, keys: table.batch(&work.params, 0, number) }).collect()
 }
 
 /// Calls `each` with every row of `batch`.
@@ -52,7 +60,7 @@ pub(crate) fn rows<E>(
     let pool = work.pool(batch.number as u32);
     let mut row = Vec::with_capacity(table.columns.len());
     for (index, key) in batch.keys.clone().enumerate() {
-        table.row(key, index as u64, &work.params, &pool, &mut row);
+        table.row(key, batch.skipped + index as u64, &work.params, &pool, &mut row);
         each(&row)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
 use loadline_workload::Arg;
 
+use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
@@ -94,7 +95,7 @@ impl Target for Null {
         Ok(())
     }
 
-    fn load(&self, _: &Work, _: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
 

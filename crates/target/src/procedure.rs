@@ -2,8 +2,11 @@
 //! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
 //! how times are brought home) is each database's own.
 
+use std::borrow::Cow;
+
 use loadline_workload::{
-    Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, VarType, limit, salt_offset,
+    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, limit,
+    salt_offset,
 };
 
 use crate::work::Work;
@@ -65,6 +68,16 @@ pub(crate) trait Dialect {
     /// they are not as many as `effect` says are among them.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
 
+    /// How the language writes a statement, where it is not as it stands.
+    fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
+        Cow::Borrowed(template)
+    }
+
+    /// The line that executes a statement that makes or drops something.
+    fn command(&self, sql: &str) -> String {
+        format!("{sql};")
+    }
+
     /// The first rows of a query.
     fn first_rows(&self, rows: u64, after: u64) -> String {
         limit(rows, after)
@@ -79,6 +92,16 @@ pub(crate) trait Dialect {
     /// among them.
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
         (vec![Line(0, format!("FOR l_repeat_{depth} IN 1..{times} LOOP"))], "END LOOP;")
+    }
+
+    /// A statement that does nothing.
+    fn nothing(&self) -> &'static str {
+        "NULL;"
+    }
+
+    /// The word before a further condition of an IF.
+    fn else_if(&self) -> &'static str {
+        "ELSIF"
     }
 
     /// Lines that fail the transaction if statement `number` has not touched `rows` rows.
@@ -138,6 +161,7 @@ impl Writer<'_> {
     fn is_used(&self, var: &str) -> bool {
         self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
             || self.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
+            || chooses_by(&self.program.body, var)
     }
 
     fn declarations(&self) -> String {
@@ -173,6 +197,7 @@ impl Writer<'_> {
                     self.depth -= 1;
                 }
                 Step::Execute { statement } => self.execute(*statement, level),
+                Step::Choose { var, arms } => self.choose(var, arms, level),
                 Step::Compute { kernel, times } => {
                     let lines = self.dialect.compute(*kernel, *times);
                     self.lines(level, &lines);
@@ -181,6 +206,28 @@ impl Writer<'_> {
                 Step::Bulk { .. } => {}
             }
         }
+    }
+
+    fn choose(&mut self, var: &str, arms: &[Arm], level: usize) {
+        let (var, mut below) = (self.dialect.variable(var), 0);
+        let bound = self.sequence_bound;
+        for (i, arm) in arms.iter().enumerate() {
+            below += arm.share;
+            let word = if i == 0 { "IF" } else { self.dialect.else_if() };
+            // The shares cover all values: the last arm takes what is left.
+            match i + 1 == arms.len() && i > 0 {
+                true => self.line(level, "ELSE"),
+                false => self.line(level, &format!("{word} {var} < {below} THEN")),
+            }
+            self.sequence_bound = bound;
+            self.steps(&arm.body, level + 1);
+            if arm.body.is_empty() {
+                let nothing = self.dialect.nothing();
+                self.line(level + 1, nothing);
+            }
+        }
+        self.sequence_bound = bound;
+        self.line(level, "END IF;");
     }
 
     fn bind(&mut self, var: &str, generator: Generator, level: usize) {
@@ -201,6 +248,10 @@ impl Writer<'_> {
                 self.dialect.payload(sequence, room, bytes)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
+            Generator::Turn { of } => {
+                let place = format!("({sequence} + {})", self.dialect.draw_start());
+                self.dialect.modulo(&place, of.max(1))
+            }
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
             Generator::Plus { var, by } => format!("{} + {by}", self.dialect.variable(var)),
@@ -226,7 +277,8 @@ impl Writer<'_> {
         // A program is checked before it is rendered: a statement that is missing is not reached.
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
-        let sql = statement.template.render_with(
+        let template = dialect.template(&statement.template);
+        let sql = template.render_with(
             |table| dialect.table(self.work, table),
             |var| dialect.variable(var),
             |rows, after| dialect.first_rows(rows, after),
@@ -234,11 +286,21 @@ impl Writer<'_> {
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
         }
-        self.line(level, &format!("{sql};"));
+        let text = if statement.effect == Effect::Command { dialect.command(&sql) } else { format!("{sql};") };
+        self.line(level, &text);
         if let Some(rows) = statement.effect.rows() {
             self.lines(level, &dialect.check(number, rows));
         }
     }
+}
+
+/// Whether any of `steps` chooses by `var`.
+fn chooses_by(steps: &[Step], var: &str) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Choose { var: by, arms } => *by == var || arms.iter().any(|arm| chooses_by(&arm.body, var)),
+        Step::Repeat { body, .. } => chooses_by(body, var),
+        _ => false,
+    })
 }
 
 #[cfg(test)]

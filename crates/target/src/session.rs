@@ -7,6 +7,7 @@ use loadline_model::snapshot::WaitSample;
 use loadline_model::{Capabilities, Finding, Latencies, Snapshot};
 use loadline_workload::{Arg, Execute};
 
+use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::parallel::Together;
 use crate::work::Work;
@@ -58,11 +59,47 @@ pub trait Target: Send + Sync {
     /// When a statement fails.
     fn create(&self, work: &Work) -> Result<(), TargetError>;
 
-    /// Loads the rows of the jobs `0 … jobs − 1` that are not there yet.
+    /// Loads the rows of the jobs `0 … jobs − 1`, and of the data set, that are not there yet.
     ///
     /// # Errors
     /// When a statement fails.
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError>;
+    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+        self.load_watched(work, jobs, &LoadProgress::default())
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// When a statement fails, or other data are in place.
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError>;
+
+    /// Tables of the data set that are in place.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        Ok(Vec::new())
+    }
+
+    /// Drops all tables of the data set.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// Bytes that are free for data, as the database says; `None` where it does not.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn free_bytes(&self) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
+
+    /// Told before a test of the client driver whose work differs from what [`Target::create`] was given in a
+    /// parameter: where what is counted depends on it.
+    fn at_work(&self, _work: &Work) {}
 
     /// Empties the tables that the workload fills itself; called before every test.
     ///
@@ -88,6 +125,30 @@ pub trait Target: Send + Sync {
     /// When the target does not answer.
     fn settle(&self) -> Result<Option<String>, TargetError> {
         Ok(None)
+    }
+
+    /// Has the database write out all changed blocks now, and returns when that is done.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] where there is no way to ask for it, or this user may not.
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        Err(TargetError::Unsupported("this target has no checkpoints".into()))
+    }
+
+    /// Brings the block cache of a server that loadline owns to what suits the next tests, whatever that
+    /// takes (sessions may be lost): just large enough for what leads to the rows of `data_bytes` bytes of data,
+    /// but not for the rows, or (`None`) as it was. A
+    /// user's server stays as it is. Returns the size of the cache now, bytes; `None` if it is not known.
+    ///
+    /// # Errors
+    /// When the server does not follow.
+    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
+
+    /// Size of a block of the data files, bytes.
+    fn block_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Opens the session of `job` for the client driver, its statements prepared.
@@ -207,6 +268,12 @@ pub trait Target: Send + Sync {
         &[]
     }
 
+    /// Wait events during which a session waits for a place in the block cache, where the time of that is
+    /// not counted.
+    fn buffer_wait_events(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What a reader of the record should know of what the counters did between two snapshots, in
     /// whole sentences: for what the database counts and no column shows.
     fn remarks(&self, _open: &Snapshot, _close: &Snapshot) -> Vec<String> {
@@ -236,6 +303,15 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// When something cannot be removed, or another run holds the lock.
     fn clean(&self) -> Result<Vec<String>, TargetError>;
+
+    /// Removes what a run made. The data set stays if `keep_data`, from then on; otherwise only what an
+    /// earlier run kept of it does.
+    ///
+    /// # Errors
+    /// As [`Self::clean`].
+    fn clean_after_run(&self, _keep_data: bool) -> Result<Vec<String>, TargetError> {
+        self.clean()
+    }
 }
 
 /// A session of the client driver. Times of moments are on [`crate::clock`].
@@ -259,6 +335,15 @@ pub trait ClientSession: Send {
     /// What the database says; [`TargetError::Unsupported`] where there is no such way.
     fn bulk(&mut self, _table: usize, _first: i64, _rows: u32) -> Result<u64, TargetError> {
         Err(TargetError::Unsupported("this target has no way to add many rows at once".into()))
+    }
+
+    /// Executes a query in between, by itself: it sees what others have committed just now, and is not counted
+    /// as a commit. Returns the number of its rows.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.execute(statement, args)
     }
 
     /// Commits in the program's mode.

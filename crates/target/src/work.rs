@@ -28,7 +28,7 @@ impl Work {
     /// A workload with parameters.
     #[must_use]
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
-        let program = (workload.program)(&params);
+        let program = workload.make(&params);
         Work { workload, params, program, seed, compressibility }
     }
 
@@ -76,7 +76,8 @@ impl Work {
     pub(crate) fn queries(&self) -> Vec<(String, &'static str)> {
         let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
         let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
-        evidence.chain(consistency).collect()
+        let unchanged = self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query));
+        evidence.chain(consistency).chain(unchanged).collect()
     }
 
     /// The program compiled for `job`.

@@ -3,7 +3,9 @@
 //! `fact` grows with `--size`; the others do not. Every value follows from a row's key and the seed, so any
 //! batch can be made anew from its index alone, in any order and by any number of loaders.
 
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::draw::scatter;
+use crate::pool::pool;
+use crate::table::{ColumnDef, Datum, Fill, RowCount, Scope, Table};
 use crate::workload::Params;
 
 /// Version of the data: raised with every change of a table or a value, so that old data are not taken for
@@ -115,4 +117,103 @@ pub fn fact_groups(column: &str, params: &Params) -> u64 {
 #[must_use]
 pub fn fact_rows(params: &Params) -> u64 {
     FACT.total_rows(params, 0)
+}
+
+/// Rows of each sampled batch that a fingerprint looks at.
+const SAMPLED_ROWS: u64 = 16;
+/// Batches beside the first that a fingerprint looks at.
+const SAMPLED_BATCHES: i64 = 16;
+
+/// A number that changes when the rows of `table` do: FNV-1a over all rows of its first batch and a few of
+/// its last and of others.
+#[must_use]
+pub fn fingerprint(table: &Table, params: &Params, seed: u64, compressibility: f64) -> u64 {
+    let batches = table.batches(params, 0);
+    let sample = (0..SAMPLED_BATCHES).map(|i| scatter(i, 77, batches.max(1)) as u64);
+    let mut hash = Fnv::default();
+    for batch in [0, batches.saturating_sub(1)].into_iter().chain(sample) {
+        let pool = pool(seed, batch as u32, compressibility);
+        let keys = table.batch(params, 0, batch);
+        let every = if batch == 0 { 1 } else { (keys.end - keys.start).max(1) as u64 / SAMPLED_ROWS };
+        let mut row = Vec::new();
+        for (index, key) in keys.enumerate().step_by(every.max(1) as usize) {
+            table.row(key, index as u64, params, &pool, &mut row);
+            row.iter().for_each(|datum| match datum {
+                Datum::Int(i) => hash.add(&i.to_le_bytes()),
+                Datum::Bytes(bytes) => hash.add(bytes),
+            });
+        }
+    }
+    hash.0
+}
+
+/// <http://www.isthe.com/chongo/tech/comp/fnv/>, 64 bits.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn params() -> Params {
+        crate::find("SRV-QUERY1").unwrap().params(&BTreeMap::new()).unwrap()
+    }
+
+    /// When this fails, the data have changed: raise [`VERSION`], then write the new numbers here.
+    #[test]
+    fn the_golden_fingerprints_hold() {
+        let params = params();
+        let of = |t: &Table| {
+            format!("{VERSION} {} {} {:016x}", t.name, t.total_rows(&params, 0), fingerprint(t, &params, 42, 0.0))
+        };
+        assert_eq!(
+            TABLES.each_ref().map(of),
+            [
+                "1 fact 524287 d60bf8d0e08cfc51",
+                "1 customer 10000 25489db6b38b3105",
+                "1 product 1000 61286ed8f7649a05",
+                "1 lookup 100000 3fac42866b434ca4",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_fingerprint_depends_on_all_that_the_rows_depend_on() {
+        let params = params();
+        let one = fingerprint(&FACT, &params, 42, 0.0);
+        assert_eq!(one, fingerprint(&FACT, &params, 42, 0.0));
+        assert_ne!(one, fingerprint(&FACT, &params, 43, 0.0));
+        assert_ne!(one, fingerprint(&FACT, &params, 42, 0.5));
+        assert_ne!(one, fingerprint(&FACT, &params.clone().with_size(params.size_bytes() * 2), 42, 0.0));
+    }
+
+    #[test]
+    fn a_batch_is_the_same_whatever_was_computed_before() {
+        let params = params();
+        let rows = |batch: u64| {
+            let (pool, mut row, mut out) = (pool(42, batch as u32, 0.0), Vec::new(), String::new());
+            for (i, key) in FACT.batch(&params, 0, batch).enumerate() {
+                FACT.row(key, i as u64, &params, &pool, &mut row);
+                out.push_str(&format!("{row:?}"));
+            }
+            out
+        };
+        let last = FACT.batches(&params, 0) - 1;
+        let forward: Vec<String> = [0, 1, last].map(rows).into();
+        let backward: Vec<String> = [last, 1, 0].map(rows).into_iter().rev().collect();
+        assert_eq!(forward, backward);
+    }
 }

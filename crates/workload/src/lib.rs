@@ -11,18 +11,20 @@ mod program;
 mod stream;
 mod table;
 mod template;
+mod user;
 mod workload;
 
 pub use catalogue::{CATALOGUE, Unknown, find, find_group};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
 pub use pool::{POOL_BYTES, pool};
-pub use program::{Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
+pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
-pub use template::{Piece, Template, TemplateError, limit};
+pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
+pub use user::{Given, UserError, register};
 pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Volume,
-    Workload,
+    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
+    Volume, Workload,
 };
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::draw::draw;
 use crate::payload_offset;
-use crate::program::{Generator, Kernel, Program, ProgramError, Step};
+use crate::program::{Arm, Effect, Generator, Kernel, Program, ProgramError, Step};
 
 /// An argument of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,21 @@ pub trait Execute {
     /// # Errors
     /// Whatever the database says.
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, Self::Error>;
+}
+
+/// A database in which every statement touches as many rows as it must.
+struct Assumed(Vec<u64>);
+
+impl Execute for Assumed {
+    type Error = std::convert::Infallible;
+
+    fn execute(&mut self, statement: usize, _: &[Arg<'_>]) -> Result<u64, Self::Error> {
+        Ok(self.0.get(statement).copied().unwrap_or(0))
+    }
+
+    fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
+        Ok(rows.into())
+    }
 }
 
 /// Where a job begins: what its variables are computed from beside its sequence.
@@ -77,18 +92,45 @@ pub struct Stream {
     steps: Vec<Op>,
     slots: Vec<Slot>,
     sequence: u64,
+    /// Rows changed by the last transaction.
+    changed: u64,
     start: JobStart,
     pool: Arc<[u8]>,
 }
 
 #[derive(Debug, Clone)]
 enum Op {
-    Bind { slot: usize, generator: Generator },
-    Plus { slot: usize, of: usize, by: i64 },
-    Execute { statement: usize, args: Vec<usize>, rows: Option<u64> },
-    Repeat { times: u32, body: Vec<Op> },
-    Bulk { table: usize, rows: u32 },
-    Compute { kernel: Kernel },
+    Bind {
+        slot: usize,
+        generator: Generator,
+    },
+    Plus {
+        slot: usize,
+        of: usize,
+        by: i64,
+    },
+    Execute {
+        statement: usize,
+        args: Vec<usize>,
+        rows: Option<u64>,
+        changes: u64,
+    },
+    /// Arms with the lowest value that does not choose them any more.
+    Choose {
+        slot: usize,
+        arms: Vec<(i64, Vec<Op>)>,
+    },
+    Repeat {
+        times: u32,
+        body: Vec<Op>,
+    },
+    Bulk {
+        table: usize,
+        rows: u32,
+    },
+    Compute {
+        kernel: Kernel,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -128,17 +170,26 @@ impl Stream {
                         }
                         Step::Bulk { table, rows } => Op::Bulk { table: *table, rows: *rows },
                         Step::Compute { kernel, .. } => Op::Compute { kernel: *kernel },
+                        Step::Choose { var, arms } => {
+                            let mut below = 0;
+                            let mut arm = |arm: &Arm| -> Result<_, ProgramError> {
+                                below += arm.share as i64;
+                                Ok((below, compile(program, &arm.body, slot)?))
+                            };
+                            Op::Choose { slot: slot(var)?, arms: arms.iter().map(&mut arm).collect::<Result<_, _>>()? }
+                        }
                         Step::Execute { statement } => {
                             let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
                             let args = s.template.vars().map(slot).collect::<Result<Vec<_>, _>>()?;
-                            Op::Execute { statement: *statement, args, rows: s.effect.rows() }
+                            let changes = if let Effect::Change(rows) = s.effect { rows } else { 0 };
+                            Op::Execute { statement: *statement, args, rows: s.effect.rows(), changes }
                         }
                     })
                 })
                 .collect()
         }
         let steps = compile(program, &program.body, &slot)?;
-        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, start, pool })
+        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, changed: 0, start, pool })
     }
 
     /// How often the sequence has been bound.
@@ -152,12 +203,33 @@ impl Stream {
         self.sequence = sequence;
     }
 
+    /// Rows that the last transaction changed.
+    #[must_use]
+    pub fn rows_changed(&self) -> u64 {
+        self.changed
+    }
+
+    /// Rows that the next `transactions` transactions change, which are walked through without a database:
+    /// what they do follows from the sequence alone.
+    #[must_use]
+    pub fn rows_changed_by(mut self, program: &Program, transactions: u64) -> u64 {
+        let mut assumed = Assumed(program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect());
+        let mut sum = 0;
+        for _ in 0..transactions {
+            // Every statement touches what it must; a computation ends the walk, and changes nothing.
+            let _ = self.transaction(&mut assumed);
+            sum += self.changed;
+        }
+        sum
+    }
+
     /// Does one transaction up to, and without, its commit.
     ///
     /// # Errors
     /// [`StreamError`]; the caller rolls back.
     pub fn transaction<E: Execute + ?Sized>(&mut self, executor: &mut E) -> Result<(), StreamError<E::Error>> {
         let steps = std::mem::take(&mut self.steps);
+        self.changed = 0;
         let result = self.run(&steps, executor);
         self.steps = steps;
         result
@@ -184,9 +256,17 @@ impl Stream {
                     if got != u64::from(*rows) {
                         return Err(StreamError::Rows { statement: 0, expected: u64::from(*rows), got });
                     }
+                    self.changed += got;
+                }
+                Op::Choose { slot, arms } => {
+                    let Slot::Int(value) = self.slots[*slot] else { continue };
+                    // The shares cover all values: the last arm takes what is left.
+                    if let Some((_, body)) = arms.iter().find(|(below, _)| value < *below).or(arms.last()) {
+                        self.run(body, executor)?;
+                    }
                 }
                 Op::Compute { kernel } => return Err(StreamError::Compute(*kernel)),
-                Op::Execute { statement, args, rows } => {
+                Op::Execute { statement, args, rows, changes } => {
                     let mut buffer = [Arg::Int(0); MAX_ARGS];
                     let got = if args.len() <= MAX_ARGS {
                         for (place, slot) in buffer.iter_mut().zip(args) {
@@ -201,6 +281,7 @@ impl Stream {
                     if let Some(expected) = rows.filter(|rows| *rows != got) {
                         return Err(StreamError::Rows { statement: *statement, expected, got });
                     }
+                    self.changed += changes;
                 }
             }
         }
@@ -219,6 +300,7 @@ impl Stream {
             Generator::Uniform { from, range, salt } => {
                 Slot::Int(from + draw(seq, self.start.draw, salt, range) as i64)
             }
+            Generator::Turn { of } => Slot::Int(((seq + self.start.draw) % of.max(1)) as i64),
             Generator::NewKey => Slot::Int(self.start.new_key + seq as i64),
             // `Plus` is an operation of its own.
             Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),

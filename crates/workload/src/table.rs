@@ -20,6 +20,8 @@ pub enum LogicalType {
 pub enum Fill {
     /// The row's key.
     Key,
+    /// The same in a table without a primary key.
+    PlainKey,
     /// Zero.
     Zero,
     /// Always the same number.
@@ -96,7 +98,7 @@ pub enum Scope {
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
     pub name: &'static str,
-    /// Columns; the first is the primary key.
+    /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
     pub columns: &'static [ColumnDef],
     /// How many rows it has before a test.
     pub rows: RowCount,
@@ -126,6 +128,23 @@ impl Table {
     pub const fn per_job(name: &'static str, columns: &'static [ColumnDef], rows: &'static str) -> Table {
         let rows = RowCount::PerJob(rows);
         Table { name, columns, rows, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
+    }
+
+    /// Column that is the primary key, if the table has one.
+    #[must_use]
+    pub fn primary_key(&self) -> Option<&'static str> {
+        self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name)
+    }
+
+    /// Bytes of a row's values, without what a database adds to them.
+    #[must_use]
+    pub fn value_bytes(&self, params: &Params) -> u64 {
+        let bytes = |column: &ColumnDef| match (column.logical, column.fill) {
+            (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
+            (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
+            _ => 8,
+        };
+        self.columns.iter().map(bytes).sum()
     }
 
     /// Number of rows in a batch: what a job owns, where jobs own rows.
@@ -182,7 +201,7 @@ impl Table {
         };
         row.clear();
         row.extend(self.columns.iter().map(|column| match column.fill {
-            Fill::Key => Datum::Int(key),
+            Fill::Key | Fill::PlainKey => Datum::Int(key),
             Fill::Zero => Datum::Int(0),
             Fill::Constant(value) => Datum::Int(value),
             Fill::Scattered { salt, range } => Datum::Int(scatter(key, salt, range)),

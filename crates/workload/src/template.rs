@@ -26,6 +26,9 @@ pub enum Piece {
         /// How many before them are not.
         after: u64,
     },
+    /// An index that a statement makes or drops, as databases name it differently: `{new index t.c}` is its
+    /// name where it is made, `{old index t.c}` all that a DROP INDEX needs.
+    Index(String),
 }
 
 /// Reads `first 10` and `first 10 after 500`; `None` for what is the name of a table.
@@ -43,6 +46,31 @@ fn first(text: &str) -> Option<Piece> {
 #[must_use]
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
+}
+
+/// An index that a statement makes or drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexAtom<'a> {
+    /// Whether it is made, not dropped.
+    pub new: bool,
+    /// Its table.
+    pub table: &'a str,
+    /// What distinguishes it from others of the table: its column.
+    pub column: &'a str,
+}
+
+impl<'a> IndexAtom<'a> {
+    /// Reads what stands in the braces; `None` where it is a table's name.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<IndexAtom<'a>> {
+        let (new, rest) = match (text.strip_prefix("new index "), text.strip_prefix("old index ")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return None,
+        };
+        let (table, column) = rest.split_once('.')?;
+        Some(IndexAtom { new, table, column })
+    }
 }
 
 /// What is wrong with a template.
@@ -77,7 +105,12 @@ impl Template {
                 '{' => {
                     let end = after.find('}').ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
                     flush(&mut sql, &mut pieces);
-                    pieces.push(first(&after[..end]).unwrap_or_else(|| Piece::Table(after[..end].to_owned())));
+                    let name = &after[..end];
+                    pieces.push(match (first(name), IndexAtom::parse(name)) {
+                        (Some(first), _) => first,
+                        (None, Some(_)) => Piece::Index(name.to_owned()),
+                        (None, None) => Piece::Table(name.to_owned()),
+                    });
                     rest = &after[end + 1..];
                 }
                 ':' if after.starts_with(':') => {
@@ -105,7 +138,8 @@ impl Template {
         self.pieces.iter().filter_map(|p| if let Piece::Var(v) = p { Some(v.as_str()) } else { None })
     }
 
-    /// The statement with tables and variables written by the caller.
+    /// The statement with tables and variables written by the caller; `table` is asked for indexes as well
+    /// (see [`IndexAtom::parse`]).
     pub fn render(&self, table: impl FnMut(&str) -> String, var: impl FnMut(&str) -> String) -> String {
         self.render_with(table, var, limit)
     }
@@ -121,7 +155,7 @@ impl Template {
             .iter()
             .map(|piece| match piece {
                 Piece::Sql(sql) => sql.clone(),
-                Piece::Table(name) => table(name),
+                Piece::Table(name) | Piece::Index(name) => table(name),
                 Piece::Var(name) => var(name),
                 Piece::First { rows, after } => first(*rows, *after),
             })
@@ -166,6 +200,16 @@ mod tests {
     fn says_what_is_not_closed() {
         assert!(matches!(Template::parse("SELECT {redo"), Err(TemplateError::Unclosed(_))));
         assert!(matches!(Template::parse("SELECT 'x"), Err(TemplateError::Quote(_))));
+    }
+
+    #[test]
+    fn indexes_are_told_from_tables() {
+        let t = Template::parse("CREATE INDEX {new index load.k} ON {load} (k)").unwrap();
+        assert_eq!(t.pieces[1], Piece::Index("new index load.k".into()));
+        assert_eq!(t.pieces[3], Piece::Table("load".into()));
+        let atom = IndexAtom::parse("old index load.k").unwrap();
+        assert_eq!((atom.new, atom.table, atom.column), (false, "load", "k"));
+        assert_eq!(IndexAtom::parse("load"), None);
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::program::{Commit, Program};
 use crate::table::Table;
+use crate::user::Given;
 
 /// A component group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +131,18 @@ pub struct Volume {
     pub groups: f64,
 }
 
+/// Transactions come at a rate, and another session looks for the rows of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visible {
+    /// Parameter that says how many transactions begin per second.
+    pub rate: &'static str,
+    /// Parameter that says how many rows with new keys ([`crate::Generator::NewKey`]) each adds.
+    pub rows: &'static str,
+    /// Portable SQL with the variable `:id` that returns one row when the row with this key is seen, and
+    /// else none.
+    pub query: &'static str,
+}
+
 /// A query that must return 0 after a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consistency {
@@ -181,16 +194,24 @@ pub struct Workload {
     pub evidence: Option<Evidence>,
     /// What must hold after a test.
     pub consistency: &'static [Consistency],
+    /// Queries that a test must leave with the value that they had before it, and what holds if it does.
+    pub unchanged: &'static [Consistency],
     /// What a transaction works through, where it is not the rows that its statements touch.
     pub volume: Option<fn(&Params) -> Volume>,
     /// Parameter that says with how many workers a query may be run in parallel; without it, with none.
     pub workers: Option<&'static str>,
     /// Where its reads have to come from.
     pub cache: Cache,
+    /// Whether a checkpoint is asked for in the middle of the window, and times are told apart by it.
+    pub checkpoint: bool,
+    /// Its transactions come at a rate, and the delay until others see their rows is measured.
+    pub visible: Option<Visible>,
     /// Swept over the size of one session's transactions instead of over jobs.
     pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
+    /// The same, where it was read from a file; [`Workload::make`] takes what there is.
+    pub given: Option<&'static Given>,
 }
 
 impl Workload {
@@ -210,10 +231,14 @@ impl Workload {
         redo: None,
         evidence: None,
         consistency: &[],
+        unchanged: &[],
         volume: None,
         workers: None,
         cache: Cache::Any,
+        checkpoint: false,
+        visible: None,
         scan: None,
+        given: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };
 }
@@ -304,6 +329,12 @@ impl Workload {
             values.insert(p.name, *value);
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
+    }
+
+    /// The transaction program for `params`.
+    #[must_use]
+    pub fn make(&self, params: &Params) -> Program {
+        self.given.map_or_else(|| (self.program)(params), |given| given.make(params))
     }
 
     /// The group.

@@ -25,6 +25,18 @@ pub(super) fn program(work: &Work) -> String {
         return out;
     }
     let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
+    if work.program.varies() {
+        let _ = writeln!(
+            out,
+            "\nIn all, on average: {:.2} statements, which touch {:.2} rows, and the commit. The largest transaction has {}, \
+             which touch {}.",
+            work.program.mean_statements_per_tx(),
+            work.program.mean_rows_per_tx(),
+            count(statements, "statement"),
+            count(rows, "row")
+        );
+        return out;
+    }
     let _ = writeln!(
         out,
         "\nIn all: {}, which touch{} {}, and the commit.",
@@ -81,6 +93,14 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let _ = writeln!(out, "{indent}{n}. {times} times:");
                 steps(work, body, &format!("{indent}   "), out);
             }
+            Step::Choose { var, arms } => {
+                let all: u64 = arms.iter().map(|a| a.share).sum();
+                let _ = writeln!(out, "{indent}{n}. As `:{var}` says, one of {}:", arms.len());
+                for (i, arm) in arms.iter().enumerate() {
+                    let _ = writeln!(out, "{indent}   {}. in {} of {all} transactions:", i + 1, arm.share);
+                    steps(work, &arm.body, &format!("{indent}      "), out);
+                }
+            }
         }
     }
     body.len()
@@ -106,6 +126,10 @@ fn value(generator: Generator) -> String {
             "a random number from {from} to {}, each as likely as another; it follows from seed, job and sequence, so that \
              both drivers draw the same",
             i128::from(from) + i128::from(range) - 1
+        ),
+        Generator::Turn { of } => format!(
+            "a number from 0 to {}, the next one for each number of the sequence; each job begins at another",
+            of.saturating_sub(1)
         ),
         Generator::NewKey => "a key that no other job and no transaction before had".to_owned(),
         Generator::Constant(value) => value.to_string(),
@@ -168,14 +192,14 @@ fn columns(table: &Table) -> String {
             LogicalType::Bytes => "bytes",
         };
         let holds = match c.fill {
-            Fill::Key => "the row's key".to_owned(),
+            Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
         };
-        let key = if i == 0 { ", primary key" } else { "" };
+        let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
     }
     out

@@ -216,9 +216,8 @@ pub(super) const COLUMNS: &[Column] = &[
                 "postgres",
                 "pg_stat_wal.wal_write_time / wal_write (14 to 17), pg_stat_io wal write_time / writes (18); with track_wal_io_timing"
             ),
-            ("mysql", "performance_schema file_summary_by_event_name, innodb_log_file, SUM_TIMER_WRITE / COUNT_WRITE"),
             ("sqlite", "write calls to the log, timed on their way to the file"),
-            ("oracle", "V$SYSTEM_EVENT «log file parallel write», time waited / waits"),
+            ("oracle", "V$SYSTEM_EVENT «log file parallel write», time waited / V$SYSSTAT «redo writes»"),
             ("wal", "the log writer's own clock")
         ]
     ),
@@ -241,7 +240,6 @@ pub(super) const COLUMNS: &[Column] = &[
                 "postgres",
                 "pg_stat_wal.wal_sync_time / wal_sync (14 to 17), pg_stat_io wal fsync_time / fsyncs (18); with track_wal_io_timing"
             ),
-            ("mysql", "performance_schema file_summary_by_event_name, innodb_log_file, SUM_TIMER_MISC / COUNT_MISC"),
             ("sqlite", "syncs of the log, timed on their way to the file"),
             ("oracle", "V$SYSSTAT «redo synch time (usec)» / «redo synch writes»"),
             ("wal", "the log writer's own clock")

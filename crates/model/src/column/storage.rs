@@ -7,11 +7,14 @@ use crate::format::Format;
 const READ_TIME: &[(&str, &str)] = &[
     (
         "postgres",
-        "pg_stat_io read_time / reads, relations (16 and newer), else pg_stat_database.blk_read_time / blks_read; with track_io_timing",
+        "pg_stat_database.blk_read_time / read calls (pg_stat_io.reads from 16 on, before it blks_read), with track_io_timing",
     ),
-    ("mysql", "performance_schema file_summary_by_event_name, innodb_data_file, SUM_TIMER_READ / COUNT_READ"),
-    ("sqlite", "read calls, timed on their way to the file"),
-    ("oracle", "V$SYSTEM_EVENT «db file sequential read», time waited / waits"),
+    ("sqlite", "read calls of the database's file, timed on their way"),
+    (
+        "oracle",
+        "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / V$SYSSTAT «physical read IO requests»",
+    ),
+    ("*", "where the database does not time its reads: the jobs' own times of transactions that read one block each"),
 ];
 const READ_SPREAD: &[(&str, &str)] = &[("*", "the jobs' own times of transactions that read one block each")];
 const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device under the data files")];
@@ -31,10 +34,18 @@ pub(super) const COLUMNS: &[Column] = &[
         ]
     ),
     define!(
+        "write_pct",
+        "Updates",
+        "%",
+        Format::Integer,
+        "Updates as a share of all statements.",
+        &[("*", "parameter write-pct of the workload")]
+    ),
+    define!(
         "cache_hit_pct",
         "Cache hits",
         "%",
-        Format::Fixed(2),
+        Format::Fixed(3),
         "Share of the reads of blocks that the database's own cache served.",
         &[("*", "1 − block_reads_per_s / block_gets_per_s")]
     ),
@@ -47,7 +58,7 @@ pub(super) const COLUMNS: &[Column] = &[
         &[
             ("postgres", "pg_stat_database.blks_hit + blks_read"),
             ("mysql", "Innodb_buffer_pool_read_requests"),
-            ("sqlite", "sqlite3_db_status CACHE_HIT + CACHE_MISS, all jobs' connections"),
+            ("sqlite", "sqlite3_db_status CACHE_HIT + CACHE_MISS of all sessions"),
             ("oracle", "V$SYSSTAT «session logical reads»")
         ]
     ),
@@ -59,8 +70,8 @@ pub(super) const COLUMNS: &[Column] = &[
         "Physical reads, as the database counts them: blocks that its cache did not have, per second. The operating system may still have had them.",
         &[
             ("postgres", "pg_stat_database.blks_read"),
-            ("mysql", "Innodb_pages_read"),
-            ("sqlite", "sqlite3_db_status CACHE_MISS, all jobs' connections"),
+            ("mysql", "Innodb_pages_read, those read ahead included"),
+            ("sqlite", "pages read from the database's file or its log, counted on their way"),
             ("oracle", "V$SYSSTAT «physical reads»")
         ]
     ),
@@ -71,9 +82,9 @@ pub(super) const COLUMNS: &[Column] = &[
         Format::Fixed(1),
         "Bytes that the database read from its data files per second.",
         &[
-            ("postgres", "pg_stat_io read_bytes (18), else reads of blocks × block_size"),
-            ("mysql", "Innodb_data_read"),
-            ("sqlite", "bytes read, counted on their way from the file"),
+            ("postgres", "pg_stat_database.blks_read × block_size"),
+            ("mysql", "Innodb_pages_read × Innodb_page_size"),
+            ("sqlite", "bytes read from the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical read bytes»")
         ]
     ),
@@ -154,14 +165,13 @@ pub(super) const COLUMNS: &[Column] = &[
         "Buffer waits",
         "%",
         Format::Fixed(1),
-        "Share of the jobs' time in which they waited for a buffer: a free one, or one that another session held.",
+        "Share of the jobs' time in which they waited for a free buffer.",
         &[
             (
                 "postgres",
-                "pg_stat_activity sampled: LWLock:BufferContent, LWLock:BufferMapping, BufferPin, backends' own writes of blocks"
+                "pg_stat_database.blk_write_time / (jobs × window), with track_io_timing: sessions that had to write a block to have a free buffer; else wait events, sampled"
             ),
-            ("mysql", "Innodb_buffer_pool_wait_free and performance_schema waits, where they are on"),
-            ("oracle", "V$SYSTEM_EVENT «free buffer waits» + «buffer busy waits», time waited / (jobs × window)")
+            ("oracle", "V$SYSTEM_EVENT «free buffer waits», «write complete waits», time waited / (jobs × window)")
         ]
     ),
     define!(
@@ -171,9 +181,12 @@ pub(super) const COLUMNS: &[Column] = &[
         Format::Integer,
         "Write calls to the data files per second.",
         &[
-            ("postgres", "pg_stat_io writes and extends, relations (16 and newer)"),
-            ("mysql", "Innodb_data_writes less Innodb_log_writes"),
-            ("sqlite", "write calls to the database file, counted on their way"),
+            (
+                "postgres",
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15), pg_stat_io.writes (16 and newer)"
+            ),
+            ("mysql", "Innodb_pages_written + Innodb_dblwr_writes"),
+            ("sqlite", "pages written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical write IO requests»")
         ]
     ),
@@ -186,10 +199,10 @@ pub(super) const COLUMNS: &[Column] = &[
         &[
             (
                 "postgres",
-                "pg_stat_io writes and extends, relations (16 and newer), else pg_stat_bgwriter buffers written"
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15), pg_stat_io.writes (16, 17), write_bytes / block_size (18)"
             ),
             ("mysql", "Innodb_pages_written"),
-            ("sqlite", "pages written to the database file, counted on their way"),
+            ("sqlite", "pages written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical writes»")
         ]
     ),
@@ -200,9 +213,12 @@ pub(super) const COLUMNS: &[Column] = &[
         Format::Fixed(1),
         "Bytes written to the data files per second.",
         &[
-            ("postgres", "pg_stat_io write_bytes + extend_bytes (18), else blocks written × block_size"),
-            ("mysql", "Innodb_data_written less Innodb_os_log_written"),
-            ("sqlite", "bytes written to the database file, counted on their way"),
+            ("postgres", "blocks written × block_size (up to 17), pg_stat_io.write_bytes (18)"),
+            (
+                "mysql",
+                "(Innodb_pages_written + Innodb_dblwr_pages_written) × Innodb_page_size: the doublewrite buffer is written too"
+            ),
+            ("sqlite", "bytes written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical write bytes»")
         ]
     ),

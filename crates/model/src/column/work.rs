@@ -80,6 +80,14 @@ pub(super) const COLUMNS: &[Column] = &[
         &[("*", "mean transaction time less mean commit time, the jobs' own clocks")]
     ),
     define!(
+        "indexes",
+        "Indexes",
+        "",
+        Format::Integer,
+        "Whether the table that is loaded has a primary key and indexes (1) or neither (0).",
+        OWN
+    ),
+    define!(
         "visible_delay_ns_p50",
         "Visible after p50",
         "ms",

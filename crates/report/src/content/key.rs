@@ -13,6 +13,7 @@ use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Side, group_title, groups, swept};
 use crate::words::{name, place, unit};
 
+const LIMIT: &str = "limit_tps";
 /// Redo at the peak stands in these cells, for workloads that write.
 const REDO: [&str; 2] = ["redo_mib_per_s", "redo_kib_per_tx"];
 
@@ -45,12 +46,12 @@ fn table(sides: &[Side<'_>]) -> Table {
         head.push(Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."));
         head.push(Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."));
     }
-    head.extend([
-        Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."),
-        Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."),
-        Head::text("Growth"),
-        Head::text("Load line"),
-    ]);
+    let limit = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(LIMIT).is_some()));
+    if limit {
+        head.push(Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."));
+        head.push(Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."));
+    }
+    head.extend([Head::text("Growth"), Head::text("Load line")]);
     let mut notes = Notes::default();
     let mut rows = Vec::new();
     for group in &all {
@@ -60,19 +61,28 @@ fn table(sides: &[Side<'_>]) -> Table {
             rows.push(Row::title(group_title(group)));
         }
         for workload in of_group {
-            let mut first = true;
-            for side in sides {
-                for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
-                    rows.push(row(side, sweep, (several, redo, first), &mut notes));
-                    first = false;
-                }
+            let mut own: Vec<(&Side<'_>, &Sweep)> = sides
+                .iter()
+                .flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)))
+                .filter(|(_, s)| s.workload == workload)
+                .collect();
+            // Platforms stand below each other for each thing that was swept.
+            let overs: Vec<String> = own.iter().map(|(_, s)| s.over.clone()).collect();
+            own.sort_by_key(|(_, s)| overs.iter().position(|o| *o == s.over));
+            for (i, (side, sweep)) in own.into_iter().enumerate() {
+                rows.push(row(side, sweep, (several, redo, limit, i == 0), &mut notes));
             }
         }
     }
     Table { class: "key", head, rows, notes: notes.finish(), ..Table::default() }
 }
 
-fn row(side: &Side<'_>, sweep: &Sweep, (several, redo, first): (bool, bool, bool), notes: &mut Notes) -> Row {
+fn row(
+    side: &Side<'_>,
+    sweep: &Sweep,
+    (several, redo, limited, first): (bool, bool, bool, bool),
+    notes: &mut Notes,
+) -> Row {
     let mut cells: Vec<Cell> = vec![name(sweep, &side.sweeps).into()];
     if several {
         cells.push(side.label.as_str().into());
@@ -93,14 +103,16 @@ fn row(side: &Side<'_>, sweep: &Sweep, (several, redo, first): (bool, bool, bool
             if redo {
                 cells.extend(REDO.map(|id| figure(records, peak, id, notes)));
             }
-            cells.push(limit(records, peak, notes));
-            cells.push(figure(records, peak, "limit_share_pct", notes));
+            if limited {
+                cells.push(limit(records, peak, notes));
+                cells.push(figure(records, peak, "limit_share_pct", notes));
+            }
         }
         None => {
             let mark = notes.mark("no valid test has a throughput", "");
             let none = || Cell { text: ABSENT.to_owned(), mark: mark.clone() };
             cells.extend([none(), "".into(), "".into()]);
-            cells.extend((0..if redo { 7 } else { 5 }).map(|_| none()));
+            cells.extend((0..3 + 2 * (usize::from(redo) + usize::from(limited))).map(|_| none()));
         }
     }
     cells.push(format!("{}{}", growth(sweep), beyond(sweep)).into());
@@ -135,12 +147,12 @@ pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &Point, id: &str) -> 
 
 /// The limit, with a note that says what set it.
 fn limit(records: &[TestRecord], point: &Point, notes: &mut Notes) -> Cell {
-    const ID: &str = "limit_tps";
-    let title = column(ID).map(Column::heading).unwrap_or_default();
-    let mut cell = match (point.figure(ID), reason(records, point, ID), reason(records, point, "limit_share_pct")) {
+    let title = column(LIMIT).map(Column::heading).unwrap_or_default();
+    let mut cell = match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, "limit_share_pct"))
+    {
         // Records made before the limit had a column of its own say it of the share only.
         (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
-        _ => figure(records, point, ID, notes),
+        _ => figure(records, point, LIMIT, notes),
     };
     let mut marks: Vec<String> = Vec::new();
     for set_by in records.iter().filter(|r| point.tests.contains(&r.test)).filter_map(|r| r.limit.as_ref()) {
@@ -177,7 +189,9 @@ pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
 fn growth(sweep: &Sweep) -> String {
     let at = |value: u32| place(&sweep.over, value);
     match sweep.saturation() {
-        Saturation::Saturated { peak_jobs } => format!("saturated at {}", at(peak_jobs)),
+        Saturation::Saturated { peak_jobs } if sweep.over_jobs() => format!("saturated at {}", at(peak_jobs)),
+        // More of something else is no more load: nothing is saturated by it.
+        Saturation::Saturated { peak_jobs } => format!("highest at {}", at(peak_jobs)),
         Saturation::Rising { jobs, previous_jobs, growth_pct } if growth_pct.is_finite() => {
             format!("still rising at {} (+{growth_pct:.1} % over {previous_jobs})", at(jobs))
         }

@@ -1,6 +1,7 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::sweep::LATENCY;
 use loadline_model::column::{Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
@@ -9,7 +10,7 @@ use super::stop;
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::side::Side;
-use crate::words::{name, place, swept_title};
+use crate::words::{name, place, swept_title, without_numbers};
 
 /// The group whose table is shown whole, with `–` where there is no figure: its layout is that of published
 /// studies, and tables of several platforms are laid side by side.
@@ -27,10 +28,12 @@ impl Hidden {
         for r in records {
             // Without a reason it is no figure of this workload.
             let Some(reason) = r.absent.get(column.id) else { continue };
-            let index = self.reasons.iter().position(|(known, ..)| known == reason).unwrap_or_else(|| {
-                self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
-                self.reasons.len() - 1
-            });
+            let same = without_numbers(reason);
+            let index =
+                self.reasons.iter().position(|(known, ..)| without_numbers(known) == same).unwrap_or_else(|| {
+                    self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
+                    self.reasons.len() - 1
+                });
             let Some((_, columns, workloads)) = self.reasons.get_mut(index) else { continue };
             for (list, item) in [(columns, column.heading()), (workloads, r.workload.clone())] {
                 if !list.contains(&item) {
@@ -114,7 +117,13 @@ pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'stati
 
 fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
-    let rows = records.iter().map(|r| test_row(r, columns, &mut notes)).collect();
+    // Where another sweep begins, a line is drawn.
+    let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
+    let row = |(i, r): (usize, &&TestRecord)| {
+        let row = test_row(r, columns, &mut notes);
+        Row { first: begins(i) && row.remark.is_empty(), ..row }
+    };
+    let rows = records.iter().enumerate().map(row).collect();
     let drivers = records
         .first()
         .map(|r| format!(", {} driver", r.driver))
@@ -175,14 +184,18 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         "commit_time_ns_p50",
         "commit_time_ns_p99",
     ];
-    const TIMES: [&str; 3] = ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"];
+    const TIMES: [&str; 3] = ["transaction_time_ns_mean", "transaction_time_ns_p50", "transaction_time_ns_p99"];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
     let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
-    let mut ids: Vec<&str> = if log { Vec::new() } else { sweep.kpis.iter().map(String::as_str).collect() };
-    let more: &[&str] = if log { &LOG } else { &TIMES };
-    ids.extend(more.iter().filter(|id| !sweep.kpis.iter().any(|k| k == *id) || log));
+    let own = sweep.kpis.iter().map(String::as_str).filter(|id| !log && *id != LATENCY);
+    let mut ids: Vec<&str> = Vec::new();
+    for id in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
     let columns: Vec<&'static Column> = ids.iter().filter_map(|id| column(id)).collect();
     let mut notes = Notes::default();
     let rows = sweep

@@ -2,8 +2,8 @@
 
 use loadline_analyze::Point;
 use loadline_analyze::waits::{Bucket, buckets, label};
-use loadline_model::Latencies;
 use loadline_model::format::{ABSENT, number};
+use loadline_model::{Latencies, TestRecord};
 
 use crate::RunData;
 use crate::doc::{Block, Cell, Chart, Head, Row, Table};
@@ -41,6 +41,10 @@ pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Ve
     let stored =
         |kind: &str| sweeps().any(|(_, side, sweep)| sweep.points.iter().any(|p| merged(side.run, p, kind).is_some()));
     let Some((kind, heading)) = kinds.iter().find(|(kind, _)| stored(kind)) else { return Vec::new() };
+    // Where a transaction is one read of a block, its time is that of the read.
+    let one_read = |r: &TestRecord| r.workload == workload && r.figure("read_time_us_p99").is_some();
+    let reads = group == "storage" && sides.iter().any(|s| s.run.records.iter().any(one_read));
+    let heading = if reads { "Read times" } else { heading };
     let mut blocks = Vec::new();
     let mut drawn = Vec::new();
     for (colour, side, sweep) in sweeps() {

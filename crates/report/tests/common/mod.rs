@@ -29,6 +29,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         forced: None,
     });
     Manifest {
+        data_set: Vec::new(),
         schema: 1,
         run: run.to_owned(),
         loadline_version: "0.1.0".to_owned(),
@@ -42,6 +43,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             platform: platform.to_owned(),
             workloads: workloads.into(),
             skipped: Vec::new(),
+            workload_files: Vec::new(),
             jobs: Jobs::List(vec![1, 2, 4]),
             duration_s: 30.0,
             warmup_s: 2.5,
@@ -54,6 +56,9 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             settings: BTreeMap::new(),
             force: false,
             native_report: false,
+            keep_data: false,
+            reload: false,
+            allow_cached: false,
             probe: false,
         },
         target: TargetInfo {

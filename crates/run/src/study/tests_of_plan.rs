@@ -7,9 +7,10 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Together, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Sweep};
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
+use crate::block_figures::CacheFacts;
 use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
@@ -40,6 +41,12 @@ struct Value {
     value: i64,
     /// Column that shows it.
     column: &'static str,
+}
+
+/// What was asked before a test.
+struct Before {
+    evidence: Option<i64>,
+    unchanged: Vec<Option<i64>>,
 }
 
 impl Context {
@@ -89,12 +96,19 @@ impl Context {
         work: &Arc<Work>,
         value: Option<Value>,
     ) -> Result<Arc<Work>, StudyError> {
-        let Some(value) = value else { return Ok(Arc::clone(work)) };
-        let work = with(work, &[(value.name.to_owned(), value.value)].into());
-        if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+        if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
+            return Ok(Arc::clone(work));
         }
-        Ok(Arc::new(work))
+        let work = match value {
+            Some(value) => Arc::new(with(work, &[(value.name.to_owned(), value.value)].into())),
+            None => Arc::clone(work),
+        };
+        // The procedure is that of the value before.
+        match workload.driver {
+            Driver::Database => self.target.install(&work)?,
+            Driver::Client => self.target.at_work(&work),
+        }
+        Ok(work)
     }
 
     /// The test that a workload needs next in this repetition. Later repetitions repeat the job counts that
@@ -206,7 +220,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Work,
         position: &TestPosition,
-        evidence_before: Option<i64>,
+        before: &Before,
         evidence_after: Result<Option<i64>, TargetError>,
     ) -> Identity {
         let forced: Vec<String> = self.forced.iter().chain(workload.forced.iter()).cloned().collect();
@@ -217,24 +231,34 @@ impl Context {
             repetition: position.repetition,
             target: self.manifest.target.url.clone(),
             forced: (!forced.is_empty()).then(|| forced.join("; ")),
-            evidence_before,
+            evidence_before: before.evidence,
             evidence_after: evidence_after.map_err(|e| e.to_string()),
-            consistency: self.consistency(work),
+            consistency: self.consistency(work, before),
             data_bytes: self.data_bytes(work),
+            cache: CacheFacts::default(),
             counter_lag_s: self.target.counter_lag_s(),
             cpus: self.manifest.machine.cpus,
         }
     }
 
-    /// Whether what must hold after a test holds: the difference that each query found.
-    fn consistency(&self, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
-        let ask = |query| self.target.integer(work, query).map_err(|e| e.to_string());
-        work.workload.consistency.iter().map(|c| (c.what, ask(c.query))).collect()
+    /// Asks what a test is held against, before it.
+    fn before(&self, work: &Work) -> Result<Before, TargetError> {
+        let unchanged = work.workload.unchanged.iter().map(|c| self.target.integer(work, c.query));
+        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether what must hold after a test holds: by how much each query is off.
+    fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+        let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
+        let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
+        let off = |(query, before): (&str, &Option<i64>)| Ok(ask(query)?.zip(*before).map(|(now, was)| now - was));
+        let unchanged = work.workload.unchanged.iter().zip(&before.unchanged);
+        absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
     }
 
     /// Bytes of the tables that a transaction works through as a whole.
     fn data_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
-        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return Ok(None) };
+        let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return self.bulk_bytes(work) };
         let mut sum = 0.0;
         for table in volume.tables {
             match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
@@ -243,6 +267,26 @@ impl Context {
             }
         }
         Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    }
+
+    /// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
+    fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
+        let bulk = work.program.body.iter().find_map(|step| match step {
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
+            _ => None,
+        });
+        let only = match work.workload.tables {
+            [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+            _ => None,
+        };
+        let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
+        let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
+        let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
+        let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
+        match bytes.zip(there.filter(|n| *n > 0)) {
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
+            None => Err("the target does not say how large its tables are".to_owned()),
+        }
     }
 
     /// A scan of sizes, which takes as long as its transactions do.
@@ -259,7 +303,7 @@ impl Context {
         let gone = |e: TargetError| failed(TestError::Target(e));
         self.target.load(work, 1).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
         let mut last = None;
         let scanned = sizes::scan(&self.target, work, scan, &self.interrupted, |done, all| {
@@ -273,7 +317,7 @@ impl Context {
             }
         })
         .map_err(failed)?;
-        let identity = self.identity(workload, work, position, evidence_before, self.target.evidence(work));
+        let identity = self.identity(workload, work, position, &before, self.target.evidence(work));
         let mut output = sizes::output(self.target.as_ref(), work, &scanned, &identity);
         output.record.notes.extend(unsettled);
         self.attach_report(mark, &mut output, listener);
@@ -299,11 +343,12 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
+        let cache_bytes = self.set_cache(work).map_err(gone)?;
         self.target.load(work, jobs).map_err(gone)?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
-        let evidence_before = self.target.evidence(work).map_err(gone)?;
+        let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
         let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
@@ -314,11 +359,13 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s: plan.duration_s,
-            rate_tps: plan.rate_tps,
+            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
+            data_disk: self.data_disk.clone(),
             interrupted: Arc::clone(&self.interrupted),
         };
+        let caches = self.ready_caches(work, cache_bytes).map_err(gone)?;
         let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
         let measured = run_test(&request, |elapsed_s, completed| {
             let seconds = elapsed_s - last.0;
@@ -329,19 +376,22 @@ impl Context {
             listener.on(Event::Progress { position: position.clone(), elapsed_s, total_s, tps, latency_ms });
         })
         .map_err(failed)?;
+        let (cache, about_caches) = caches.end();
         let evidence_after = self.target.evidence(work);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         if let (Some(lost), Err(_)) = (lost, self.target.info()) {
             // The server is gone, not just a session: the test can be repeated when it is back.
             return Err(failed(TestError::Target(TargetError::Lost(lost))));
         }
-        let identity = self.identity(workload, work, &position, evidence_before, evidence_after);
+        let mut identity = self.identity(workload, work, &position, &before, evidence_after);
+        identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         self.parallel(&mut output.record, tried);
         output.record.notes.extend(unsettled);
+        output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
         self.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use loadline_model::Capability;
 use loadline_workload::Arg;
 
 use super::connect::{self, Door};
 use super::protocol;
 use super::wire::{Connection, Prepared};
-use super::{render, schema};
+use super::{loading, render};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
@@ -28,7 +29,11 @@ pub(super) struct Client {
 impl Client {
     /// Opens a job's session and prepares the program's statements.
     pub(super) fn open(door: &Arc<Door>, work: &Work) -> Result<Client, TargetError> {
-        let mut connection = door.connect()?;
+        let bulk = work.workload.needs.contains(&Capability::BulkLoad);
+        let mut connection = if bulk { door.connect_loading()? } else { door.connect()? };
+        if let Some(isolation) = render::isolation(work) {
+            connection.query(isolation)?;
+        }
         let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
         Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false, work: work.clone() })
@@ -83,7 +88,7 @@ impl ClientSession for Client {
         let Some(table) = self.work.workload.tables.get(table) else {
             return Err(TargetError::Usage(format!("the workload has no table number {table}")));
         };
-        schema::insert(&mut self.connection, &self.work, table, &Batch::of_bulk(first, rows))
+        loading::add(&mut self.connection, &self.work, table, &[Batch::of_bulk(first, rows)])
     }
 
     #[inline]

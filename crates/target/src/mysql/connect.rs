@@ -11,7 +11,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::auth;
 use super::config::{Address, Config, SslMode, process_env};
 use super::protocol::{
-    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting, ServerError,
+    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
+    ServerError,
 };
 use super::version::Version;
 use super::watch::Watch;
@@ -80,11 +81,24 @@ impl Door {
     /// # Errors
     /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
+        self.connect_as(false)
+    }
+
+    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). No other
+    /// session lets a server ask for anything of ours.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub(super) fn connect_loading(&self) -> Result<Connection, TargetError> {
+        self.connect_as(true)
+    }
+
+    fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
         let again = |(e, code)| match code {
-            DENIED | DENIED_WITHOUT if self.ask() => self.knock().map_err(|(e, _)| e),
+            DENIED | DENIED_WITHOUT if self.ask() => self.knock(loads).map_err(|(e, _)| e),
             _ => Err(e),
         };
-        let mut c = self.knock().or_else(again)?;
+        let mut c = self.knock(loads).or_else(again)?;
         if let Some(watch) = &self.jobs {
             watch.add(c.session);
         }
@@ -101,9 +115,9 @@ impl Door {
     }
 
     /// Comes in with the password there is; a failure is told with the server's number of it.
-    fn knock(&self) -> Result<Connection, (TargetError, u16)> {
+    fn knock(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        match self.come_in(&mut c).and_then(|()| c.set_timeout(None)) {
+        match self.come_in(&mut c, loads).and_then(|()| c.set_timeout(None)) {
             Ok(()) => Ok(c),
             // There is no session yet that could be lost.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
@@ -163,7 +177,7 @@ impl Door {
         TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.config.place()))
     }
 
-    fn come_in(&self, c: &mut Connection) -> Result<(), TargetError> {
+    fn come_in(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -178,6 +192,9 @@ impl Door {
         let mut capabilities = CLIENT_BASE | CLIENT_PLUGIN_AUTH;
         if self.config.database.is_some() {
             capabilities |= CLIENT_CONNECT_WITH_DB;
+        }
+        if loads {
+            capabilities |= CLIENT_LOCAL_FILES;
         }
         let mut safe = matches!(self.config.address, Address::Unix(_));
         if let Some(tls) = &self.tls {

@@ -31,6 +31,8 @@ pub(super) struct Instance {
     pub(super) pool: bool,
     pub(super) watch: Watch,
     pub(super) times: CommitTimes,
+    /// Size of a page, bytes.
+    pub(super) page_bytes: u64,
 }
 
 /// What the nodes' URLs lead to.
@@ -109,6 +111,7 @@ impl Instance {
             pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
             watch: Watch::default(),
             times: CommitTimes::ask(c, log_bin)?,
+            page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
         })
     }
 

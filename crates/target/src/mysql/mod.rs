@@ -4,6 +4,7 @@
 //! The session is loadline's own ([`wire`]): what the timing loop costs is known.
 
 mod auth;
+mod cache;
 mod client;
 mod config;
 mod connect;
@@ -12,6 +13,7 @@ mod doctor;
 mod instance;
 mod kernels;
 mod ledger;
+mod loading;
 mod observer;
 mod option_file;
 mod performance;

@@ -177,6 +177,14 @@ impl Dialect for SqlPsm {
         (before, "END WHILE;")
     }
 
+    fn else_if(&self) -> &'static str {
+        "ELSEIF"
+    }
+
+    fn nothing(&self) -> &'static str {
+        "DO 0;"
+    }
+
     fn check(&self, number: usize, rows: u64) -> Vec<Line> {
         let text = format!("statement {number} did not touch {rows} rows");
         vec![

@@ -12,6 +12,8 @@ pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 pub(super) const CLIENT_SSL: u32 = 0x0800;
 /// `CLIENT_CONNECT_WITH_DB`: a database follows.
 pub(super) const CLIENT_CONNECT_WITH_DB: u32 = 0x0008;
+/// `CLIENT_LOCAL_FILES`: the server may ask for a file of ours (LOAD DATA LOCAL INFILE).
+pub(super) const CLIENT_LOCAL_FILES: u32 = 0x0080;
 /// `CLIENT_PLUGIN_AUTH`: authentication methods have names.
 pub(super) const CLIENT_PLUGIN_AUTH: u32 = 0x0008_0000;
 /// What loadline always asks for: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,

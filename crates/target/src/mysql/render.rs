@@ -2,7 +2,7 @@
 
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
-use loadline_workload::{Fill, LogicalType, Scope, Table, Template};
+use loadline_workload::{Fill, IndexAtom, LogicalType, Table, Template};
 
 use super::{kernels, procedure};
 use crate::error::TargetError;
@@ -49,8 +49,13 @@ pub(super) fn prefix(work: &Work) -> String {
     work.workload.code.to_lowercase().replace('-', "_")
 }
 
-/// Full name of a table of the workload.
+/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
+    if let Some(index) = IndexAtom::parse(table) {
+        let name = quoted(&format!("by_{}", index.column));
+        // Its name is known within its table only.
+        return if index.new { name } else { format!("{name} ON {}", table_name(work, index.table)) };
+    }
     format!("{}.{}", quoted(DATABASE), quoted(&table_stem(work, table)))
 }
 
@@ -73,17 +78,20 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             format!("  {} {kind} NOT NULL", quoted(column.name))
         })
         .collect();
-    let key = table.columns.first().map_or("id", |c| c.name);
-    lines.push(format!("  PRIMARY KEY ({})", quoted(key)));
+    lines.extend(table.primary_key().map(|key| format!("  PRIMARY KEY ({})", quoted(key))));
     for column in table.indexes {
         lines.push(format!("  KEY {} ({})", quoted(&format!("by_{column}")), quoted(column)));
     }
-    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
     format!(
-        "CREATE TABLE {unless}{} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
+        "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
         table_name(work, table.name),
         lines.join(",\n")
     )
+}
+
+/// Has the server look at a table anew. It is no change that a replica needs.
+pub(super) fn analyze(work: &Work, table: &str) -> String {
+    format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {}", table_name(work, table))
 }
 
 /// The query for what a table takes, bytes.
@@ -99,6 +107,13 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
     template.render(|table| table_name(work, table), |_| "?".to_owned())
 }
 
+/// The isolation of job sessions that read and change: that of the other databases. Under REPEATABLE READ, the
+/// default here, MariaDB 11.6 and newer (`innodb_snapshot_isolation`) fail a transaction that changes a row
+/// which another has changed since its first read.
+pub(super) fn isolation(work: &Work) -> Option<&'static str> {
+    work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+}
+
 /// A query about the workload's tables.
 ///
 /// # Errors
@@ -112,6 +127,9 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let tables = work.workload.tables.iter();
     let mut out: Vec<Rendered> =
         tables.map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table))).collect();
+    if let Some(isolation) = isolation(work) {
+        out.push(Rendered::new("session", isolation).by(Driver::Client));
+    }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }

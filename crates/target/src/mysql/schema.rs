@@ -1,6 +1,6 @@
 //! The database `loadline`: made, filled, locked, removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Arg, Datum, RowCount, Scope, Table};
 
@@ -70,7 +70,7 @@ fn is_denied(code: u16) -> bool {
 }
 
 /// Makes the database if it is not there.
-fn ensure(c: &mut Connection) -> Result<(), TargetError> {
+pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     let adopted = match owner(c)? {
         Owner::Loadline => return Ok(()),
         Owner::Other => return Err(not_ours()),
@@ -98,13 +98,16 @@ fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     }
 }
 
-/// Drops the workload's tables and makes them anew.
+/// The workload's tables that are not of the data set.
+fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
+    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
+}
+
+/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
-    for table in work.workload.tables {
-        if table.scope == Scope::Workload {
-            c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
-        }
+    for table in own_tables(work) {
+        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
         c.query(&create_table(work, table))?;
     }
     Ok(())
@@ -129,16 +132,11 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
     Ok(())
 }
 
-/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there,
+/// Loads the rows of the workload's own tables that are not all there (those of `jobs`, where jobs own rows),
 /// each batch in a transaction of its own, so that a load which was cut off is gone on with.
 pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
-        let size = table.batch_rows(&work.params);
-        let name = table_name(work, table.name);
-        let key = quoted(table.columns.first().map_or("id", |c| c.name));
-        let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
-        let there: BTreeMap<u64, u64> =
-            counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect();
+    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
+        let (there, name) = (counted(c, work, table)?, table_name(work, table.name));
         let mut any = false;
         for batch in batches(work, table, jobs).iter().filter(|b| there.get(&b.number) != Some(&b.len())) {
             any = true;
@@ -156,6 +154,14 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Rows of a table by number of batch.
+pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+    let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
+    let key = quoted(table.columns.first().map_or("id", |c| c.name));
+    let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
+    Ok(counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect())
 }
 
 fn load_batch(c: &mut Connection, work: &Work, table: &Table, batch: &Batch, partly: bool) -> Result<(), TargetError> {
@@ -177,7 +183,7 @@ pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Bat
     let (mut data, mut row, mut done) = (Vec::new(), Vec::new(), 0);
     let full = ROWS_PER_INSERT * table.columns.len();
     for (index, key) in batch.keys.clone().enumerate() {
-        table.row(key, index as u64, &work.params, &pool, &mut row);
+        table.row(key, batch.skipped + index as u64, &work.params, &pool, &mut row);
         data.extend(row.iter().map(|d| match d {
             Datum::Int(i) => Arg::Int(*i),
             Datum::Bytes(b) => Arg::Bytes(b),
@@ -209,8 +215,8 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
 }
 
 /// Drops what loadline made, and says what that was. What others put into the database stays, and
-/// then the database as well.
-pub(super) fn clean(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+/// then the database as well; so do the tables in `kept`.
+pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
     if !matches!(owner(c)?, Owner::Loadline) {
         return Ok(Vec::new());
     }
@@ -229,9 +235,13 @@ pub(super) fn clean(c: &mut Connection) -> Result<Vec<String>, TargetError> {
         "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
          'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"
     ))?;
-    for (name, _) in tables {
+    let stays = |name: &str| kept.contains(name) || (!kept.is_empty() && name == MARKER);
+    for (name, _) in tables.into_iter().filter(|(name, _)| !stays(name)) {
         c.query(&format!("DROP TABLE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
         removed.push(format!("the table {DATABASE}.{name}"));
+    }
+    if !kept.is_empty() {
+        return Ok(removed);
     }
     match (objects(c)?, adopted) {
         (0, false) => {

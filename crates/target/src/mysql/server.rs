@@ -1,5 +1,6 @@
 //! The target: what is asked of its servers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -7,15 +8,18 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding};
 use loadline_workload::Commit;
 
+use super::cache;
 use super::client::Client;
 use super::connect::Door;
 use super::doctor::{self, Facts, Settings};
 use super::instance::{self, Found, Instance};
+use super::loading::{self, MysqlLoader};
 use super::observer::{Eyes, UNCOUNTED_SYNCS, sync_counter};
 use super::slice::Database;
 use super::temp::TempServer;
 use super::wire::Connection;
 use super::{procedure, render, schema, watch};
+use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -147,6 +151,12 @@ impl Target for Mysql {
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let mut missing = Vec::new();
         for instance in self.instances() {
+            let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
+            if allowed.as_deref() != Some("1") {
+                let why =
+                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
+                missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
+            }
             let waits = matches!(instance.given_flush, 1 | 3);
             let value = instance.given_flush;
             let (capability, why) = match (waits, self.server.is_some()) {
@@ -167,6 +177,12 @@ impl Target for Mysql {
             };
             let why = self.at(instance, why);
             missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
+        }
+        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::cannot_flush(c))?) {
+            if let Some(why) = refused {
+                let why = self.at(instance, why);
+                missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+            }
         }
         Ok(Capabilities { missing, ..Capabilities::default() })
     }
@@ -221,14 +237,27 @@ impl Target for Mysql {
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         for (i, instance) in self.instances().iter().enumerate() {
             let nodes = self.found.instance_of.len().max(1);
             let here: Vec<u32> =
                 (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
             instance.admin(|c| schema::load(c, work, &here))?;
+            loading::load(&instance.door, work, progress)?;
         }
         Ok(())
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        let mut all = Vec::new();
+        for instance in self.instances() {
+            all.extend(data_set::found(&mut MysqlLoader::open(&instance.door)?)?);
+        }
+        Ok(all)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.instances().iter().try_for_each(|i| loading::drop_all(&i.door))
     }
 
     fn install(&self, work: &Work) -> Result<(), TargetError> {
@@ -238,7 +267,25 @@ impl Target for Mysql {
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
-        Ok(Some("no checkpoint before each test: the server has no command for one".into()))
+        match self.checkpoint() {
+            Ok(()) => Ok(None),
+            Err(TargetError::Unsupported(why)) => Ok(Some(format!("no checkpoint before each test: {why}"))),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| cache::flush(c)).map(drop)
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let own = self.server.as_ref();
+        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
+        Ok(sizes.into_iter().sum())
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        self.instances().first().map(|i| i.page_bytes)
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
@@ -274,13 +321,21 @@ impl Target for Mysql {
         Ok(Box::new(Eyes(eyes)))
     }
 
+    fn at_work(&self, work: &Work) {
+        self.jobs_send_commit(!work.program.is_single_statement());
+    }
+
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
 
     /// The rows are in the primary key's tree: its file is the table.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sizes = self.each(|_, c| c.value(&render::table_size(work, table)))?;
+        let sizes = self.each(|_, c| {
+            // The sizes that are shown are those of the last look at the table.
+            c.query(&render::analyze(work, table))?;
+            c.value(&render::table_size(work, table))
+        })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
@@ -324,6 +379,16 @@ impl Target for Mysql {
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c))?.concat())
+        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        let mut removed = Vec::new();
+        for instance in self.instances() {
+            let kept = loading::kept(&instance.door, keep_data)?;
+            removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
+        }
+        Ok(removed)
     }
 }

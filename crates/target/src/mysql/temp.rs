@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use super::cache;
 use crate::error::TargetError;
 use crate::registry::OpenRequest;
 use crate::temp::place::{self, Wanted};
@@ -38,6 +39,8 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 pub(super) struct TempServer {
     notes: Vec<String>,
     instance: Instance,
+    /// Size of its buffer pool, bytes; `None` if the user chose it.
+    usual_cache: Option<u64>,
 }
 
 impl TempServer {
@@ -82,7 +85,14 @@ impl TempServer {
         notes.extend(settings.notes());
         notes.extend(leftovers.removed);
         notes.extend(leftovers.failed);
-        Ok(TempServer { notes, instance })
+        Ok(TempServer { notes, instance, usual_cache: settings.own_pool(memory::memory_bytes()) })
+    }
+
+    /// Size that the buffer pool is to have: small against so much data, or (`None`) the usual one; `None` where
+    /// the user's stands.
+    pub(super) fn cache(&self, data_bytes: Option<u64>) -> Option<u64> {
+        let usual = self.usual_cache?;
+        Some(data_bytes.map_or(usual, |bytes| cache::small(bytes).min(usual)))
     }
 
     /// URL of the running server. There is no password in it, as none is needed.

@@ -8,7 +8,7 @@ use loadline_workload::Arg;
 
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
-use crate::error::TargetError;
+use crate::error::{TargetError, table_gone};
 use crate::stream::Stream;
 
 /// Rows in text form.
@@ -171,6 +171,8 @@ impl Connection {
         match error.code {
             // Shutdown in progress, killed, timed out: no session is left.
             1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
+            // No such table, or its database.
+            1146 | 1049 => TargetError::Statement(table_gone(&error.to_string())),
             _ => TargetError::Statement(error.to_string()),
         }
     }
@@ -244,6 +246,37 @@ impl Connection {
                 Some(status) if status & MORE_RESULTS != 0 => {}
                 Some(_) => return Ok(()),
                 None => return Err(self.odd("a short answer")),
+            }
+        }
+    }
+
+    /// Executes a LOAD DATA LOCAL INFILE of the file called `name`, and answers the server's request for it
+    /// with what `more` puts into the buffer, until it puts nothing. Returns the rows that were added.
+    pub(super) fn load_local(
+        &mut self,
+        sql: &str,
+        name: &str,
+        mut more: impl FnMut(&mut Vec<u8>),
+    ) -> Result<u64, TargetError> {
+        protocol::query(&mut self.out, sql);
+        self.send()?;
+        let body = self.next()?;
+        match self.input.get(body.0..body.1) {
+            Some([0xfb, asked @ ..]) if asked == name.as_bytes() => {}
+            Some([0xff, ..]) => return Err(self.error(body)),
+            _ => return Err(self.odd("no request for the rows that were announced")),
+        }
+        let mut number = self.number;
+        loop {
+            let start = protocol::open(&mut self.out, number);
+            more(&mut self.out);
+            protocol::close(&mut self.out, start);
+            // An empty packet ends it.
+            let ended = self.out.len() == start;
+            number = number.wrapping_add(1);
+            self.send()?;
+            if ended {
+                return self.read_ok();
             }
         }
     }

@@ -4,10 +4,12 @@
 //! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
 //! would no longer fit a VARCHAR2 the block ends early and is run anew.
 
-use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, VarType};
+use std::borrow::Cow;
+
+use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::kernels;
-use super::render::{MAX_RAW, commit, first_rows, quoted, table_name};
+use super::render::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -264,6 +266,15 @@ impl Dialect for PlSql {
 
     fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
         kernels::compute(kernel, times)
+    }
+
+    fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
+        insert_all(template).map_or(Cow::Borrowed(template), Cow::Owned)
+    }
+
+    /// What makes or drops something is no part of the language.
+    fn command(&self, sql: &str) -> String {
+        format!("EXECUTE IMMEDIATE '{}';", sql.replace('\'', "''"))
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

@@ -1,5 +1,6 @@
 //! The target: its nodes, and what is asked of the database behind them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
@@ -9,9 +10,11 @@ use super::cancel::{self, Control};
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
 use super::jobs::{Client, Database};
+use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
 use super::{awr, block, job_limit, render, schema};
+use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -91,6 +94,10 @@ impl Oracle {
         let node = self.nodes.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let name = if self.run.is_empty() { role.to_owned() } else { format!("{} {role}", self.run) };
         (node.control.dial)(&node.control.place, &node.control.password, &name)
+    }
+
+    fn loader(&self) -> Result<OraLoader, TargetError> {
+        Ok(OraLoader(self.session(0, "loader")?))
     }
 
     fn admin(&self) -> Result<Box<dyn Session>, TargetError> {
@@ -223,8 +230,30 @@ impl Target for Oracle {
         schema::create(self.admin()?.as_mut(), work)
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
-        schema::load(self.admin()?.as_mut(), work, jobs)
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        schema::load(self.admin()?.as_mut(), work, jobs)?;
+        data_set::load(work, &|| Ok(Box::new(self.loader()?)), false, progress)
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        data_set::found(&mut self.loader()?)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        let mut session = self.admin()?;
+        let prefix = loading::name_of("data_");
+        let ours =
+            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
+        for (name, _) in ours {
+            session.execute(&schema::drop_statement(&name), &[])?;
+        }
+        Ok(())
+    }
+
+    /// What the user's quota and the tablespace leave is known to an administrator only; a quota is not.
+    fn free_bytes(&self) -> Result<Option<u64>, TargetError> {
+        let sql = "SELECT SUM(BYTES) FROM USER_FREE_SPACE WHERE TABLESPACE_NAME = (SELECT DEFAULT_TABLESPACE FROM USER_USERS)";
+        Ok(self.admin()?.value(sql)?.and_then(|v| v.parse().ok()))
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -235,6 +264,11 @@ impl Target for Oracle {
             }
             Err(e) => Err(e.into()),
         }
+    }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
+        Ok(())
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
@@ -304,6 +338,20 @@ impl Target for Oracle {
             return Ok(Vec::new());
         }
         schema::lock(lock.as_mut())?;
-        schema::clean(self.admin()?.as_mut(), lock.as_mut())
+        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &BTreeSet::new())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let mut lock = self.session(0, "lock")?;
+        if lock.query(schema::OWN_TABLES, &[])?.is_empty() {
+            return Ok(Vec::new());
+        }
+        schema::lock(lock.as_mut())?;
+        let mut loader = self.loader()?;
+        if keep_data {
+            data_set::keep(&mut loader)?;
+        }
+        let kept = data_set::kept(&mut loader)?.iter().map(|stem| loading::name_of(stem)).collect();
+        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
     }
 }

@@ -17,6 +17,7 @@ mod driver;
 mod job_limit;
 mod jobs;
 mod kernels;
+mod loading;
 mod place;
 mod render;
 mod schema;

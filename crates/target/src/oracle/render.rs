@@ -1,7 +1,7 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
 use loadline_model::{Capabilities, Capability, Driver};
-use loadline_workload::{Commit, Generator, LogicalType, Step, Table, Template};
+use loadline_workload::{Commit, Generator, IndexAtom, LogicalType, Piece, Step, Table, Template};
 
 use super::block;
 use crate::error::TargetError;
@@ -37,6 +37,10 @@ pub(super) fn quoted(name: &str) -> String {
 /// Name of a table of the workload: `LOADLINE_LGWR_LAT1_REDO`. Capitals, so that portable SQL, which
 /// does not quote, means the same columns.
 pub(super) fn table_name(work: &Work, table: &str) -> String {
+    if let Some(index) = IndexAtom::parse(table) {
+        // Named as those are that are made with their table, and dropped by their name alone.
+        return format!("{PREFIX}{}_{}", table_stem(work, index.table), index.column).to_uppercase();
+    }
     format!("{PREFIX}{}", table_stem(work, table)).to_uppercase()
 }
 
@@ -54,8 +58,8 @@ pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
             format!("  {} {kind} NOT NULL", quoted(&column.name.to_uppercase()))
         })
         .collect();
-    if let Some(key) = table.columns.first() {
-        let key = quoted(&key.name.to_uppercase());
+    if let Some(key) = table.primary_key() {
+        let key = quoted(&key.to_uppercase());
         lines.push(format!("  CONSTRAINT {} PRIMARY KEY ({key})", quoted(&format!("{name}_PK"))));
     }
     // Neighbouring jobs share a block at the edges of their rows: room for both their transactions.
@@ -80,10 +84,35 @@ pub(super) fn mark() -> String {
     format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"))
 }
 
+/// An INSERT of several rows, which Oracle knows as INSERT ALL: VALUES takes one row before 23ai. Anything
+/// else is `None`. The values of a multi-row INSERT are variables only.
+pub(super) fn insert_all(template: &Template) -> Option<Template> {
+    let [Piece::Sql(insert), Piece::Table(table), Piece::Sql(columns), rows @ ..] = template.pieces.as_slice() else {
+        return None;
+    };
+    let between = |p: &Piece| matches!(p, Piece::Sql(sql) if sql == "), (");
+    if insert != "INSERT INTO " || !columns.ends_with(" VALUES (") || !rows.iter().any(between) {
+        return None;
+    }
+    let into = |first: bool| {
+        let begin = if first { "INSERT ALL INTO " } else { ") INTO " };
+        [Piece::Sql(begin.to_owned()), Piece::Table(table.clone()), Piece::Sql(columns.clone())]
+    };
+    let mut pieces: Vec<Piece> = into(true).into();
+    for piece in rows {
+        match piece {
+            p if between(p) => pieces.extend(into(false)),
+            Piece::Sql(end) if end == ")" => pieces.push(Piece::Sql(") SELECT 1 FROM DUAL".to_owned())),
+            other => pieces.push(other.clone()),
+        }
+    }
+    Some(Template { pieces })
+}
+
 /// A statement of the program with `:1`, `:2` … in the order of its variables, as a client sends it.
 pub(super) fn statement(work: &Work, template: &Template) -> String {
-    let mut n = 0;
-    template.render_with(
+    let (mut n, several) = (0, insert_all(template));
+    several.as_ref().unwrap_or(template).render_with(
         |table| quoted(&table_name(work, table)),
         |_| {
             n += 1;
@@ -133,6 +162,7 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
         .map(|step| match step {
             Step::Bind { generator: Generator::Payload { bytes }, .. } => *bytes,
             Step::Repeat { body, .. } => longest_payload(body),
+            Step::Choose { arms, .. } => arms.iter().map(|arm| longest_payload(&arm.body)).max().unwrap_or(0),
             _ => 0,
         })
         .max()

@@ -1,6 +1,8 @@
 //! Tables in the user's own schema: made, filled, locked, removed. Known as loadline's by their name
 //! and by their comment: what has only one of them is left untouched.
 
+use std::collections::BTreeSet;
+
 use loadline_workload::{Datum, RowCount, Scope, Table};
 
 use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
@@ -13,7 +15,7 @@ use crate::work::Work;
 /// DBMS_LOCK does, and goes with its session.
 pub(super) const LOCK_TABLE: &str = "LOADLINE_LOCK";
 /// Rows of an INSERT's batch.
-const BATCH: usize = 64;
+const BATCH: usize = 1000;
 
 /// loadline's tables and those that only look so: name, comment.
 pub(super) const OWN_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
@@ -59,7 +61,7 @@ impl Loading {
 }
 
 /// Tables of this user that begin like loadline's, and whether they are.
-fn tables(session: &mut dyn Session) -> Result<Vec<(String, bool)>, TargetError> {
+pub(super) fn tables(session: &mut dyn Session) -> Result<Vec<(String, bool)>, TargetError> {
     let rows = session.query(OWN_TABLES, &[])?;
     Ok(rows
         .into_iter()
@@ -72,7 +74,7 @@ fn tables(session: &mut dyn Session) -> Result<Vec<(String, bool)>, TargetError>
         .collect())
 }
 
-fn not_ours(table: &str) -> TargetError {
+pub(super) fn not_ours(table: &str) -> TargetError {
     TargetError::Refused(format!(
         "there is a table «{table}» that loadline did not make (its comment does not say so), and it is left \
          untouched: rename it, or come as another user"
@@ -80,7 +82,7 @@ fn not_ours(table: &str) -> TargetError {
 }
 
 /// A statement that makes something, with what to do where it may not.
-fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetError> {
+pub(super) fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetError> {
     match session.execute(sql, &[]) {
         Ok(_) => Ok(()),
         Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => Err(TargetError::Refused(format!(
@@ -91,7 +93,12 @@ fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetError> {
     }
 }
 
-/// Drops the workload's tables and makes them anew.
+/// The workload's tables that are not of the data set.
+fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
+    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
+}
+
+/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
 pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
     let longest = longest_payload(&work.program.body);
     if longest > MAX_RAW {
@@ -100,11 +107,10 @@ pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), Targe
         )));
     }
     let there = tables(session)?;
-    for table in work.workload.tables {
+    for table in own_tables(work) {
         let name = table_name(work, table.name);
         match there.iter().find(|(n, _)| *n == name) {
             Some((_, false)) => return Err(not_ours(&name)),
-            Some((_, true)) if table.scope == Scope::DataSet => continue,
             Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
             None => {}
         }
@@ -123,11 +129,11 @@ pub(super) fn reset(session: &mut dyn Session, work: &Work) -> Result<(), Target
     Ok(())
 }
 
-/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there. A
+/// Loads the rows of the workload's own tables that are not all there: those of `jobs`, where jobs own rows. A
 /// transaction holds one whole batch.
 pub(super) fn load(session: &mut dyn Session, work: &Work, jobs: u32) -> Result<(), TargetError> {
     let jobs: Vec<u32> = (0..jobs).collect();
-    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
         let sql = Loading::of(work, table);
         for batch in batches(work, table, &jobs) {
             let range = [Bind::Int(batch.keys.start), Bind::Int(batch.keys.end - 1)];
@@ -155,7 +161,7 @@ pub(super) fn insert(session: &mut dyn Session, work: &Work, table: &Table, batc
     let pool = work.pool(batch.number as u32);
     let (mut waiting, mut done, mut row) = (Vec::with_capacity(BATCH), 0, Vec::new());
     for (index, key) in batch.keys.clone().enumerate() {
-        table.row(key, index as u64, &work.params, &pool, &mut row);
+        table.row(key, batch.skipped + index as u64, &work.params, &pool, &mut row);
         waiting.push(
             row.iter()
                 .map(|datum| match datum {
@@ -204,9 +210,14 @@ pub(super) fn lock(session: &mut dyn Session) -> Result<(), TargetError> {
 }
 
 /// Removes what loadline made and says what it was. `lock` holds the lock until its table goes last.
-pub(super) fn clean(admin: &mut dyn Session, lock: &mut dyn Session) -> Result<Vec<String>, TargetError> {
+/// Tables in `kept` stay.
+pub(super) fn clean(
+    admin: &mut dyn Session,
+    lock: &mut dyn Session,
+    kept: &BTreeSet<String>,
+) -> Result<Vec<String>, TargetError> {
     let mut removed = Vec::new();
-    let ours = tables(admin)?.into_iter().filter(|(name, ours)| *ours && name != LOCK_TABLE);
+    let ours = tables(admin)?.into_iter().filter(|(name, ours)| *ours && name != LOCK_TABLE && !kept.contains(name));
     for (name, _) in ours {
         admin.execute(&drop_statement(&name), &[])?;
         removed.push(format!("table {name}"));

@@ -1,21 +1,24 @@
 //! The target: its nodes, the instances behind them, and what is asked of them.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Finding, Severity};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 
 use super::client::Client;
 use super::config::Address;
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
-use super::observer::{Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
+use super::loading::{self, PgLoader};
+use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
 use super::settings::Settings;
 use super::slice::Database;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
 use super::{doctor, parallel, procedure, render, schema};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::parallel::Together;
 use crate::registry::OpenRequest;
@@ -43,10 +46,11 @@ pub(super) struct Postgres {
     version_text: String,
     ledger: Ledger,
     blind: Blind,
+    block_bytes: u64,
     kind: &'static str,
     url: String,
     /// The private server, if this is one. Dropped last: it stops with us.
-    server: Option<TempServer>,
+    server: Option<Mutex<TempServer>>,
 }
 
 impl Postgres {
@@ -111,8 +115,21 @@ impl Postgres {
                 blind.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
+        let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Postgres { doors, instance_of, instances, version, version_text, ledger, blind, kind, url, server })
+        Ok(Postgres {
+            doors,
+            instance_of,
+            instances,
+            version,
+            version_text,
+            ledger,
+            blind,
+            block_bytes,
+            kind,
+            url,
+            server: server.map(Mutex::new),
+        })
     }
 
     /// Runs `f` in an administrative session of `instance`.
@@ -147,6 +164,18 @@ impl Postgres {
         self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
 
+    /// Runs `f` with a session of `instance` that loads.
+    fn loader<T>(
+        &self,
+        instance: &Instance,
+        f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        let mut loader = PgLoader::open(&instance.door, &self.ledger)?;
+        let done = f(&mut loader)?;
+        loader.close()?;
+        Ok(done)
+    }
+
     fn door_of(&self, job: u32) -> Result<&Door, TargetError> {
         let node = job as usize % self.doors.len().max(1);
         self.doors.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
@@ -167,7 +196,8 @@ impl Target for Postgres {
             let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
             dir.display().to_string()
         });
-        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
+        let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.doors.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
@@ -201,6 +231,16 @@ impl Target for Postgres {
 
     fn nodes(&self) -> u32 {
         self.doors.len() as u32
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        let may = self.each(|_, c| c.value(self.version.may_checkpoint()))?;
+        let mut missing = Vec::new();
+        if may.iter().any(|may| may.as_deref() != Some("t")) {
+            let why = format!("the role is not {}", self.version.checkpoint_privilege());
+            missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+        }
+        Ok(Capabilities { missing, ..Capabilities::default() })
     }
 
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
@@ -253,14 +293,27 @@ impl Target for Postgres {
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         for (i, instance) in self.instances.iter().enumerate() {
             let here: Vec<u32> = (0..jobs)
                 .filter(|job| self.instance_of.get(*job as usize % self.doors.len().max(1)) == Some(&i))
                 .collect();
             self.admin(instance, |c| schema::load(c, work, &here))?;
+            loading::load(&instance.door, &self.ledger, work, progress)?;
         }
         Ok(())
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        let mut all = Vec::new();
+        for instance in &self.instances {
+            all.extend(self.loader(instance, |l| data_set::found(l))?);
+        }
+        Ok(all)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.instances.iter().try_for_each(|i| self.loader(i, loading::drop_all))
     }
 
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
@@ -280,6 +333,24 @@ impl Target for Postgres {
             done => done.map(|_| None),
         })?;
         Ok(said.into_iter().flatten().next())
+    }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| c.query("CHECKPOINT")).map(drop)
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        if let Some(server) = &self.server {
+            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
+        }
+        let sizes = self.each(|_, c| {
+            c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
+        })?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        Some(self.block_bytes)
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
@@ -364,13 +435,32 @@ impl Target for Postgres {
         true
     }
 
+    fn buffer_wait_events(&self) -> &'static [&'static str] {
+        BUFFER_WAIT_EVENTS
+    }
+
     fn log_sync_events(&self) -> &'static [&'static str] {
         LOG_SYNC_EVENTS
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c))?.concat())
+        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        let mut removed = Vec::new();
+        for instance in &self.instances {
+            let kept = self.loader(instance, |l| {
+                if keep_data {
+                    data_set::keep(l)?;
+                }
+                data_set::kept(l)
+            })?;
+            removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
+        }
+        Ok(removed)
     }
 }
 

@@ -26,8 +26,10 @@ use crate::stream::{Local, Stream};
 const TEXT: [(&str, &str); 3] = [("client_encoding", "UTF8"), ("DateStyle", "ISO"), ("client_min_messages", "warning")];
 
 /// Settings of every session that works: what would end, wait for or disturb a measurement is off.
-const WORK: [(&str, &str); 5] = [
+const WORK: [(&str, &str); 6] = [
     ("jit", "off"),
+    // The database's default may have been changed: a stricter one fails transactions that meet.
+    ("default_transaction_isolation", "read committed"),
     ("statement_timeout", "0"),
     ("lock_timeout", "0"),
     ("idle_in_transaction_session_timeout", "0"),

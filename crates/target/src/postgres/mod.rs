@@ -9,6 +9,7 @@ mod connect;
 mod doctor;
 mod kernels;
 mod ledger;
+mod loading;
 mod observer;
 mod parallel;
 mod pgpass;

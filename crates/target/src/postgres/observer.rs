@@ -19,6 +19,11 @@ use crate::session::Observer;
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
 
+/// Wait events during which a session makes room in the block cache, or waits for a block that another
+/// session holds.
+pub(super) const BUFFER_WAIT_EVENTS: &[&str] =
+    &["IO:DataFileWrite", "IO:DataFileFlush", "LWLock:BufferContent", "LWLock:BufferMapping", "BufferPin:BufferPin"];
+
 /// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins.
 const WAITS: &str = "SELECT CASE WHEN a.state IS NULL THEN NULL \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \

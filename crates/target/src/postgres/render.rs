@@ -1,8 +1,9 @@
 //! A workload in PostgreSQL's SQL: tables, statements, evidence.
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
-use loadline_workload::{LogicalType, Scope, Table, Template};
+use loadline_workload::{IndexAtom, LogicalType, Table, Template};
 
+use super::loading::is_finished_later;
 use super::versions::{NEWEST, Version};
 use super::{parallel, procedure};
 use crate::error::TargetError;
@@ -28,38 +29,63 @@ pub(super) fn prefix(work: &Work) -> String {
     work.workload.code.to_lowercase().replace('-', "_")
 }
 
-/// Full name of a table of the workload.
+/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
+    if let Some(index) = IndexAtom::parse(table) {
+        let name = quoted(&format!("{}_{}", table_stem(work, index.table), index.column));
+        // An index is made in the schema of its table, and dropped there.
+        return if index.new { name } else { format!("{}.{name}", quoted(SCHEMA)) };
+    }
     format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
 }
 
-/// The statement that makes `table`.
+/// The statement that makes `table`: one of the data set without keys and indexes, which
+/// [`after_loading`] makes.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
+    let later = is_finished_later(table);
     let mut lines = Vec::new();
-    for (i, column) in table.columns.iter().enumerate() {
+    for column in table.columns {
         let kind = match column.logical {
             LogicalType::Int => "bigint",
             LogicalType::Bytes => "bytea",
         };
-        let key = if i == 0 { " PRIMARY KEY" } else { "" };
+        let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
         lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
     }
     // Room for the next versions of its rows in each page: updates stay on their page and leave the
     // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
-    // has changed, and the rows prune themselves.
-    let options = if table.updated_in_place { " WITH (fillfactor = 45, autovacuum_enabled = false)" } else { "" };
+    // has changed, and the rows prune themselves. Of the data set nothing changes.
+    let options = match (table.updated_in_place, later) {
+        (true, _) => " WITH (fillfactor = 45, autovacuum_enabled = false)",
+        (_, true) => " WITH (autovacuum_enabled = false)",
+        _ => "",
+    };
     let name = table_name(work, table.name);
-    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
-    let mut sql = format!("CREATE TABLE {unless}{name} (\n{}\n){options};", lines.join(",\n"));
+    let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
     for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
         // Neither compressed nor moved out of line: the redo is what the workload says it is.
         sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
     }
-    for column in table.indexes {
-        let index = quoted(&format!("{}_{column}", table_stem(work, table.name)));
-        sql.push_str(&format!("\nCREATE INDEX {unless}{index} ON {name} ({});", quoted(column)));
+    if !later {
+        sql.push_str(&create_indexes(work, table));
     }
     sql
+}
+
+fn create_indexes(work: &Work, table: &Table) -> String {
+    let stem = table_stem(work, table.name);
+    let index = |column: &&str| {
+        let name = quoted(&format!("{stem}_{column}"));
+        format!("\nCREATE INDEX {name} ON {} ({});", table_name(work, table.name), quoted(column))
+    };
+    table.indexes.iter().map(index).collect()
+}
+
+/// What is made of a table of the data set when its rows are there.
+pub(super) fn after_loading(work: &Work, table: &Table) -> String {
+    let name = table_name(work, table.name);
+    let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
+    key.unwrap_or_default() + &create_indexes(work, table)
 }
 
 /// A statement of the program with `$1`, `$2` … in the order of its variables, as a client sends it.
@@ -99,12 +125,13 @@ pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
 
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
-    let mut out: Vec<Rendered> = work
-        .workload
-        .tables
-        .iter()
-        .map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table)))
-        .collect();
+    let mut out = Vec::new();
+    for table in work.workload.tables {
+        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
+        if is_finished_later(table) {
+            out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
+        }
+    }
     if let Some(together) = work.together() {
         let settings = parallel::settings(together);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();

@@ -1,6 +1,6 @@
 //! The schema `loadline`: made, filled, locked, removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Datum, RowCount, Scope, Table};
 
@@ -64,17 +64,18 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     }
 }
 
-/// Drops the workload's tables and makes them anew.
+/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
-    for table in work.workload.tables {
-        let drop = match table.scope {
-            Scope::Workload => format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name)),
-            Scope::DataSet => String::new(),
-        };
-        c.query(&format!("{drop}{}", create_table(work, table)))?;
+    for table in own_tables(work) {
+        c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))?;
     }
     Ok(())
+}
+
+/// The workload's tables that are not of the data set.
+fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
+    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
 /// Makes the workload's procedure.
@@ -92,17 +93,12 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
     Ok(())
 }
 
-/// Loads the rows of those of `jobs`, and of tables that are not owned by jobs, that are not all there. A
+/// Loads the rows of the workload's own tables that are not all there: those of `jobs`, where jobs own rows. A
 /// transaction holds whole batches only, so a load that was cut off is gone on with.
 pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
-        let size = table.batch_rows(&work.params);
-        let name = table_name(work, table.name);
-        let key = quoted(table.columns.first().map_or("id", |c| c.name));
-        let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
-        let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
-        let there: BTreeMap<u64, u64> =
-            counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect();
+    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
+        let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
+        let there = counted(c, work, table)?;
         let missing: Vec<Batch> =
             batches(work, table, jobs).into_iter().filter(|b| there.get(&b.number) != Some(&b.len())).collect();
         for some in missing.chunks((ROWS_PER_COPY / size.max(1)).max(1) as usize) {
@@ -120,6 +116,15 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Rows of a table by number of batch.
+pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+    let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
+    let key = quoted(table.columns.first().map_or("id", |c| c.name));
+    let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
+    let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
+    Ok(counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
 }
 
 fn load_batches(
@@ -163,7 +168,17 @@ pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Ba
     send_copy(c, &mut data)?;
     protocol::copy_done(&mut c.out);
     c.send()?;
-    c.until_ready(|_, _| ())
+    let mut copied = 0;
+    c.until_ready(|tag, body| {
+        if tag == b'C' {
+            copied = protocol::rows_of_tag(body);
+        }
+    })?;
+    let sent = batches.iter().map(Batch::len).sum::<u64>();
+    if copied == sent {
+        return Ok(());
+    }
+    Err(TargetError::Statement(format!("{copied} rows were copied instead of {sent}")))
 }
 
 fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
@@ -225,22 +240,37 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
     )))
 }
 
-/// Removes the schema, if it is there and loadline's, and says what it held.
-pub(super) fn clean(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+/// Removes the schema, if it is there and loadline's, and says what it held. Tables in `kept` stay, and with
+/// them the schema.
+pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
     match owner(c)? {
         Owner::Nobody => Ok(Vec::new()),
         Owner::Other => Err(not_ours()),
         Owner::Loadline => {
             let held = c.query(&format!(
-                "SELECT 'table ' || oid::regclass::text || ' (' || pg_size_pretty(pg_total_relation_size(oid)) || ')' \
+                "SELECT 'table ' || oid::regclass::text || ' (' || pg_size_pretty(pg_total_relation_size(oid)) || ')', \
+                 'TABLE ' || oid::regclass::text, relname \
                  FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r' \
-                 UNION ALL SELECT 'procedure ' || oid::regproc::text FROM pg_proc \
+                 UNION ALL SELECT 'procedure ' || oid::regproc::text, 'ROUTINE ' || oid::regprocedure::text, '' FROM pg_proc \
                  WHERE pronamespace = '{SCHEMA}'::regnamespace ORDER BY 1"
             ))?;
-            // As ours is known by its comment, nothing else should be in it; what depends on it goes too.
-            c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
-            let mut removed: Vec<String> = held.into_iter().filter_map(|r| r.into_iter().next().flatten()).collect();
-            removed.push(format!("schema {SCHEMA}"));
+            let mut removed = Vec::new();
+            for row in held {
+                let mut row = row.into_iter().map(Option::unwrap_or_default);
+                let (Some(said), Some(object), Some(name)) = (row.next(), row.next(), row.next()) else { continue };
+                if kept.contains(&name) {
+                    continue;
+                }
+                if !kept.is_empty() {
+                    c.query(&format!("DROP {object} CASCADE"))?;
+                }
+                removed.push(said);
+            }
+            if kept.is_empty() {
+                // As ours is known by its comment, nothing else should be in it; what depends on it goes too.
+                c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
+                removed.push(format!("schema {SCHEMA}"));
+            }
             Ok(removed)
         }
     }

@@ -16,6 +16,7 @@ mod shared_memory;
 mod tests;
 mod user;
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -25,8 +26,10 @@ use crate::registry::OpenRequest;
 use crate::temp::{leftovers, memory};
 
 use address::Address;
+use binaries::Binaries;
 use instance::Instance;
 use settings::Settings;
+use user::ServerUser;
 
 /// Name of the database's superuser. The socket's directory is open to the server's own operating
 /// system user and to root only, so it needs no password.
@@ -49,8 +52,18 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 pub(super) struct TempServer {
     url: String,
     notes: Vec<String>,
+    /// What it takes to start it again.
+    start: Start,
     /// Stops and removes the server when it is dropped.
-    _instance: Instance,
+    instance: Instance,
+}
+
+/// What a server is started with.
+struct Start {
+    binaries: Binaries,
+    user: ServerUser,
+    settings: Settings,
+    given: BTreeMap<String, String>,
 }
 
 impl TempServer {
@@ -94,7 +107,26 @@ impl TempServer {
         let sockets = instance.sockets();
         let host = percent_encode(sockets.as_os_str().as_bytes(), QUERY);
         let url = format!("postgres://{SUPERUSER}@/postgres?host={host}&port={PORT}");
-        Ok(TempServer { url, notes, _instance: instance })
+        let start = Start { binaries, user, settings, given: request.settings.clone() };
+        Ok(TempServer { url, notes, start, instance })
+    }
+
+    /// Gives the server a block cache that is small against so much data, or (`None`) the usual one. It is
+    /// restarted if it has another; one that the user set stays.
+    ///
+    /// A sixth of the data: it holds the index by which rows are read (a twelfth), so that a row costs little
+    /// more than one read (with an eighth it was 1.3), and few of the rows.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`]: it does not start again.
+    pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
+        let usual = settings::shared_buffers(memory::memory_bytes());
+        let mib = data_bytes.map_or(usual, |bytes| (bytes / 6 / (1 << 20)).clamp(1, usual));
+        let Start { binaries, user, settings, given } = &mut self.start;
+        if settings.set_shared_buffers(mib) {
+            self.instance.restart(binaries, user, settings, given)?;
+        }
+        Ok(())
     }
 
     /// URL of the running server. There is no password in it, as none is needed.

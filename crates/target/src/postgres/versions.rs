@@ -216,6 +216,15 @@ impl Version {
         if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
     }
 
+    /// Query that says whether the role may run CHECKPOINT.
+    pub(super) fn may_checkpoint(self) -> &'static str {
+        if self.major >= 15 {
+            "SELECT current_setting('is_superuser') = 'on' OR pg_has_role('pg_checkpoint', 'USAGE')"
+        } else {
+            "SELECT current_setting('is_superuser') = 'on'"
+        }
+    }
+
     fn views(self) -> Vec<View> {
         let mut views = vec![DATABASE, if self.major >= 18 { WAL_18 } else { WAL_14 }];
         match self.major {

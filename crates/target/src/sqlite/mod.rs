@@ -6,6 +6,7 @@
 
 mod data_counters;
 mod files;
+mod loading;
 mod log_counters;
 mod session;
 
@@ -16,16 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Commit, Datum, LogicalType, Piece, RowCount, Scope, Table, Template};
-use rusqlite::{Connection, OpenFlags, params_from_iter};
+use loadline_workload::{Cache, Commit, Piece, RowCount, Scope, Table, Template};
+use rusqlite::{Connection, OpenFlags};
 
+use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches, rows, table_stem};
+use crate::loading::table_stem;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use files::Place;
+use loading::{SqliteLoader, create_table, load_table, table_name};
 use log_counters::LogCounters;
 use session::{SqliteSession, wait_for_writer};
 
@@ -34,6 +37,11 @@ const NO_PROCEDURES: &str =
 
 /// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
+
+/// Smallest cache of each session where the storage is measured, KiB.
+const SMALL_CACHE_KIB: u64 = 1024;
+/// The same where the cache is measured: what the workloads read there is some 20 MiB.
+const LARGE_CACHE_KIB: u64 = 65_536;
 
 /// Settings that can be given, with their defaults here.
 const SETTINGS: &[(&str, &str)] =
@@ -72,6 +80,8 @@ struct Sqlite {
     vfs: &'static CStr,
     counters: Arc<LogCounters>,
     page_size: u64,
+    /// Whether the user said how large a session's cache is.
+    cache_given: bool,
 }
 
 pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
@@ -86,7 +96,14 @@ impl Sqlite {
         let settings = settings(request)?;
         let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
         let (vfs, counters) = log_counters::register()?;
-        let mut sqlite = Sqlite { place, settings, vfs, counters, page_size: 0 };
+        let mut sqlite = Sqlite {
+            place,
+            settings,
+            vfs,
+            counters,
+            page_size: 0,
+            cache_given: request.settings.contains_key("cache_size"),
+        };
         let db = sqlite.connect(Commit::Wait)?;
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
@@ -134,6 +151,39 @@ impl Sqlite {
             return Err(TargetError::Refused(format!("SQLite does not accept synchronous = {name}")));
         }
         Ok(db)
+    }
+}
+
+/// A cache that holds what leads to the rows of so much data (a hundredth, with pages of 1 KiB), and little
+/// else.
+fn small_cache_kib(data_bytes: u64) -> u64 {
+    (data_bytes / 32 / 1024).max(SMALL_CACHE_KIB)
+}
+
+impl Sqlite {
+    /// A session's cache: small where the storage is measured; large, and filled, where the cache is.
+    fn ready_cache(&self, db: &Connection, work: &Work) -> Result<(), TargetError> {
+        if self.cache_given {
+            return Ok(());
+        }
+        match work.workload.cache {
+            Cache::Any => Ok(()),
+            Cache::Device => set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes()))),
+            Cache::Hit => {
+                set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
+                for table in work.workload.tables {
+                    // An aggregate over the last column goes through every page.
+                    let last = table.columns.last().map_or("id", |c| c.name);
+                    let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
+                    db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn loader(&self) -> Result<SqliteLoader, TargetError> {
+        Ok(SqliteLoader(self.connect(Commit::Nowait)?))
     }
 }
 
@@ -194,11 +244,6 @@ fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetErro
     })
 }
 
-/// Name of a workload's table in the database, quoted.
-fn table_name(work: &Work, table: &str) -> String {
-    format!("\"loadline_{}\"", table_stem(work, table))
-}
-
 /// A statement with numbered parameters in the order of [`Template::vars`].
 pub(super) fn sql(work: &Work, template: &Template) -> String {
     let mut n = 0;
@@ -209,62 +254,6 @@ pub(super) fn sql(work: &Work, template: &Template) -> String {
             format!("?{n}")
         },
     )
-}
-
-fn create_table(work: &Work, table: &Table) -> String {
-    let columns: Vec<String> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| {
-            let logical = match c.logical {
-                LogicalType::Int => "INTEGER",
-                LogicalType::Bytes => "BLOB",
-            };
-            format!("\"{}\" {logical} NOT NULL{}", c.name, if i == 0 { " PRIMARY KEY" } else { "" })
-        })
-        .collect();
-    let unless = if table.scope == Scope::DataSet { "IF NOT EXISTS " } else { "" };
-    let name = table_name(work, table.name);
-    let mut sql = format!("CREATE TABLE {unless}{name} ({})", columns.join(", "));
-    for column in table.indexes {
-        let index = format!("\"loadline_{}_{column}\"", table_stem(work, table.name));
-        sql.push_str(&format!("; CREATE INDEX {unless}{index} ON {name} (\"{column}\")"));
-    }
-    sql
-}
-
-/// Loads the batches that are not all there, each in a transaction of its own.
-fn load_table(db: &mut Connection, work: &Work, table: &Table, jobs: &[u32]) -> rusqlite::Result<()> {
-    let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
-    for batch in batches(work, table, jobs) {
-        let loading = db.transaction()?;
-        let there: i64 = loading.query_row(
-            &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
-            [batch.keys.start, batch.keys.end - 1],
-            |r| r.get(0),
-        )?;
-        if there as u64 == batch.len() {
-            continue;
-        }
-        insert(&loading, work, table, &batch)?;
-        loading.commit()?;
-    }
-    Ok(())
-}
-
-/// Inserts the rows of `batch`.
-fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
-    let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, table.name));
-    let mut statement = db.prepare_cached(&sql)?;
-    rows(work, table, batch, |row| {
-        let values = row.iter().map(|d| match d {
-            Datum::Int(i) => rusqlite::types::ToSqlOutput::from(*i),
-            Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(*b),
-        });
-        statement.execute(params_from_iter(values)).map(drop)
-    })
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
@@ -357,23 +346,29 @@ impl Target for Sqlite {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables {
-            let drop = match table.scope {
-                Scope::Workload => format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name)),
-                Scope::DataSet => String::new(),
-            };
+        for table in work.workload.tables.iter().filter(|t| t.scope == Scope::Workload) {
+            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
         Ok(())
     }
 
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let mut db = self.connect(Commit::Nowait)?;
         let jobs: Vec<u32> = (0..jobs).collect();
-        for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+        let own = |t: &&Table| t.scope == Scope::Workload && t.rows != RowCount::Empty;
+        for table in work.workload.tables.iter().filter(own) {
             load_table(&mut db, work, table, &jobs).map_err(failed("loading"))?;
         }
-        Ok(())
+        data_set::load(work, &|| Ok(Box::new(self.loader()?)), true, progress)
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        data_set::found(&mut self.loader()?)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        loading::drop_tables(&mut self.loader()?, |name| name.starts_with("data_")).map(drop)
     }
 
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
@@ -391,8 +386,22 @@ impl Target for Sqlite {
         Ok(None)
     }
 
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        let db = self.connect(Commit::Wait)?;
+        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed("the checkpoint"))
+    }
+
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        Some(self.page_size)
+    }
+
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
+        self.ready_cache(&db, work)?;
         Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters))?))
     }
 
@@ -434,6 +443,20 @@ impl Target for Sqlite {
         let removed = self.place.remove()?;
         drop(lock);
         Ok(removed)
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let lock = self.place.lock()?;
+        let mut loader = self.loader()?;
+        if keep_data {
+            data_set::keep(&mut loader)?;
+        }
+        let kept = data_set::kept(&mut loader)?;
+        if kept.is_empty() {
+            drop((loader, lock));
+            return self.clean();
+        }
+        loading::drop_tables(&mut loader, |name| !kept.contains(name))
     }
 }
 

@@ -163,7 +163,7 @@ impl Files {
     /// [`TargetError::Local`].
     pub(crate) fn make_log(&self) -> Result<(File, File), TargetError> {
         let path = self.dir.join(LOG);
-        let made = OpenOptions::new().append(true).create_new(true).mode(0o640).open(&path);
+        let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
         made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| cannot_use(&path, self.layout.scheme, &e))
     }
 

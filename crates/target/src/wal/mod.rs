@@ -16,6 +16,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
+use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
@@ -134,6 +135,13 @@ fn render(work: &Work) -> Vec<Rendered> {
                     *out += &format!("{indent}repeat {times} times\n");
                     walk(work, body, depth + 1, out);
                 }
+                Step::Choose { arms, .. } => {
+                    let all: u64 = arms.iter().map(|a| a.share).sum();
+                    for arm in arms {
+                        *out += &format!("{indent}in {} of {all} transactions\n", arm.share);
+                        walk(work, &arm.body, depth + 1, out);
+                    }
+                }
                 Step::Bulk { .. } | Step::Compute { .. } => {
                     *out += &format!("{indent}nothing: the log has neither tables nor a language\n");
                 }
@@ -226,7 +234,7 @@ impl Target for Wal {
         Ok(())
     }
 
-    fn load(&self, _: &Work, _: u32) -> Result<(), TargetError> {
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
 

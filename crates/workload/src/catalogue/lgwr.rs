@@ -37,7 +37,7 @@ const COLUMNS: &[ColumnDef] = &[
 pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
 
 /// Payloads of about 1 KiB: a row fits a page of every target, so that a change is one log record.
-const PAYLOAD: Param = Param {
+pub(super) const PAYLOAD: Param = Param {
     name: "payload",
     default: 950,
     min: 16,

@@ -12,10 +12,19 @@ mod da_parallel;
 mod da_scan;
 mod da_sort;
 mod da_window;
+mod dbl;
+mod dbl_11;
+mod dbl_12;
+mod dbl_22;
+mod dbl_index;
+mod dbl_stream;
+mod dbwr_ckpt;
+mod dbwr_thr;
 mod lgwr;
 mod lgwr_lat1;
 mod lgwr_lat125;
 mod lgwr_lat25;
+mod lgwr_mixed;
 mod lgwr_size;
 mod lgwr_thr;
 mod pls;
@@ -30,6 +39,19 @@ mod srv_mixed;
 mod srv_query1;
 mod srv_query25;
 mod srv_scan;
+mod sto;
+mod sto_random;
+mod sto_read;
+mod sto_read_async;
+mod sto_scan;
+mod sto_write;
+mod tp;
+mod tp_heavy;
+mod tp_light;
+mod tp_lookup;
+mod tp_medium;
+mod tp_mixed;
+mod tp_report;
 
 /// The catalogue, in the order in which a study runs it.
 pub static CATALOGUE: &[&Workload] = &[
@@ -37,17 +59,36 @@ pub static CATALOGUE: &[&Workload] = &[
     &srv_query25::WORKLOAD,
     &srv_scan::WORKLOAD,
     &srv_mixed::WORKLOAD,
+    &sto_read::WORKLOAD,
+    &sto_read_async::WORKLOAD,
+    &sto_write::WORKLOAD,
+    &sto_scan::WORKLOAD,
+    &sto_random::WORKLOAD,
     &lgwr_lat1::WORKLOAD,
     &lgwr_lat25::WORKLOAD,
     &lgwr_lat125::WORKLOAD,
     &lgwr_thr::WORKLOAD,
+    &lgwr_mixed::WORKLOAD,
     &lgwr_size::WORKLOAD,
+    &dbwr_thr::WORKLOAD,
+    &dbwr_ckpt::WORKLOAD,
+    &dbl_11::WORKLOAD,
+    &dbl_12::WORKLOAD,
+    &dbl_22::WORKLOAD,
+    &dbl_stream::WORKLOAD,
+    &dbl_index::WORKLOAD,
     &da_scan::WORKLOAD,
     &da_agg::WORKLOAD,
     &da_join::WORKLOAD,
     &da_sort::WORKLOAD,
     &da_window::WORKLOAD,
     &da_parallel::WORKLOAD,
+    &tp_lookup::WORKLOAD,
+    &tp_report::WORKLOAD,
+    &tp_light::WORKLOAD,
+    &tp_medium::WORKLOAD,
+    &tp_heavy::WORKLOAD,
+    &tp_mixed::WORKLOAD,
     &pls_add::WORKLOAD,
     &pls_fibo::WORKLOAD,
     &pls_prime::WORKLOAD,
@@ -75,13 +116,16 @@ impl Unknown {
     }
 }
 
-/// The workload with `code`, in any case.
+/// The workload with `code`, in any case: one of the catalogue, or of a file that was registered.
 ///
 /// # Errors
 /// [`Unknown`], with the nearest code.
 pub fn find(code: &str) -> Result<&'static Workload, Unknown> {
     let found = CATALOGUE.iter().find(|w| w.code.eq_ignore_ascii_case(code.trim()));
-    found.copied().ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
+    found
+        .copied()
+        .or_else(|| crate::user::find(code))
+        .ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
 }
 
 /// The workloads of group `code`.

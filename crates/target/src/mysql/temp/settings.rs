@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
 use crate::error::TargetError;
+use crate::mysql::cache::CHUNK;
 use crate::mysql::performance::MARIADB_STAGES;
 use crate::temp::user::ServerUser;
 
@@ -36,6 +37,11 @@ fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
+/// Buffer pool of a server on a machine with so much memory, bytes.
+fn usual_pool(memory_bytes: u64) -> u64 {
+    (memory_bytes / 8 / CHUNK * CHUNK).clamp(128 * MIB, 1024 * MIB)
+}
+
 /// All settings of a server.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -47,12 +53,13 @@ pub(super) struct Settings {
 impl Settings {
     /// The settings for a machine with that much memory and the user's own.
     pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
-        let pool = (memory_bytes / 8 / MIB).clamp(128, 1024);
+        let pool = usual_pool(memory_bytes) / MIB;
         let mut defaults = vec![
             ("innodb_flush_log_at_trx_commit", "1".to_owned()),
             ("innodb_doublewrite", "1".to_owned()),
             ("innodb_flush_method", "O_DIRECT".to_owned()),
             ("innodb_buffer_pool_size", format!("{pool}M")),
+            ("innodb_buffer_pool_chunk_size", CHUNK.to_string()),
             ("innodb_log_file_size", "2G".to_owned()),
             ("max_connections", "300".to_owned()),
             ("query_cache_type", "0".to_owned()),
@@ -73,6 +80,13 @@ impl Settings {
         }
         defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
         Settings { defaults, given: given.clone() }
+    }
+
+    /// Size of the buffer pool that loadline chose, bytes; `None` if the user did.
+    pub(super) fn own_pool(&self, memory_bytes: u64) -> Option<u64> {
+        let chunk_or_pool = ["innodb_buffer_pool_size", "innodb_buffer_pool_chunk_size"];
+        let given = self.given.keys().any(|name| chunk_or_pool.contains(&normal(name).as_str()));
+        (!given).then(|| usual_pool(memory_bytes))
     }
 
     /// Arguments of the server.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -26,6 +27,9 @@ use crate::temp::owner::Owner;
 /// Holds the process group of initdb while that runs.
 const INITDB: &str = "initdb.group";
 const CONFIG: &str = "postgresql.conf";
+/// How it is stopped to be started again: all that is changed goes to the data files first.
+const RESTART: [(Signal, Duration); 2] =
+    [(Signal::SIGINT, Duration::from_secs(120)), (Signal::SIGQUIT, Duration::from_secs(10))];
 
 /// Its place on disk.
 pub(super) static LAYOUT: Layout = Layout {
@@ -82,6 +86,22 @@ impl Instance {
         }
         // Its files were written without a sync, which takes one each.
         self.files.bring_to_disk()
+    }
+
+    /// Stops the server in order and starts it anew with `settings`.
+    pub(super) fn restart(
+        &mut self,
+        binaries: &Binaries,
+        user: &ServerUser,
+        settings: &Settings,
+        given: &BTreeMap<String, String>,
+    ) -> Result<(), TargetError> {
+        if let Some(mut postmaster) = self.postmaster.take() {
+            postmaster.stop(&RESTART);
+        }
+        let old = self.files.dir.join(CONFIG);
+        std::fs::remove_file(&old).map_err(|e| cannot_use(&old, &e))?;
+        self.start(binaries, user, settings, given)
     }
 
     /// Starts the server and waits until it takes sessions.

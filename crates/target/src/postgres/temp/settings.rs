@@ -31,6 +31,11 @@ const RESERVED: [&str; 15] = [
 
 const MIB: u64 = 1 << 20;
 
+/// What is usual for a server on a machine with so much memory, MiB.
+pub(super) fn shared_buffers(memory_bytes: u64) -> u64 {
+    (memory_bytes / 8 / MIB).clamp(16, 1024)
+}
+
 /// All settings of a server.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -42,7 +47,7 @@ pub(super) struct Settings {
 impl Settings {
     /// The settings for a machine with that much memory and the user's own.
     pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
-        let shared_buffers = (memory_bytes / 8 / MIB).clamp(16, 1024);
+        let shared_buffers = shared_buffers(memory_bytes);
         let on = || "on".to_owned();
         let mut defaults = vec![
             ("fsync", on()),
@@ -58,6 +63,13 @@ impl Settings {
         ];
         defaults.retain(|(name, _)| !given.keys().any(|g| g.eq_ignore_ascii_case(name)));
         Settings { defaults, given: given.clone() }
+    }
+
+    /// Sets loadline's own value of shared_buffers, MiB; `false` if the user's stands, or if it is the same.
+    pub(super) fn set_shared_buffers(&mut self, mib: u64) -> bool {
+        let value = format!("{mib}MB");
+        let own = self.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
+        own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
     }
 
     /// The configuration file: what initdb found for this machine first, so that all else wins.

@@ -1,0 +1,114 @@
+//! Caches before a test: filled where the database's cache is measured, emptied where the device is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_collect::page_cache::{DataFiles, Keeper};
+use loadline_model::format;
+use loadline_model::manifest::TargetInfo;
+use loadline_target::{TargetError, Work};
+use loadline_workload::{Cache, RowCount};
+
+use super::Context;
+use crate::block_figures::{CacheFacts, is_one_read};
+
+/// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
+/// 3 % of the smallest data set.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Share of the files that may still be in the page cache after it was emptied without a word about it.
+const LEFT: f64 = 0.05;
+
+/// Caches as they were made for a test.
+pub(super) struct Caches {
+    keeper: Option<Keeper>,
+    facts: CacheFacts,
+    notes: Vec<String>,
+}
+
+impl Caches {
+    /// Stops keeping the files out of the page cache; what the record has to say about it.
+    pub(super) fn end(mut self) -> (CacheFacts, Vec<String>) {
+        if let Some(kept) = self.keeper.take().map(Keeper::stop) {
+            let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
+            let unreadable = match kept.unreadable {
+                0 => String::new(),
+                n => format!("; {n} more could not be opened by this user"),
+            };
+            self.notes.push(format!(
+                "{} data files were kept out of the operating system's page cache during the test, which took {cpu:.1} % of a \
+                 CPU and had changed blocks written to the device at once{unreadable}",
+                kept.files
+            ));
+        }
+        (self.facts, self.notes)
+    }
+}
+
+/// The data files of a target, or why they cannot be looked after.
+pub(super) fn data_files(info: &TargetInfo) -> Result<DataFiles, String> {
+    if !info.local {
+        return Err("the database runs on another machine".to_owned());
+    }
+    let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;
+    Ok(DataFiles { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
+}
+
+impl Context {
+    /// Gives a private server the block cache that the workload needs. Returns its size, bytes.
+    pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
+        let small = work.workload.cache == Cache::Device;
+        // Where a transaction is to be one read, what leads to its row must fit in.
+        let part = if is_one_read(work) { 1 } else { 4 };
+        self.target.set_cache(small.then(|| work.params.size_bytes() / part))
+    }
+
+    /// Fills or empties caches, as the workload needs it.
+    pub(super) fn ready_caches(&self, work: &Work, cache_bytes: Option<u64>) -> Result<Caches, TargetError> {
+        let mut caches = Caches { keeper: None, facts: CacheFacts::default(), notes: Vec::new() };
+        match work.workload.cache {
+            Cache::Any => {}
+            Cache::Hit => {
+                for table in work.workload.tables {
+                    self.target.integer(work, &format!("SELECT COUNT(*) FROM {{{}}}", table.name))?;
+                }
+            }
+            Cache::Device => {
+                caches.facts = CacheFacts {
+                    cache_bytes,
+                    table_bytes: self.table_bytes(work)?,
+                    not_kept_out: None,
+                    allow_cached: self.manifest.plan.allow_cached,
+                };
+                if let Err(why) = self.keep_out(&mut caches) {
+                    caches.notes.push(format!("the data files were not kept out of the page cache: {why}"));
+                    caches.facts.not_kept_out = Some(why);
+                }
+            }
+        }
+        Ok(caches)
+    }
+
+    fn table_bytes(&self, work: &Work) -> Result<Option<u64>, TargetError> {
+        let mut sum = Some(0);
+        for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
+            sum = sum.zip(self.target.table_bytes(work, table.name)?).map(|(a, b)| a + b);
+        }
+        Ok(sum)
+    }
+
+    /// Empties the page cache of the data files and keeps it empty.
+    fn keep_out(&self, caches: &mut Caches) -> Result<(), String> {
+        let files = self.data_files.clone()?;
+        let dropped = files.drop_all().map_err(|e| e.to_string())?;
+        if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * LEFT) {
+            caches.notes.push(format!(
+                "of {} in {} data files {} stayed in the page cache when it was emptied",
+                format::bytes(dropped.bytes as f64),
+                dropped.files,
+                format::bytes(left as f64)
+            ));
+        }
+        caches.keeper = Some(Keeper::start(files, PAUSE).map_err(|e| e.to_string())?);
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Many rows at once: LOAD DATA LOCAL INFILE, answered with rows that are made on the way; the data set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loadline_workload::{Datum, Table};
+
+use super::connect::Door;
+use super::render::{DATABASE, MARK, create_table, quoted, table_name};
+use super::schema;
+use super::wire::Connection;
+use crate::data_set::{self, LoadProgress, Loader, RECORD};
+use crate::error::TargetError;
+use crate::loading::{Batch, rows};
+use crate::work::Work;
+
+/// What the file is called that the server asks for: there is no such file.
+const FILE: &str = "rows-of-loadline";
+/// Rows are sent in packets of about so many bytes.
+const PACKET: usize = 128 * 1024;
+/// The server, or this session, may not load local files: 1148 and 4166 (MariaDB), 3948 and 3950 (MySQL).
+const NOT_ALLOWED: [u16; 4] = [1148, 4166, 3948, 3950];
+
+/// Adds the rows of `batches` by LOAD DATA, and where the server does not let us, by prepared inserts.
+pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
+    match load_data(c, work, table, batches) {
+        Err(TargetError::Statement(_)) if NOT_ALLOWED.contains(&c.last_code) => {
+            batches.iter().map(|batch| schema::insert(c, work, table, batch)).sum()
+        }
+        done => done,
+    }
+}
+
+/// The statement that asks for the rows of a table. Values are bytes as they are, with a backslash before
+/// those that mean something.
+fn statement(work: &Work, table: &Table) -> String {
+    format!(
+        "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
+         LINES TERMINATED BY '\\n'",
+        table_name(work, table.name)
+    )
+}
+
+fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
+    let sent: u64 = batches.iter().map(Batch::len).sum();
+    let mut waiting = batches.iter().flat_map(|batch| pieces(batch, work, table));
+    let done = c.load_local(&statement(work, table), FILE, |out| {
+        if let Some(piece) = waiting.next() {
+            // A row cannot fail to be written: `rows` only fails if we do.
+            let _ = rows(work, table, &piece, |row| -> Result<(), std::convert::Infallible> {
+                put_row(out, row);
+                Ok(())
+            });
+        }
+    })?;
+    if done != sent {
+        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {sent}")));
+    }
+    Ok(done)
+}
+
+/// A batch in pieces of about a packet each.
+fn pieces<'a>(batch: &'a Batch, work: &Work, table: &Table) -> impl Iterator<Item = Batch> + use<'a> {
+    let rows = (PACKET as u64 / (table.value_bytes(&work.params) + 8)).max(1);
+    (0..batch.len().div_ceil(rows)).map(move |i| batch.part(i * rows, rows))
+}
+
+fn put_row(out: &mut Vec<u8>, row: &[Datum<'_>]) {
+    use std::io::Write as _;
+    for (i, datum) in row.iter().enumerate() {
+        if i > 0 {
+            out.push(b'\t');
+        }
+        match datum {
+            Datum::Int(i) => drop(write!(out, "{i}")),
+            Datum::Bytes(bytes) => bytes.iter().for_each(|b| match b {
+                0 => out.extend_from_slice(b"\\0"),
+                b'\t' | b'\n' | b'\\' => out.extend_from_slice(&[b'\\', *b]),
+                b => out.push(*b),
+            }),
+        }
+    }
+    out.push(b'\n');
+}
+
+/// A session that loads the data set.
+pub(super) struct MysqlLoader {
+    connection: Connection,
+    path: &'static str,
+}
+
+impl MysqlLoader {
+    pub(super) fn open(door: &Door) -> Result<MysqlLoader, TargetError> {
+        Ok(MysqlLoader { connection: door.connect_loading()?, path: "LOAD DATA LOCAL INFILE" })
+    }
+}
+
+fn name_of(stem: &str) -> String {
+    format!("{}.{}", quoted(DATABASE), quoted(stem))
+}
+
+impl Loader for MysqlLoader {
+    fn record(&self) -> String {
+        name_of(RECORD)
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
+        let text = |v: Option<Vec<u8>>| v.map(|v| String::from_utf8_lossy(&v).into_owned()).unwrap_or_default();
+        let rows = self.connection.query(sql)?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.connection.query(sql).map(drop)
+    }
+
+    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
+        let sql = format!(
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{stem}'"
+        );
+        Ok(self.connection.value(&sql)?.as_deref() == Some("1"))
+    }
+
+    fn make_record(&mut self) -> Result<(), TargetError> {
+        schema::ensure(&mut self.connection)?;
+        self.run(&format!(
+            "CREATE TABLE {} (name VARCHAR(64) PRIMARY KEY, version BIGINT NOT NULL, seed VARCHAR(40) NOT NULL, \
+             compressibility VARCHAR(40) NOT NULL, data_rows BIGINT NOT NULL, fingerprint VARCHAR(16) NOT NULL, complete INT \
+             NOT NULL, kept INT NOT NULL) ENGINE = InnoDB CHARACTER SET binary COMMENT = '{MARK}'",
+            self.record()
+        ))
+    }
+
+    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        self.run(&create_table(work, table))
+    }
+
+    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        schema::counted(&mut self.connection, work, table)
+    }
+
+    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        self.run("BEGIN")?;
+        let added = add(&mut self.connection, work, table, batches);
+        if added.is_err() && !matches!(added, Err(TargetError::Lost(_))) {
+            self.run("ROLLBACK")?;
+        }
+        added?;
+        if NOT_ALLOWED.contains(&self.connection.last_code) {
+            self.path = "prepared inserts, as the server allows no LOAD DATA LOCAL";
+        }
+        self.run("COMMIT")
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
+        // What a table takes is told from its statistics as well.
+        self.run(&format!("ANALYZE TABLE {}", table_name(work, table.name)))?;
+        self.run(complete)
+    }
+
+    fn path(&self) -> &'static str {
+        self.path
+    }
+}
+
+/// Loads what is missing of the data set.
+pub(super) fn load(door: &Door, work: &Work, progress: &LoadProgress) -> Result<(), TargetError> {
+    data_set::load(work, &|| Ok(Box::new(MysqlLoader::open(door)?)), false, progress)
+}
+
+/// What a run that ends leaves of the data set.
+pub(super) fn kept(door: &Door, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
+    let mut loader = MysqlLoader::open(door)?;
+    if keep_data {
+        data_set::keep(&mut loader)?;
+    }
+    data_set::kept(&mut loader)
+}
+
+/// Drops the data set's tables.
+pub(super) fn drop_all(door: &Door) -> Result<(), TargetError> {
+    let mut loader = MysqlLoader::open(door)?;
+    let tables = loader.rows(&format!(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
+         TABLE_COMMENT LIKE '{MARK}%'"
+    ))?;
+    tables.into_iter().flatten().try_for_each(|table| loader.run(&format!("DROP TABLE {}", name_of(&table))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_written_as_load_data_reads_them() {
+        let mut out = Vec::new();
+        put_row(&mut out, &[Datum::Int(-7), Datum::Bytes(b"a\t\n\\\0\xff'")]);
+        assert_eq!(out, b"-7\ta\\\t\\\n\\\\\\0\xff'\n");
+    }
+}

@@ -1,0 +1,96 @@
+//! Loading the data set with array binds. Never run against a live server, as all of Oracle's module.
+
+use std::collections::BTreeMap;
+
+use loadline_workload::Table;
+
+use super::render::{create_table, mark, quoted, table_name};
+use super::schema::{self, drop_statement};
+use super::session::Session;
+use crate::data_set::{Loader, RECORD};
+use crate::error::TargetError;
+use crate::loading::Batch;
+use crate::work::Work;
+
+/// A session that loads.
+pub(super) struct OraLoader(pub(super) Box<dyn Session>);
+
+/// Name of a table of loadline's by its stem.
+pub(super) fn name_of(stem: &str) -> String {
+    format!("{}{}", super::render::PREFIX, stem.to_uppercase())
+}
+
+impl Loader for OraLoader {
+    fn record(&self) -> String {
+        quoted(&name_of(RECORD))
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
+        let rows = self.0.query(sql, &[])?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.0.execute(sql, &[])?;
+        self.0.execute("COMMIT", &[])?;
+        Ok(())
+    }
+
+    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
+        let name = name_of(stem);
+        Ok(schema::tables(self.0.as_mut())?.into_iter().any(|(table, ours)| ours && table == name))
+    }
+
+    fn make_record(&mut self) -> Result<(), TargetError> {
+        let record = self.record();
+        schema::make(
+            self.0.as_mut(),
+            &format!(
+                "CREATE TABLE {record} (\"NAME\" VARCHAR2(64) NOT NULL, \"VERSION\" NUMBER(10) NOT NULL, \"SEED\" \
+                 VARCHAR2(40) NOT NULL, \"COMPRESSIBILITY\" VARCHAR2(40) NOT NULL, \"DATA_ROWS\" NUMBER(19) NOT NULL, \
+                 \"FINGERPRINT\" VARCHAR2(16) NOT NULL, \"COMPLETE\" NUMBER(1) NOT NULL, \"KEPT\" NUMBER(1) NOT NULL)"
+            ),
+        )?;
+        schema::make(self.0.as_mut(), &format!("COMMENT ON TABLE {record} IS '{}'", mark()))
+    }
+
+    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        let name = table_name(work, table.name);
+        match schema::tables(self.0.as_mut())?.into_iter().find(|(n, _)| *n == name) {
+            Some((_, false)) => return Err(schema::not_ours(&name)),
+            Some((_, true)) => drop(self.0.execute(&drop_statement(&name), &[])?),
+            None => {}
+        }
+        create_table(work, table).iter().try_for_each(|sql| schema::make(self.0.as_mut(), sql))
+    }
+
+    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        let (size, name) = (table.batch_rows(&work.params), quoted(&table_name(work, table.name)));
+        let key = quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase());
+        let batch = format!("TRUNC({key} / {size})");
+        let rows = self.rows(&format!("SELECT {batch}, COUNT(*) FROM {name} GROUP BY {batch}"))?;
+        let number = |v: Option<&String>| v.and_then(|v| v.parse().ok());
+        Ok(rows.iter().filter_map(|row| Some((number(row.first())?, number(row.get(1))?))).collect())
+    }
+
+    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        let added = batches.iter().try_for_each(|batch| schema::insert(self.0.as_mut(), work, table, batch).map(drop));
+        if let Err(e) = added.and_then(|()| self.0.execute("COMMIT", &[]).map(drop)) {
+            if !e.lost {
+                self.0.rollback()?;
+            }
+            return Err(e.into());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
+        let name = table_name(work, table.name);
+        self.0.call(&format!("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, '{name}'); END;"), &[])?;
+        self.run(complete)
+    }
+
+    fn path(&self) -> &'static str {
+        "array binds"
+    }
+}

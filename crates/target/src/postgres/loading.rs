@@ -1,0 +1,123 @@
+//! Loading the data set: COPY by several sessions, keys and indexes after it.
+
+use std::collections::BTreeMap;
+
+use loadline_workload::{Scope, Table};
+
+use super::connect::{Door, Role};
+use super::ledger::Ledger;
+use super::render::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
+use super::schema;
+use super::wire::Connection;
+use crate::data_set::{self, Loader, RECORD};
+use crate::error::TargetError;
+use crate::loading::Batch;
+use crate::work::Work;
+
+/// A session that loads.
+pub(super) struct PgLoader<'a> {
+    connection: Connection,
+    ledger: &'a Ledger,
+}
+
+impl<'a> PgLoader<'a> {
+    pub(super) fn open(door: &Door, ledger: &'a Ledger) -> Result<PgLoader<'a>, TargetError> {
+        Ok(PgLoader { connection: door.connect(Role::Admin)?, ledger })
+    }
+}
+
+fn name_of(stem: &str) -> String {
+    format!("{}.{}", quoted(SCHEMA), quoted(stem))
+}
+
+impl Loader for PgLoader<'_> {
+    fn record(&self) -> String {
+        name_of(RECORD)
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
+        let rows = self.connection.query(sql)?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.connection.query(sql).map(drop)
+    }
+
+    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
+        let name = literal(&name_of(stem));
+        Ok(self.connection.value(&format!("SELECT to_regclass({name})"))?.is_some())
+    }
+
+    fn make_record(&mut self) -> Result<(), TargetError> {
+        schema::ensure(&mut self.connection)?;
+        self.run(&format!(
+            "CREATE TABLE {} (name text PRIMARY KEY, version bigint NOT NULL, seed text NOT NULL, compressibility text \
+             NOT NULL, data_rows bigint NOT NULL, fingerprint text NOT NULL, complete integer NOT NULL, kept integer NOT \
+             NULL)",
+            self.record()
+        ))
+    }
+
+    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        let name = table_name(work, table.name);
+        self.run(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
+    }
+
+    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        schema::counted(&mut self.connection, work, table)
+    }
+
+    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        self.connection.query("BEGIN")?;
+        let copied = schema::copy(&mut self.connection, work, table, batches);
+        if copied.is_err() && !matches!(copied, Err(TargetError::Lost(_))) {
+            self.connection.query("ROLLBACK")?;
+        }
+        copied?;
+        self.run("COMMIT")
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
+        self.run(&format!("BEGIN; {} {complete}; COMMIT", after_loading(work, table)))?;
+        // Marks rows as seen by all, once and now: the first reader would do it otherwise, in a test.
+        self.run(&format!("VACUUM (ANALYZE) {}", table_name(work, table.name)))
+    }
+
+    fn path(&self) -> &'static str {
+        "COPY, binary"
+    }
+
+    fn close(&mut self) -> Result<(), TargetError> {
+        self.connection.publish(self.ledger)
+    }
+}
+
+/// Loads what is missing of the data set.
+pub(super) fn load(
+    door: &Door,
+    ledger: &Ledger,
+    work: &Work,
+    progress: &data_set::LoadProgress,
+) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(PgLoader::open(door, ledger)?) as Box<dyn Loader + '_>);
+    data_set::load(work, &open, false, progress)
+}
+
+/// Drops the data set's tables.
+pub(super) fn drop_all(loader: &mut PgLoader<'_>) -> Result<(), TargetError> {
+    let tables = loader.rows(&format!(
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r' AND relname ~ \
+         '^data_'"
+    ))?;
+    let tables = tables.into_iter().filter_map(|row| row.into_iter().next());
+    for table in tables {
+        loader.run(&format!("DROP TABLE {}", name_of(&table)))?;
+    }
+    Ok(())
+}
+
+/// Whether a table is made without what [`after_loading`] makes.
+pub(super) fn is_finished_later(table: &Table) -> bool {
+    table.scope == Scope::DataSet
+}

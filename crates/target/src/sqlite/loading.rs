@@ -1,0 +1,170 @@
+//! Tables in SQLite: made, and filled by prepared inserts in large transactions.
+
+use std::collections::BTreeMap;
+
+use loadline_workload::{Datum, IndexAtom, LogicalType, Scope, Table};
+use rusqlite::{Connection, params_from_iter};
+
+use super::failed;
+use crate::data_set::{Loader, RECORD};
+use crate::error::TargetError;
+use crate::loading::{Batch, batches, rows, table_stem};
+use crate::work::Work;
+
+/// What the names of all tables begin with.
+const PREFIX: &str = "loadline_";
+
+/// Name of a workload's table in the database, or of an index of one ([`IndexAtom`]), quoted.
+pub(super) fn table_name(work: &Work, table: &str) -> String {
+    match IndexAtom::parse(table) {
+        Some(index) => format!("\"{PREFIX}{}_{}\"", table_stem(work, index.table), index.column),
+        None => format!("\"{PREFIX}{}\"", table_stem(work, table)),
+    }
+}
+
+/// The statement that makes `table`, with its indexes but those of the data set: they are made when its rows
+/// are there.
+pub(super) fn create_table(work: &Work, table: &Table) -> String {
+    let column = |c: &loadline_workload::ColumnDef| {
+        let logical = match c.logical {
+            LogicalType::Int => "INTEGER",
+            LogicalType::Bytes => "BLOB",
+        };
+        let key = if table.primary_key() == Some(c.name) { " PRIMARY KEY" } else { "" };
+        format!("\"{}\" {logical} NOT NULL{key}", c.name)
+    };
+    let columns: Vec<String> = table.columns.iter().map(column).collect();
+    let mut sql = format!("CREATE TABLE {} ({})", table_name(work, table.name), columns.join(", "));
+    if table.scope == Scope::Workload {
+        sql.push_str(&create_indexes(work, table));
+    }
+    sql
+}
+
+fn create_indexes(work: &Work, table: &Table) -> String {
+    let (stem, name) = (table_stem(work, table.name), table_name(work, table.name));
+    let index = |column: &&str| format!("; CREATE INDEX \"{PREFIX}{stem}_{column}\" ON {name} (\"{column}\")");
+    table.indexes.iter().map(index).collect()
+}
+
+/// Loads the batches of a workload's own table that are not all there, each in a transaction of its own.
+pub(super) fn load_table(db: &mut Connection, work: &Work, table: &Table, jobs: &[u32]) -> rusqlite::Result<()> {
+    let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
+    for batch in batches(work, table, jobs) {
+        let loading = db.transaction()?;
+        let there: i64 = loading.query_row(
+            &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
+            [batch.keys.start, batch.keys.end - 1],
+            |r| r.get(0),
+        )?;
+        if there as u64 == batch.len() {
+            continue;
+        }
+        insert(&loading, work, table, &batch)?;
+        loading.commit()?;
+    }
+    Ok(())
+}
+
+/// Inserts the rows of `batch`.
+pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
+    let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
+    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, table.name));
+    let mut statement = db.prepare_cached(&sql)?;
+    rows(work, table, batch, |row| {
+        let values = row.iter().map(|d| match d {
+            Datum::Int(i) => rusqlite::types::ToSqlOutput::from(*i),
+            Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(*b),
+        });
+        statement.execute(params_from_iter(values)).map(drop)
+    })
+}
+
+/// A connection that loads the data set.
+pub(super) struct SqliteLoader(pub(super) Connection);
+
+impl Loader for SqliteLoader {
+    fn record(&self) -> String {
+        format!("\"{PREFIX}{RECORD}\"")
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
+        let text = |value: rusqlite::types::ValueRef<'_>| match value {
+            rusqlite::types::ValueRef::Integer(i) => i.to_string(),
+            rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
+            _ => String::new(),
+        };
+        let read = || -> rusqlite::Result<Vec<Vec<String>>> {
+            let mut statement = self.0.prepare(sql)?;
+            let columns = statement.column_count();
+            let rows = statement.query_map([], |row| (0..columns).map(|i| row.get_ref(i).map(text)).collect())?;
+            rows.collect()
+        };
+        read().map_err(failed("a query about the data set"))
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.0.execute_batch(sql).map_err(failed("loading"))
+    }
+
+    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
+        let sql = format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name = '{PREFIX}{stem}'");
+        Ok(!self.rows(&sql)?.is_empty())
+    }
+
+    fn make_record(&mut self) -> Result<(), TargetError> {
+        self.run(&format!(
+            "CREATE TABLE {} (name TEXT PRIMARY KEY, version INTEGER, seed TEXT, compressibility TEXT, data_rows INTEGER, \
+             fingerprint TEXT, complete INTEGER, kept INTEGER)",
+            self.record()
+        ))
+    }
+
+    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.run(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))
+    }
+
+    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
+        let key = table.columns.first().map_or("id", |c| c.name);
+        let rows = self.rows(&format!("SELECT \"{key}\" / {size}, count(*) FROM {name} GROUP BY 1"))?;
+        let number = |v: Option<&String>| v.and_then(|v| v.parse().ok());
+        Ok(rows.iter().filter_map(|row| Some((number(row.first())?, number(row.get(1))?))).collect())
+    }
+
+    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        let mut add = || {
+            let loading = self.0.transaction()?;
+            batches.iter().try_for_each(|batch| insert(&loading, work, table, batch))?;
+            loading.commit()
+        };
+        add().map_err(failed("loading"))
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
+        let name = table_name(work, table.name);
+        // A sample is enough for the planner, and all of it would be read otherwise.
+        self.run(&format!(
+            "BEGIN{}; {complete}; COMMIT; PRAGMA analysis_limit = 1000; ANALYZE {name}; PRAGMA wal_checkpoint(TRUNCATE)",
+            create_indexes(work, table)
+        ))
+    }
+
+    fn path(&self) -> &'static str {
+        "prepared inserts"
+    }
+}
+
+/// Drops loadline's tables but those in `kept` (names without prefix), or just those of the data set, and
+/// says which.
+pub(super) fn drop_tables(loader: &mut SqliteLoader, which: impl Fn(&str) -> bool) -> Result<Vec<String>, TargetError> {
+    let sql = format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '{PREFIX}%'");
+    let mut removed = Vec::new();
+    for name in loader.rows(&sql)?.into_iter().flatten() {
+        if which(name.strip_prefix(PREFIX).unwrap_or(&name)) {
+            loader.run(&format!("DROP TABLE \"{name}\""))?;
+            removed.push(format!("table {name}"));
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,115 @@
+//! What the data-load workloads share: the rows that are inserted.
+
+use crate::program::{Effect, Generator, Program, Statement, Step};
+use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::workload::Evidence;
+
+/// Bytes of payload per row.
+const PAYLOAD: u32 = 120;
+
+/// What can spoil all of them.
+pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that grows into the next extent of its file on slow storage, checkpoints and cleaners that write while rows come in (they belong to the load, but windows of less than a minute may see none or one), triggers of replication.";
+
+const fn base(name: &'static str, columns: &'static [ColumnDef]) -> Table {
+    Table { name, columns, rows: RowCount::Empty, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
+}
+
+/// The rows of conventional inserts: 24 bytes of numbers, 120 bytes of payload.
+pub(super) const ENTRY: Table = base(
+    "entry",
+    &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("customer", Fill::Zero),
+        ColumnDef::int("product", Fill::Zero),
+        ColumnDef::bytes("payload", Fill::PayloadOf(PAYLOAD)),
+    ],
+);
+
+/// The table that inserts fill.
+pub(super) const ENTRIES: &[Table] = &[ENTRY];
+
+/// How many rows there are.
+pub(super) const ENTRIES_EVIDENCE: Evidence =
+    Evidence { query: "SELECT COUNT(*) FROM {entry}", counts: "rows in the table" };
+
+/// Columns of the large table of the data set, in a table that has neither key nor index, …
+pub(super) const HEAP: Table = base("heap", &FACT_COLUMNS_PLAIN);
+/// … and in one with a primary key and two indexes.
+pub(super) const INDEXED: Table = Table { indexes: &["customer", "product"], ..base("indexed", FACT_COLUMNS) };
+
+const FACT_COLUMNS: &[ColumnDef] = crate::data::FACT.columns;
+
+const FACT_COLUMNS_PLAIN: [ColumnDef; 9] = {
+    let mut columns = [FACT_COLUMNS[0]; 9];
+    let mut i = 0;
+    while i < columns.len() {
+        columns[i] = FACT_COLUMNS[i];
+        i += 1;
+    }
+    columns[0] = ColumnDef::int("id", Fill::PlainKey);
+    columns
+};
+
+/// Names of a row's variables.
+#[derive(Clone, Copy)]
+pub(super) struct RowVars {
+    sequence: &'static str,
+    id: &'static str,
+    customer: &'static str,
+    product: &'static str,
+    payload: &'static str,
+}
+
+/// Variables of a row that is inserted by itself.
+pub(super) const ONE: RowVars =
+    RowVars { sequence: "seq", id: "id", customer: "customer", product: "product", payload: "payload" };
+
+impl RowVars {
+    /// Binds the values of the next row.
+    pub(super) fn bind(self) -> [Step; 5] {
+        use crate::data::{CUSTOMERS, PRODUCTS};
+        [
+            Step::bind(self.sequence, Generator::Sequence),
+            Step::bind(self.id, Generator::NewKey),
+            Step::bind(self.customer, Generator::Uniform { from: 0, range: CUSTOMERS, salt: 1 }),
+            Step::bind(self.product, Generator::Uniform { from: 0, range: PRODUCTS, salt: 2 }),
+            Step::bind(self.payload, Generator::Payload { bytes: PAYLOAD }),
+        ]
+    }
+
+    fn tuple(self) -> String {
+        format!("(:{}, :{}, :{}, :{})", self.id, self.customer, self.product, self.payload)
+    }
+}
+
+/// Most rows that one statement inserts.
+pub(super) const MOST_ROWS: usize = 100;
+
+/// Variables of the rows of one statement.
+pub(super) fn several(rows: usize) -> Vec<RowVars> {
+    use std::sync::OnceLock;
+    // Names of variables are those of the source; these are made once, and live as long.
+    static NAMES: OnceLock<Vec<[&'static str; 5]>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let name = |what: &str, i: usize| -> &'static str { Box::leak(format!("{what}{i}").into_boxed_str()) };
+        (1..=MOST_ROWS).map(|i| ["seq", "id", "customer", "product", "payload"].map(|what| name(what, i))).collect()
+    });
+    let vars =
+        |n: &[&'static str; 5]| RowVars { sequence: n[0], id: n[1], customer: n[2], product: n[3], payload: n[4] };
+    names.iter().take(rows.max(1)).map(vars).collect()
+}
+
+/// One statement that inserts these rows.
+pub(super) fn insert(rows: &[RowVars]) -> Statement {
+    let tuples = rows.iter().map(|r| r.tuple()).collect::<Vec<_>>().join(", ");
+    let sql = format!("INSERT INTO {{entry}} (id, customer, product, payload) VALUES {tuples}");
+    Statement::fixed(&sql, Effect::Change(rows.len() as u64))
+}
+
+/// A transaction of one statement that inserts `rows` rows.
+pub(super) fn one_statement(rows: i64) -> Program {
+    let rows = several(rows.max(1) as usize);
+    let mut body: Vec<Step> = rows.iter().flat_map(|r| r.bind()).collect();
+    body.push(Step::Execute { statement: 0 });
+    Program { statements: vec![insert(&rows)], body, commit: crate::program::Commit::Wait }
+}

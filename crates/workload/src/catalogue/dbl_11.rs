@@ -1,0 +1,44 @@
+//! DBL-11: conventional inserts, one statement a row.
+
+use loadline_model::Capability;
+
+use super::dbl;
+use crate::program::{Commit, Program, Step};
+use crate::workload::{Kpi, Param, Sweep, Workload};
+
+const PARAMS: &[Param] =
+    &[Param { name: "rows", default: 2, min: 1, max: 100_000, meaning: "rows, and INSERTs, per transaction" }];
+
+/// DBL-11.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DBL-11",
+    group: "data-load",
+    summary: "conventional inserts: one INSERT a row, 1 to 100 rows per transaction",
+    description: "Each transaction inserts some rows into an empty table with a primary key, one INSERT statement a row as applications do it, and commits durably. First one job with 1, 2, 4, 5, 10, 20, 50 and 100 rows per transaction: the cost of a commit is shared by more and more rows. Then 2 rows per transaction over rising numbers of jobs. Keys are new, ascending within a job; a row has 24 bytes of numbers and 120 bytes of payload. The SQL service time is the mean time in the statements of a transaction, its commit left out. Every point is a transaction of its own with a commit of its own, that of one row as well.",
+    spoiled_by: dbl::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows inserted" },
+        Kpi { column: "tx_per_s", title: "transactions" },
+        Kpi { column: "sql_service_time_s", title: "time in the statements of a transaction" },
+    ],
+    tables: dbl::ENTRIES,
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    sweep: Sweep::Parameter {
+        name: "rows",
+        values: &[1, 2, 4, 5, 10, 20, 50, 100],
+        column: "rows_per_tx",
+        then_jobs: true,
+    },
+    evidence: Some(dbl::ENTRIES_EVIDENCE),
+    program: |params| {
+        let mut body = dbl::ONE.bind().to_vec();
+        body.push(Step::Execute { statement: 0 });
+        Program {
+            statements: vec![dbl::insert(&[dbl::ONE])],
+            body: vec![Step::Repeat { times: params.get("rows").max(1) as u32, body }],
+            commit: Commit::Wait,
+        }
+    },
+    ..Workload::BASE
+};

@@ -1,0 +1,40 @@
+//! DBL-12: several rows in one statement.
+
+use loadline_model::Capability;
+
+use super::dbl;
+use crate::workload::{Kpi, Param, Sweep, Workload};
+
+const PARAMS: &[Param] = &[Param {
+    name: "rows",
+    default: 20,
+    min: 1,
+    max: dbl::MOST_ROWS as i64,
+    meaning: "rows of the one INSERT of a transaction",
+}];
+
+/// DBL-12.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DBL-12",
+    group: "data-load",
+    summary: "multi-row inserts: one INSERT of 1 to 100 rows per transaction",
+    description: "As DBL-11, but all rows of a transaction come in one INSERT statement: one parse, one round trip, one transaction. First one job with 1, 2, 5, 10, 20, 50 and 100 rows per statement, then 20 rows over rising numbers of jobs. Held against DBL-11 with as many rows per transaction it says what a statement costs beside the row. A database that takes several rows in VALUES gets them so; one that does not gets INSERT ALL.",
+    spoiled_by: dbl::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows inserted" },
+        Kpi { column: "tx_per_s", title: "transactions" },
+        Kpi { column: "sql_service_time_s", title: "time in the statement of a transaction" },
+    ],
+    tables: dbl::ENTRIES,
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    sweep: Sweep::Parameter {
+        name: "rows",
+        values: &[1, 2, 5, 10, 20, 50, 100],
+        column: "rows_per_tx",
+        then_jobs: true,
+    },
+    evidence: Some(dbl::ENTRIES_EVIDENCE),
+    program: |params| dbl::one_statement(params.get("rows")),
+    ..Workload::BASE
+};

@@ -1,0 +1,65 @@
+//! DBL-INDEX: how fast an index is built.
+
+use loadline_model::Capability;
+
+use super::dbl;
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::workload::{Kpi, Param, Sweep, Volume, Workload};
+
+const TABLES: &[Table] = &[Table {
+    name: "built",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("k", Fill::Scattered { salt: 41, range: 1 << 40 }),
+        ColumnDef::bytes("payload", Fill::PayloadOf(120)),
+    ],
+    rows: RowCount::Total("rows"),
+    scope: Scope::Workload,
+    updated_in_place: false,
+    indexes: &[],
+}];
+
+const PARAMS: &[Param] = &[Param {
+    name: "rows",
+    default: 100_000,
+    min: 1_000,
+    max: 1 << 40,
+    meaning: "rows of the table over which the index is built",
+}];
+
+/// DBL-INDEX.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DBL-INDEX",
+    group: "data-load",
+    summary: "an index built over rows in random order, and dropped, again and again",
+    description: "Each transaction makes an index on one column of a table, whose values lie in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the drop is in the time, and takes little of it). How much memory and how many parallel workers the sort gets is what the server's settings say.",
+    spoiled_by: dbl::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows indexed" },
+        Kpi { column: "commit_latency_ms", title: "time of making and dropping the index" },
+    ],
+    tables: TABLES,
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    sweep: Sweep::Once,
+    volume: Some(|params| Volume {
+        rows: params.get("rows") as f64,
+        tables: &["built"],
+        share: 1.0,
+        ..Volume::default()
+    }),
+    program: |_| Program {
+        statements: vec![
+            Statement::fixed("CREATE INDEX {new index built.k} ON {built} (k)", Effect::Command),
+            Statement::fixed("DROP INDEX {old index built.k}", Effect::Command),
+        ],
+        body: vec![
+            Step::bind("seq", Generator::Sequence),
+            Step::Execute { statement: 0 },
+            Step::Execute { statement: 1 },
+        ],
+        commit: Commit::Wait,
+    },
+    ..Workload::BASE
+};

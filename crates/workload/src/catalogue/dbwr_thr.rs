@@ -1,0 +1,35 @@
+//! DBWR-THR: the rate at which changed blocks reach storage.
+
+use loadline_model::Capability;
+
+use super::sto;
+use crate::program::{Commit, Generator, Program, Step};
+use crate::workload::{Cache, Kpi, Workload};
+
+/// DBWR-THR.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "DBWR-THR",
+    group: "database-writer",
+    summary: "updates spread over all blocks of a table much larger than the cache: blocks written per second",
+    description: "Each transaction changes one random row of a large table, so that nearly every change makes another block dirty. The cache holds a small part of them, so blocks must reach the data files as fast as they are changed. The figures are blocks and MiB per second that the database wrote to its data files. The commit does not wait: the log is not what is measured, though every change goes there as well, with the whole block where the database logs whole blocks after a checkpoint.",
+    spoiled_by: sto::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "physical_written_blocks_per_s", title: "blocks written" },
+        Kpi { column: "physical_written_mib_per_s", title: "data written" },
+        Kpi { column: "commit_throughput_tps", title: "updates" },
+    ],
+    tables: &[sto::BLOCKS],
+    needs: &[Capability::Rows, Capability::CommitNowait],
+    cache: Cache::Device,
+    program: |params| Program {
+        statements: vec![sto::update()],
+        body: vec![
+            Step::bind("seq", Generator::Sequence),
+            sto::key(sto::rows(params), 0),
+            sto::payload(),
+            Step::Execute { statement: 0 },
+        ],
+        commit: Commit::Nowait,
+    },
+    ..Workload::BASE
+};

@@ -1,0 +1,54 @@
+//! What the storage and database-writer workloads share: a large table, read and changed at random.
+
+use crate::data::{FACT, fact_rows};
+use crate::program::{Effect, Generator, Statement, Step};
+use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::workload::Params;
+
+/// The table that is read and not changed.
+pub(super) const READ_TABLES: &[Table] = &[FACT];
+
+/// The table that is changed. Its rows are as large as those of the data set.
+pub(super) const BLOCKS: Table = Table {
+    name: "blocks",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("n", Fill::Zero),
+        ColumnDef::bytes("payload", Fill::PayloadOf(PAYLOAD)),
+    ],
+    rows: RowCount::Share { percent: 100, row_bytes: 256 },
+    scope: Scope::Workload,
+    updated_in_place: true,
+    indexes: &[],
+};
+
+/// Bytes of the payload of a row.
+const PAYLOAD: u32 = 200;
+
+/// What can spoil reads from the device.
+pub(super) const SPOILED_BY: &str = "Caches: the database's own (a private server's is made small for these tests; on another server give a --size of at least ten times its cache) and the operating system's (loadline has it drop the data files over and over where it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads that the database counts with those of the device under its data. What else uses that device makes the comparison too good and the figures too low.";
+
+/// One row of the large table by primary key.
+pub(super) fn one_row() -> Statement {
+    Statement::fixed("SELECT id, customer, amount, payload FROM {fact} WHERE id = :id", Effect::Read(1))
+}
+
+/// A random key of a table of `rows` rows.
+pub(super) fn key(rows: u64, salt: u32) -> Step {
+    Step::bind("id", Generator::Uniform { from: 0, range: rows.max(1), salt })
+}
+
+/// Rows of [`FACT`] and, as it is as large, of [`BLOCKS`].
+pub(super) fn rows(params: &Params) -> u64 {
+    fact_rows(params)
+}
+
+/// One row of [`BLOCKS`] is changed: the counter makes every change real, the payload is another one.
+pub(super) fn update() -> Statement {
+    Statement::fixed("UPDATE {blocks} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1))
+}
+
+/// The payload that [`update`] writes.
+pub(super) fn payload() -> Step {
+    Step::bind("payload", Generator::Payload { bytes: PAYLOAD })
+}

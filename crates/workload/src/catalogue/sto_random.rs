@@ -1,0 +1,81 @@
+//! STO-RANDOM: random reads and updates with a minimal cache.
+
+use loadline_model::Capability;
+
+use super::sto;
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::workload::{Cache, Kpi, Param, Params, Sweep, Workload};
+
+const PARAMS: &[Param] = &[Param {
+    name: "write-pct",
+    default: 20,
+    min: 2,
+    max: 50,
+    meaning: "updates as a share of all statements, %: 50 is one read to each update, 20 four",
+}];
+
+/// Reads to each update.
+fn reads(params: &Params) -> u32 {
+    let percent = params.get("write-pct").clamp(1, 100);
+    ((100 + percent / 2) / percent - 1).max(1) as u32
+}
+
+/// STO-RANDOM.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "STO-RANDOM",
+    group: "storage",
+    summary: "random reads and updates of a table much larger than the cache, 80/20 and 50/50",
+    description: "Each transaction reads random rows of a large table by primary key and changes one other, also drawn at random: four reads to a change (80/20), or one (50/50). The cache is so small that nearly each statement reads a block, and each change leaves one that must be written before its place is free again. The figures are reads and writes of data files per second, and the share of the jobs' time in which they waited for a place in the cache, or made one themselves by writing a block out. The commit does not wait: the log is not what is measured. One update to a transaction, so that no two can lock each other out. One job first with both mixes, then a sweep over jobs with 80/20.",
+    spoiled_by: sto::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "io_per_s", title: "reads and writes" },
+        Kpi { column: "physical_writes_per_s", title: "writes" },
+        Kpi { column: "buffer_wait_pct", title: "time waiting for buffers" },
+    ],
+    tables: &[sto::BLOCKS],
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
+    sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: "write_pct", then_jobs: true },
+    cache: Cache::Device,
+    program: |params| {
+        let rows = sto::rows(params);
+        let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));
+        Program {
+            statements: vec![one, sto::update()],
+            body: vec![
+                Step::Repeat {
+                    times: reads(params),
+                    body: vec![
+                        Step::bind("seq", Generator::Sequence),
+                        sto::key(rows, 0),
+                        Step::Execute { statement: 0 },
+                    ],
+                },
+                Step::bind("seq", Generator::Sequence),
+                sto::key(rows, 0),
+                sto::payload(),
+                Step::Execute { statement: 1 },
+            ],
+            commit: Commit::Nowait,
+        }
+    },
+    ..Workload::BASE
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_mix_is_as_asked() {
+        for (percent, expected) in [(20, 4), (50, 1), (10, 9), (25, 3), (2, 49), (33, 2)] {
+            let params = WORKLOAD.params(&BTreeMap::from([("write-pct".to_owned(), percent)])).unwrap();
+            assert_eq!(reads(&params), expected, "{percent} %");
+            let program = (WORKLOAD.program)(&params);
+            assert_eq!(program.statements_per_tx(), u64::from(expected) + 1);
+            assert_eq!(program.rows_changed_per_tx(), 1);
+        }
+    }
+}

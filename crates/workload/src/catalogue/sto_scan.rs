@@ -1,0 +1,61 @@
+//! STO-SCAN: parallel re-read of a large table.
+
+use loadline_model::Capability;
+
+use super::sto;
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
+
+const PARAMS: &[Param] = &[Param {
+    name: "rows",
+    default: 16_384,
+    min: 1_000,
+    max: 100_000_000,
+    meaning: "rows of the piece of the table that a query reads",
+}];
+
+/// Rows of a piece; the table has at least so many.
+fn piece(params: &Params) -> u64 {
+    (params.get("rows").max(1) as u64).min(sto::rows(params)).max(1)
+}
+
+/// STO-SCAN.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "STO-SCAN",
+    group: "storage",
+    summary: "parallel sequential reads of a large table from the device",
+    description: "Each transaction is one query that reads a piece of a large table from end to end (16,384 rows, 4 MiB), by a range of the primary key, in whose order the table lies, and sums up a column; pieces are drawn at random, so that jobs read different ones. The figure is MiB of the table per second: what storage gives to large sequential reads through the database.",
+    spoiled_by: sto::SPOILED_BY,
+    kpis: &[
+        Kpi { column: "data_mib_per_s", title: "data read" },
+        Kpi { column: "rows_per_s", title: "rows" },
+        Kpi { column: "transaction_time_ns_p50", title: "time of a piece" },
+    ],
+    tables: sto::READ_TABLES,
+    params: PARAMS,
+    needs: &[Capability::Rows, Capability::ReadRows],
+    cache: Cache::Device,
+    volume: Some(|params| Volume {
+        rows: piece(params) as f64,
+        tables: &["fact"],
+        share: piece(params) as f64 / sto::rows(params).max(1) as f64,
+        ..Volume::default()
+    }),
+    program: |params| {
+        let piece = piece(params);
+        Program {
+            statements: vec![Statement::fixed(
+                "SELECT COUNT(*), SUM(amount) FROM {fact} WHERE id BETWEEN :id AND :last",
+                Effect::Read(1),
+            )],
+            body: vec![
+                Step::bind("seq", Generator::Sequence),
+                sto::key(sto::rows(params) - piece + 1, 0),
+                Step::bind("last", Generator::Plus { var: "id", by: piece as i64 - 1 }),
+                Step::Execute { statement: 0 },
+            ],
+            commit: Commit::Wait,
+        }
+    },
+    ..Workload::BASE
+};

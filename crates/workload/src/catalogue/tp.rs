@@ -1,0 +1,404 @@
+//! What the transaction-processing workloads share: accounts, stock, orders, and the statements on them.
+//!
+//! No transaction can wait for one that waits for it. All lock rows in the same order: one account, then stock
+//! by rising key (each line of an order is drawn from a segment of its own, one above the other), then new
+//! rows, whose keys nobody else has. Reads lock nothing.
+
+use loadline_model::Capability;
+
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
+use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::workload::{Consistency, Evidence, Kpi, Param, Params};
+
+/// What an account holds at first.
+const OPENING: i64 = 1_000_000;
+/// What is in stock of an item at first.
+const IN_STOCK: i64 = 1_000_000;
+/// Bytes of what an account or an order says beside its numbers.
+const TEXT_BYTES: u32 = 80;
+/// Rows of a report.
+const REPORT_ROWS: u64 = 500;
+/// Lines of an order of the heavy transaction; 3 statements each.
+const LINES: u64 = 7;
+
+const BASE: Table = Table {
+    name: "",
+    columns: &[],
+    rows: RowCount::Empty,
+    scope: Scope::Workload,
+    updated_in_place: false,
+    indexes: &[],
+};
+
+/// Accounts with two purses, and how often each was changed.
+pub(super) const ACCOUNT: Table = Table {
+    name: "account",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("balance", Fill::Constant(OPENING)),
+        ColumnDef::int("savings", Fill::Zero),
+        ColumnDef::int("spent", Fill::Zero),
+        ColumnDef::int("changes", Fill::Zero),
+        ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
+    ],
+    rows: RowCount::Total("accounts"),
+    ..BASE
+};
+
+/// Items in stock.
+const STOCK: Table = Table {
+    name: "stock",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("quantity", Fill::Constant(IN_STOCK)),
+        ColumnDef::int("changes", Fill::Zero),
+        ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
+    ],
+    rows: RowCount::Total("items"),
+    ..BASE
+};
+
+/// Orders: what a buyer has to pay.
+const ORDERS: Table = Table {
+    name: "orders",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("buyer", Fill::Zero),
+        ColumnDef::int("amount", Fill::Zero),
+        ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
+    ],
+    indexes: &["buyer"],
+    ..BASE
+};
+
+/// Lines of orders: what is taken from stock.
+const LINE: Table = Table {
+    name: "order_line",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("order_id", Fill::Zero),
+        ColumnDef::int("item", Fill::Zero),
+        ColumnDef::int("quantity", Fill::Zero),
+    ],
+    indexes: &["order_id"],
+    ..BASE
+};
+
+/// Entries of a ledger, for reports: those of a report follow each other.
+pub(super) const ENTRY: Table = Table {
+    name: "entry",
+    columns: &[
+        ColumnDef::int("id", Fill::Key),
+        ColumnDef::int("account", Fill::Scattered { salt: 41, range: 1_000_000 }),
+        ColumnDef::int("day", Fill::Scattered { salt: 42, range: 3_650 }),
+        ColumnDef::int("amount", Fill::Scattered { salt: 43, range: 100_000 }),
+        ColumnDef::bytes("payload", Fill::PayloadOf(40)),
+    ],
+    rows: RowCount::Total("entries"),
+    ..BASE
+};
+
+/// Number of accounts. With few of them, transactions meet at their rows.
+pub(super) const ACCOUNTS: Param = Param {
+    name: "accounts",
+    default: 100_000,
+    min: 2,
+    max: 1 << 40,
+    meaning: "accounts (fewer: more waits for rows)",
+};
+/// Number of items.
+pub(super) const ITEMS: Param = Param {
+    name: "items",
+    default: 10_000,
+    min: LINES as i64,
+    max: 1 << 40,
+    meaning: "items in stock (fewer: more waits for rows)",
+};
+/// Number of entries.
+pub(super) const ENTRIES: Param = Param {
+    name: "entries",
+    default: 200_000,
+    min: REPORT_ROWS as i64,
+    max: 1 << 40,
+    meaning: "entries that reports are made of",
+};
+
+/// KPIs of all of them.
+pub(super) const KPIS: &[Kpi] = &[
+    Kpi { column: "commit_throughput_tps", title: "transactions" },
+    Kpi { column: "transaction_time_ns_p50", title: "median transaction time" },
+    Kpi { column: "transaction_time_ns_p99", title: "99th percentile of transaction time" },
+];
+
+/// Needs of those that only read.
+pub(super) const NEEDS_READ: &[Capability] = &[Capability::Rows, Capability::ReadRows];
+/// Needs of those that change, and must be durable.
+pub(super) const NEEDS_CHANGE: &[Capability] = &[Capability::Rows, Capability::CommitWait];
+/// Needs of those that do both.
+pub(super) const NEEDS_BOTH: &[Capability] = &[Capability::Rows, Capability::ReadRows, Capability::CommitWait];
+
+/// What can spoil those that only read.
+pub(super) const SPOILED_BY_READ: &str = "A cache that does not hold the table (say so with the figure, or make the table larger than it to measure the storage as well), a client that is short of CPU; at the client also the network.";
+/// What can spoil those that change rows.
+pub(super) const SPOILED_BY: &str = "A commit that does not wait for the device, tables so small that transactions wait for each other's rows (that is then what is measured), a client that is short of CPU; at the client also the network, as each statement is a round trip.";
+
+/// No money is made or lost: what an account does not hold any more, it has spent.
+pub(super) const MONEY: Consistency = Consistency {
+    query: "SELECT SUM(balance + savings + spent) - COUNT(*) * 1000000 FROM {account}",
+    what: "what all accounts hold and have spent is what they held at first",
+};
+
+/// What buyers have spent is what the orders say.
+const SPENT: Consistency = Consistency {
+    query: "SELECT a.n - o.n FROM (SELECT SUM(spent) AS n FROM {account}) a, \
+            (SELECT COALESCE(SUM(amount), 0) AS n FROM {orders}) o",
+    what: "accounts have spent what the orders say",
+};
+
+/// What was taken from stock is what the orders' lines say.
+const TAKEN: Consistency = Consistency {
+    query: "SELECT s.n - l.n FROM (SELECT SUM(1000000 - quantity) AS n FROM {stock}) s, \
+            (SELECT COALESCE(SUM(quantity), 0) AS n FROM {order_line}) l",
+    what: "what was taken from stock is what was ordered",
+};
+
+/// Tables of orders. What a test orders is there until the next.
+pub(super) const ORDER_TABLES: &[Table] = &[ACCOUNT, STOCK, ORDERS, LINE];
+/// All tables of the group.
+pub(super) const MIXED_TABLES: &[Table] = &[ACCOUNT, STOCK, ORDERS, LINE, ENTRY];
+
+/// Each change counts itself in its row, and each new row is one.
+pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
+    query: "SELECT a.n + s.n + o.n + l.n FROM (SELECT SUM(changes) AS n FROM {account}) a, \
+            (SELECT SUM(changes) AS n FROM {stock}) s, (SELECT COUNT(*) AS n FROM {orders}) o, \
+            (SELECT COUNT(*) AS n FROM {order_line}) l",
+    counts: "changed and new rows",
+};
+
+/// Orders and lines are new in every test, what was spent and taken before it is not in them: the difference
+/// between the two must stay.
+pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
+
+/// The statements of a program, each once, and where it is.
+pub(super) struct Statements(Vec<Statement>);
+
+impl Statements {
+    pub(super) fn new() -> Statements {
+        Statements(Vec::new())
+    }
+
+    /// A step that executes `sql`.
+    fn execute(&mut self, sql: &str, effect: Effect) -> Step {
+        let statement = Statement::fixed(sql, effect);
+        let at = self.0.iter().position(|s| *s == statement).unwrap_or_else(|| {
+            self.0.push(statement);
+            self.0.len() - 1
+        });
+        Step::Execute { statement: at }
+    }
+
+    /// The program of these statements that does `body`.
+    pub(super) fn program(self, body: Vec<Step>) -> Program {
+        Program { statements: self.0, body, commit: Commit::Wait }
+    }
+}
+
+/// Begins a transaction: all that is drawn in it follows from this.
+pub(super) fn sequence() -> Step {
+    Step::bind("seq", Generator::Sequence)
+}
+
+fn number(var: &'static str, from: i64, range: i64, salt: u32) -> Step {
+    Step::bind(var, Generator::Uniform { from, range: range.max(1) as u64, salt })
+}
+
+/// One account by its key.
+pub(super) fn lookup(s: &mut Statements, params: &Params) -> Vec<Step> {
+    vec![
+        number("account", 0, params.get("accounts"), 0),
+        s.execute(
+            "SELECT id, balance, savings, spent, changes, payload FROM {account} WHERE id = :account",
+            Effect::Read(1),
+        ),
+    ]
+}
+
+/// The entries of a report.
+pub(super) fn report(s: &mut Statements, params: &Params) -> Vec<Step> {
+    let rows = REPORT_ROWS as i64;
+    vec![
+        number("first", 0, params.get("entries") - rows + 1, 1),
+        Step::bind("last", Generator::Plus { var: "first", by: rows - 1 }),
+        s.execute(
+            "SELECT id, account, day, amount, payload FROM {entry} WHERE id BETWEEN :first AND :last ORDER BY id",
+            Effect::Read(REPORT_ROWS),
+        ),
+    ]
+}
+
+/// Moves money from one purse of an account to the other: one statement.
+pub(super) fn light(s: &mut Statements, params: &Params) -> Vec<Step> {
+    vec![
+        number("account", 0, params.get("accounts"), 0),
+        number("amount", 1, 100, 2),
+        s.execute(
+            "UPDATE {account} SET balance = balance - :amount, savings = savings + :amount, changes = changes + 1 \
+             WHERE id = :account",
+            Effect::Change(1),
+        ),
+    ]
+}
+
+/// Reads the buyer's account and takes the money from it.
+fn payment(s: &mut Statements, params: &Params) -> Vec<Step> {
+    vec![
+        number("account", 0, params.get("accounts"), 0),
+        number("amount", 1, 1000, 2),
+        s.execute("SELECT balance, savings, spent, payload FROM {account} WHERE id = :account", Effect::Read(1)),
+        s.execute(
+            "UPDATE {account} SET balance = balance - :amount, spent = spent + :amount, changes = changes + 1 \
+             WHERE id = :account",
+            Effect::Change(1),
+        ),
+    ]
+}
+
+/// Takes what is ordered of an item, drawn from `from` up, from stock.
+fn take(s: &mut Statements, from: i64, range: i64) -> Vec<Step> {
+    vec![
+        number("item", from, range, 6),
+        number("quantity", 1, 9, 7),
+        s.execute(
+            "UPDATE {stock} SET quantity = quantity - :quantity, changes = changes + 1 WHERE id = :item",
+            Effect::Change(1),
+        ),
+    ]
+}
+
+/// The order itself.
+fn order(s: &mut Statements) -> Vec<Step> {
+    vec![
+        Step::bind("order", Generator::NewKey),
+        Step::bind("payload", Generator::Payload { bytes: TEXT_BYTES }),
+        s.execute(
+            "INSERT INTO {orders} (id, buyer, amount, payload) VALUES (:order, :account, :amount, :payload)",
+            Effect::Change(1),
+        ),
+    ]
+}
+
+/// A line of the order.
+fn line(s: &mut Statements) -> Vec<Step> {
+    vec![
+        Step::bind("line", Generator::NewKey),
+        s.execute(
+            "INSERT INTO {order_line} (id, order_id, item, quantity) VALUES (:line, :order, :item, :quantity)",
+            Effect::Change(1),
+        ),
+    ]
+}
+
+/// An order of one line: 5 statements.
+pub(super) fn medium(s: &mut Statements, params: &Params) -> Vec<Step> {
+    let mut body = payment(s, params);
+    body.extend(take(s, 0, params.get("items")));
+    body.extend(order(s));
+    body.extend(line(s));
+    body
+}
+
+/// An order of seven lines, read again at the end: 25 statements. It counts the sequence on by [`LINES`].
+pub(super) fn heavy(s: &mut Statements, params: &Params) -> Vec<Step> {
+    let mut body = payment(s, params);
+    body.extend(order(s));
+    let (items, lines) = (params.get("items"), LINES as i64);
+    for n in 0..lines {
+        // Segment after segment of rising keys; the last takes what division leaves.
+        let from = n * (items / lines);
+        let to = if n + 1 == lines { items } else { from + items / lines };
+        body.push(sequence());
+        body.extend(take(s, from, to - from));
+        // Between item and change, as applications look before they take.
+        let look = s.execute("SELECT quantity, payload FROM {stock} WHERE id = :item", Effect::Read(1));
+        body.insert(body.len() - 1, look);
+        body.extend(line(s));
+    }
+    body.push(s.execute("SELECT item, quantity FROM {order_line} WHERE order_id = :order", Effect::Read(LINES)));
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use crate::program::{Effect, Program};
+    use crate::{Arg, Execute, JobStart, Piece, Stream, find, pool};
+
+    /// Notes what a transaction locks: the table, and the key, which is a statement's last argument where it
+    /// changes a row.
+    struct Locks<'a>(&'a Program, Vec<(String, i64)>, u64);
+
+    impl Execute for Locks<'_> {
+        type Error = std::convert::Infallible;
+
+        fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
+            let s = &self.0.statements[statement];
+            let table = s.template.pieces.iter().find_map(|p| if let Piece::Table(t) = p { Some(t) } else { None });
+            let is_update = matches!(&s.template.pieces[0], Piece::Sql(sql) if sql.starts_with("UPDATE"));
+            if let (true, Some(Arg::Int(key))) = (is_update, args.last()) {
+                self.1.push((table.unwrap().clone(), *key));
+            }
+            self.2 += if let Effect::Change(rows) = s.effect { rows } else { 0 };
+            Ok(s.effect.rows().unwrap())
+        }
+
+        fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
+            Ok(rows.into())
+        }
+    }
+
+    /// Deadlocks are impossible by construction: every transaction locks its rows in rising order, tables
+    /// in one order («account» before «stock», as it happens).
+    #[test]
+    fn rows_are_locked_in_one_order() {
+        for code in ["TP-LIGHT", "TP-MEDIUM", "TP-HEAVY", "TP-MIXED"] {
+            let w = find(code).unwrap();
+            // The fewest rows that are allowed: segments of one item.
+            let few = BTreeMap::from([("accounts".to_owned(), 2), ("items".to_owned(), 7)]);
+            let few = few.into_iter().filter(|(n, _)| w.params.iter().any(|p| p.name == n)).collect();
+            for given in [BTreeMap::new(), few] {
+                let params = w.params(&given).unwrap();
+                let program = (w.program)(&params);
+                let start = JobStart { first_key: 0, new_key: 0, draw: 77 };
+                let mut stream = Stream::new(&program, start, Arc::from(pool(1, 0, 0.0)), 0).unwrap();
+                let (mut changed, mut counted) = (0, 0);
+                for _ in 0..500 {
+                    let mut locks = Locks(&program, Vec::new(), 0);
+                    stream.transaction(&mut locks).unwrap();
+                    let is_rising = locks.1.windows(2).all(|w| w[0] < w[1]);
+                    assert!(is_rising, "{code}: {:?}", locks.1);
+                    (changed, counted) = (changed + stream.rows_changed(), counted + locks.2);
+                }
+                assert_eq!(changed, counted);
+                let again = Stream::new(&program, start, Arc::from(pool(1, 0, 0.0)), 0).unwrap();
+                assert_eq!(
+                    again.rows_changed_by(&program, 500),
+                    changed,
+                    "{code}: what was done can be told afterwards"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn transactions_have_as_many_statements_as_they_say() {
+        for (code, statements) in
+            [("TP-LOOKUP", 1), ("TP-REPORT", 1), ("TP-LIGHT", 1), ("TP-MEDIUM", 5), ("TP-HEAVY", 25), ("TP-MIXED", 25)]
+        {
+            let w = find(code).unwrap();
+            let program = (w.program)(&w.params(&BTreeMap::new()).unwrap());
+            assert_eq!(program.statements_per_tx(), statements, "{code}");
+        }
+    }
+}

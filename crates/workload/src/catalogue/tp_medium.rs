@@ -1,0 +1,27 @@
+//! TP-MEDIUM: an order of one line, durable.
+
+use super::tp;
+use crate::workload::Workload;
+
+/// TP-MEDIUM.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "TP-MEDIUM",
+    group: "transaction-processing",
+    summary: "an order of one line: 5 statements that read, change and insert, durable commit",
+    description: "Each transaction reads an account, takes the price from it, takes the goods from stock, and inserts an order and its line: 5 statements, of which one reads, two change a row each and two insert one each. Accounts and items are drawn at random from all; rows are locked in the same order by all transactions, so that they can wait for each other but never in a circle. After each test the money and the stock are added up.",
+    spoiled_by: tp::SPOILED_BY,
+    kpis: tp::KPIS,
+    tables: tp::ORDER_TABLES,
+    params: &[tp::ACCOUNTS, tp::ITEMS],
+    needs: tp::NEEDS_BOTH,
+    evidence: Some(tp::ORDER_EVIDENCE),
+    consistency: &[tp::MONEY],
+    unchanged: tp::ORDERS_ADD_UP,
+    program: |params| {
+        let mut s = tp::Statements::new();
+        let mut body = vec![tp::sequence()];
+        body.extend(tp::medium(&mut s, params));
+        s.program(body)
+    },
+    ..Workload::BASE
+};

@@ -1,0 +1,59 @@
+//! TP-MIXED: all transactions of the group, mixed.
+
+use super::tp;
+use crate::program::{Arm, Generator, Step};
+use crate::workload::{Param, Params, Workload};
+
+const fn share(name: &'static str, default: i64, meaning: &'static str) -> Param {
+    Param { name, default, min: 0, max: 100, meaning }
+}
+
+const PARAMS: &[Param] = &[
+    tp::ACCOUNTS,
+    tp::ITEMS,
+    tp::ENTRIES,
+    share("lookup", 45, "share of transactions as in TP-LOOKUP"),
+    share("report", 5, "share of transactions as in TP-REPORT"),
+    share("light", 30, "share of transactions as in TP-LIGHT"),
+    share("medium", 15, "share of transactions as in TP-MEDIUM"),
+    // One at least, so that there is always something to choose.
+    Param { min: 1, ..share("heavy", 5, "share of transactions as in TP-HEAVY") },
+];
+
+/// The arms with their shares; one without a share is left out.
+fn arms(s: &mut tp::Statements, params: &Params) -> Vec<Arm> {
+    type Make = fn(&mut tp::Statements, &Params) -> Vec<Step>;
+    let all: [(&str, Make); 5] = [
+        ("lookup", tp::lookup),
+        ("report", tp::report),
+        ("light", tp::light),
+        ("medium", tp::medium),
+        ("heavy", tp::heavy),
+    ];
+    let shares = all.into_iter().map(|(name, make)| (params.get(name).max(0) as u64, make));
+    shares.filter(|(share, _)| *share > 0).map(|(share, make)| Arm { share, body: make(s, params) }).collect()
+}
+
+/// TP-MIXED.
+pub(super) static WORKLOAD: Workload = Workload {
+    code: "TP-MIXED",
+    group: "transaction-processing",
+    summary: "all transactions of the group, mixed: 50 % read only, 30 % light, 15 % medium, 5 % heavy",
+    description: "Each transaction is one of the group's other five, drawn at random by their shares: 45 % TP-LOOKUP, 5 % TP-REPORT, 30 % TP-LIGHT, 15 % TP-MEDIUM and 5 % TP-HEAVY by default. What is drawn follows from the job and its sequence, so it is known afterwards how many rows must have changed. Transaction times are those of the mix: the median is that of a short one, the 99th percentile that of a heavy one. At the client even a transaction of one statement is two round trips here, because it begins like the others.",
+    spoiled_by: tp::SPOILED_BY,
+    kpis: tp::KPIS,
+    tables: tp::MIXED_TABLES,
+    params: PARAMS,
+    needs: tp::NEEDS_BOTH,
+    evidence: Some(tp::ORDER_EVIDENCE),
+    consistency: &[tp::MONEY],
+    unchanged: tp::ORDERS_ADD_UP,
+    program: |params| {
+        let mut s = tp::Statements::new();
+        let arms = arms(&mut s, params);
+        let range = arms.iter().map(|a| a.share).sum();
+        let choice = Step::bind("choice", Generator::Uniform { from: 0, range, salt: 9 });
+        s.program(vec![tp::sequence(), choice, Step::Choose { var: "choice", arms }])
+    },
+    ..Workload::BASE
+};
