@@ -214,6 +214,7 @@ pub struct Refusal {
 }
 
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
+const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
 
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
@@ -221,6 +222,9 @@ const SCAN: &str = "a scan of sizes times each commit of one session at the clie
 pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
+    }
+    if workload.checkpoint && driver == Driver::Database {
+        return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();

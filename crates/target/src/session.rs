@@ -96,6 +96,10 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
+    /// Told before a test of the client driver whose work differs from what [`Target::create`] was given in a
+    /// parameter: where what is counted depends on it.
+    fn at_work(&self, _work: &Work) {}
+
     /// Empties the tables that the workload fills itself; called before every test.
     ///
     /// # Errors
@@ -131,7 +135,8 @@ pub trait Target: Send + Sync {
     }
 
     /// Brings the block cache of a server that loadline owns to what suits the next tests, whatever that
-    /// takes (sessions may be lost): small against `data_bytes` bytes of data, or (`None`) as it was. A
+    /// takes (sessions may be lost): just large enough for what leads to the rows of `data_bytes` bytes of data,
+    /// but not for the rows, or (`None`) as it was. A
     /// user's server stays as it is. Returns the size of the cache now, bytes; `None` if it is not known.
     ///
     /// # Errors

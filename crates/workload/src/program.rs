@@ -254,6 +254,11 @@ pub enum ProgramError {
     /// A statement number that does not exist.
     #[error("there is no statement number {0}")]
     NoStatement(usize),
+    /// Rows are added in bulk before the sequence is bound: each time the same ones.
+    #[error(
+        "rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time"
+    )]
+    NoSequence,
     /// A variable that is a number here and bytes there.
     #[error("the variable «{0}» is bound to numbers and to bytes")]
     TwoTypes(String),
@@ -309,6 +314,9 @@ impl Program {
                         bound.push((var, *generator));
                     }
                     Step::Repeat { body, .. } => walk(program, body, bound)?,
+                    Step::Bulk { .. } if !bound.iter().any(|(_, g)| *g == Generator::Sequence) => {
+                        return Err(ProgramError::NoSequence);
+                    }
                     Step::Bulk { .. } | Step::Compute { .. } => {}
                     Step::Choose { var, arms } => {
                         let chosen = of(bound, var).ok_or_else(|| ProgramError::Unbound((*var).to_owned()))?;

@@ -182,14 +182,14 @@ fn columns(table: &Table) -> String {
             LogicalType::Bytes => "bytes",
         };
         let holds = match c.fill {
-            Fill::Key => "the row's key".to_owned(),
+            Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
         };
-        let key = if i == 0 { ", primary key" } else { "" };
+        let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
     }
     out

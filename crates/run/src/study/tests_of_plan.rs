@@ -95,12 +95,19 @@ impl Context {
         work: &Arc<Work>,
         value: Option<Value>,
     ) -> Result<Arc<Work>, StudyError> {
-        let Some(value) = value else { return Ok(Arc::clone(work)) };
-        let work = with(work, &[(value.name.to_owned(), value.value)].into());
-        if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+        if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
+            return Ok(Arc::clone(work));
         }
-        Ok(Arc::new(work))
+        let work = match value {
+            Some(value) => Arc::new(with(work, &[(value.name.to_owned(), value.value)].into())),
+            None => Arc::clone(work),
+        };
+        // The procedure is that of the value before.
+        match workload.driver {
+            Driver::Database => self.target.install(&work)?,
+            Driver::Client => self.target.at_work(&work),
+        }
+        Ok(work)
     }
 
     /// The test that a workload needs next in this repetition. Later repetitions repeat the job counts that
