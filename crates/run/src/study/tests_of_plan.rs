@@ -214,7 +214,8 @@ impl Context {
             (_, Limits::Points(points)) => {
                 let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
                 let redo = self.redo_bytes(work).or(seen)?;
-                LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
+                let mix = work.program.varies().then_some(work.workload.code);
+                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, record.jobs)
             }
             _ => Err("it was not measured".to_owned()),
         }
