@@ -10,7 +10,7 @@ pub enum Format {
     Text,
     /// `yes` / `NO`.
     YesNo,
-    /// Whole number with thousands separators.
+    /// Whole number with thousands separators; see [`whole`] for small ones.
     Integer,
     /// Fixed number of decimals, with thousands separators.
     Fixed(usize),
@@ -39,6 +39,18 @@ pub fn number(n: f64, decimals: usize) -> String {
         out.push_str(fraction);
     }
     out
+}
+
+/// A figure that is shown as a whole number. One that is small and not whole keeps a decimal, or two: half a
+/// second, or a third of a transaction per second, is not 0.
+#[must_use]
+pub fn whole(n: f64) -> String {
+    let decimals = match n.abs() {
+        a if a.fract() == 0.0 || a >= 9.95 => 0,
+        a if a >= 0.95 => 1,
+        _ => 2,
+    };
+    number(n, decimals)
 }
 
 /// A time in ns in the unit that reads best: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
@@ -175,6 +187,14 @@ mod tests {
         assert_eq!(number(999.0, 0), "999");
         assert_eq!(number(-1_000.0, 0), "-1,000");
         assert_eq!(number(-0.001, 2), "0.00");
+    }
+
+    #[test]
+    fn what_is_not_zero_does_not_look_like_it() {
+        let shown = [(0.0, "0"), (0.3, "0.30"), (3.0, "3"), (3.14, "3.1"), (9.96, "10"), (1234.5, "1,234")];
+        for (n, text) in shown {
+            assert_eq!(whole(n), text);
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct PlanSpec {
     pub workload: Option<Vec<String>>,
     /// Groups, all of whose workloads are run.
     pub group: Option<Vec<String>>,
+    /// Files of workloads that the user has written; all of them are run.
+    pub workload_file: Option<Vec<String>>,
     /// `auto` or a list of job counts.
     pub jobs: Option<JobsSpec>,
     /// Length of the measured window, e.g. `30s`.
@@ -93,6 +95,7 @@ impl PlanSpec {
             platform: other.platform.or(self.platform),
             workload: other.workload.or(self.workload),
             group: other.group.or(self.group),
+            workload_file: other.workload_file.or(self.workload_file),
             jobs: other.jobs.or(self.jobs),
             duration: other.duration.or(self.duration),
             warmup: other.warmup.or(self.warmup),
@@ -142,6 +145,9 @@ pub struct Plan {
     pub workloads: Vec<PlannedWorkload>,
     /// What was asked for but does not fit, with reasons.
     pub skipped: Vec<SkippedWorkload>,
+    /// Workloads of the user's own, as they were written: a run is resumed without the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload_files: Vec<WorkloadFile>,
     /// Job counts.
     pub jobs: Jobs,
     /// Length of the measured window, s.
@@ -206,6 +212,15 @@ pub struct PlannedWorkload {
     /// What a capability refuses and `--force` overrode; such tests are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
+}
+
+/// A workload file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadFile {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// One workload that was asked for but cannot run.

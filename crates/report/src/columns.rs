@@ -43,7 +43,7 @@ pub(crate) fn of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec
 /// Number `n`, held in the column's own unit, as the column shows it.
 pub(crate) fn value(column: &Column, n: f64) -> String {
     match column.format {
-        Format::Integer => format::number(n, 0),
+        Format::Integer => format::whole(n),
         Format::Fixed(decimals) => format::number(n, decimals),
         Format::NsAsMs => format::number(n / 1e6, 3),
         Format::Text | Format::YesNo => n.to_string(),

@@ -54,6 +54,8 @@ pub(crate) struct Chart {
     pub(crate) whole_x: bool,
     /// Whether x is logarithmic; its ticks are then at the points.
     pub(crate) log_x: bool,
+    /// Whether there is one line that needs no name.
+    pub(crate) unnamed: bool,
     pub(crate) width: f64,
     pub(crate) height: f64,
 }
@@ -169,7 +171,7 @@ impl Chart {
             if self.log_x { (log_ticks(all().map(|p| p.x)), 1.0) } else { ticks(x_max, 6.0, self.whole_x) };
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
         let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
-        let legend = if self.markers { self.legend() } else { (String::new(), 0.0) };
+        let legend = if self.markers && !self.unnamed { self.legend() } else { (String::new(), 0.0) };
         let labels = if self.markers { 0.0 } else { self.widest_name() };
         let x_top = if self.whole_x { x_ticks.last().copied().unwrap_or(1.0) } else { x_max.max(f64::MIN_POSITIVE) };
         let frame = Frame {

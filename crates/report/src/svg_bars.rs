@@ -31,7 +31,7 @@ pub(crate) fn bars(title: &str, places: &[String], all: &[Bars]) -> Option<Strin
         return None;
     }
     let top_pct = [5.0, 10.0, 20.0, 25.0, 50.0].into_iter().find(|t| *t >= most).unwrap_or(100.0);
-    let (left, right) = (8.0 + 5.0 * CHAR, WIDTH - 4.0);
+    let (left, right) = (8.0 + 6.0 * CHAR, WIDTH - 4.0);
     let (top, bottom) = (TOP, HEIGHT - BOTTOM);
     let mut s = format!("<svg viewBox=\"0 0 {WIDTH:.0} {HEIGHT:.0}\" role=\"img\" aria-label=\"{}\">", escape(title));
     let _ = write!(s, "<text class=\"ti\" x=\"2\" y=\"13\">{}</text>", escape(title));

@@ -54,23 +54,15 @@ pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     let (mut notes, mut hidden) = (Notes::default(), Hidden::default());
     let mut left_out: Vec<String> = Vec::new();
     let mut out = String::new();
-    // One look for all workloads of a group: columns are chosen for its tests together.
-    let mut looks: Vec<(&str, Vec<&'static Column>)> = Vec::new();
     for group in groups(records) {
         let (scans, tests): (Vec<&TestRecord>, Vec<&TestRecord>) = group.iter().partition(|r| !r.sizes.is_empty());
-        let code = tests.first().map_or("", |r| r.group.as_str());
-        if !tests.is_empty() && !looks.iter().any(|(known, _)| *known == code) {
-            let alike: Vec<&TestRecord> = records.iter().filter(|r| r.group == code && r.sizes.is_empty()).collect();
-            let all = usual(&alike, &mut hidden);
-            let columns = fitting(&all, &alike, width);
-            for c in all.iter().filter(|c| !columns.iter().any(|k| k.id == c.id)) {
-                if !left_out.contains(&c.heading()) {
-                    left_out.push(c.heading());
-                }
+        let all = if tests.is_empty() { Vec::new() } else { usual(&tests, &mut hidden) };
+        let columns = fitting(&all, &tests, width);
+        for c in all.iter().filter(|c| !columns.iter().any(|k| k.id == c.id)) {
+            if !left_out.contains(&c.heading()) {
+                left_out.push(c.heading());
             }
-            looks.push((code, columns));
         }
-        let columns = looks.iter().find(|(known, _)| *known == code).map_or(&[][..], |(_, c)| c.as_slice());
         let head: Vec<Head> = columns.iter().map(|c| Head::of(c)).collect();
         let rows: Vec<Vec<String>> =
             tests.iter().map(|r| columns.iter().map(|c| shown(r, c, &mut notes)).collect()).collect();
@@ -179,14 +171,27 @@ fn shown(record: &TestRecord, column: &Column, notes: &mut Notes) -> String {
 fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, Hidden), prose: usize) -> String {
     let mut out = String::new();
     let several_runs = records.iter().any(|r| records.first().is_some_and(|f| f.run != r.run));
-    for r in records {
-        let run = if several_runs { format!(" of run {}", r.run) } else { String::new() };
-        if !r.valid {
-            let reason = r.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-            out.push_str(&wrapped(&format!("✗ Test {}{run} is invalid: {}.", r.test, stop(reason)), "", prose));
+    let mut invalid: Vec<(&str, &str, Vec<u32>)> = Vec::new();
+    for r in records.iter().filter(|r| !r.valid) {
+        let reason = stop(r.invalid_reason.as_deref().unwrap_or("the record gives no reason"));
+        match invalid.iter_mut().find(|(run, known, _)| *run == r.run && *known == reason) {
+            Some((.., tests)) => tests.push(r.test),
+            None => invalid.push((&r.run, reason, vec![r.test])),
         }
+    }
+    let of = |run: &str| if several_runs { format!(" of run {run}") } else { String::new() };
+    for (run, reason, tests) in invalid {
+        let numbers = tests.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let (word, is) = if tests.len() == 1 { ("Test", "is") } else { ("Tests", "are") };
+        out.push_str(&wrapped(&format!("✗ {word} {numbers}{} {is} invalid: {reason}.", of(run)), "", prose));
+    }
+    for r in records {
         if let Some(forced) = &r.forced {
-            out.push_str(&wrapped(&format!("! Test {}{run} was forced: {}.", r.test, stop(forced)), "", prose));
+            out.push_str(&wrapped(
+                &format!("! Test {}{} was forced: {}.", r.test, of(&r.run), stop(forced)),
+                "",
+                prose,
+            ));
         }
     }
     for note in notes.finish() {

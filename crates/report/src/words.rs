@@ -39,9 +39,29 @@ pub(crate) fn swept(over: &str) -> String {
 /// A place of a sweep in words: `4 jobs`, `100 rows/tx`.
 pub(crate) fn place(over: &str, at: u32) -> String {
     let words = swept(over);
+    let at_text = number(f64::from(at), 0);
+    if let Some(unit) = column(over).map(|c| c.unit).filter(|unit| !unit.is_empty()) {
+        return format!("{at_text} {unit} {words}");
+    }
     let (things, per) = words.split_once('/').map_or((words.as_str(), String::new()), |(t, p)| (t, format!("/{p}")));
-    let things = if at == 1 { things.strip_suffix('s').unwrap_or(things) } else { things };
-    format!("{} {things}{per}", number(f64::from(at), 0))
+    let one = || things.strip_suffix("xes").map(|t| format!("{t}x")).or(things.strip_suffix('s').map(str::to_owned));
+    let things = if at == 1 { one().unwrap_or_else(|| things.to_owned()) } else { things.to_owned() };
+    format!("{at_text} {things}{per}")
+}
+
+/// `text` without its numbers: two reasons that differ in them alone are one to a reader.
+pub(crate) fn without_numbers(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit() && !matches!(c, '.' | ',')).collect()
+}
+
+/// `text` cut after a word so that at most `most` characters are left, with `…` in place of the rest.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most).collect();
+    let end = head.rfind(' ').unwrap_or(head.len());
+    format!("{}…", head[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
 /// The same where its place is shown beside it, which says what was swept.
@@ -81,6 +101,10 @@ mod tests {
         assert_eq!(place("rows_per_tx", 1), "1 row/tx");
         assert_eq!(place("rows_per_tx", 100), "100 rows/tx");
         assert_eq!(place("threads", 1), "1 thread");
+        assert_eq!(place("redo_kib_per_tx", 7), "7 KiB/tx redo data");
+        assert_eq!(cut("one two three", 9), "one two…");
+        assert_eq!(cut("äääää", 3), "äää…");
+        assert_eq!(without_numbers("a 1.5 of 12,300 x"), without_numbers("a 7 of 8 x"));
         assert_eq!(place("no_such_column", 7), "7 no such column");
         let of = |id: &str| unit(column(id).unwrap());
         assert_eq!(of("queries_per_s"), "queries/s");

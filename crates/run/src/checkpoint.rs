@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Latencies, Snapshot, TestRecord};
+use loadline_model::{Latencies, Snapshot, TestRecord};
 use loadline_target::Target;
 use loadline_target::clock::now_ns;
 
@@ -16,8 +16,6 @@ use crate::schedule::{Schedule, Shared};
 
 /// Part of the window after which the checkpoint is asked for.
 const AFTER: u64 = 3;
-/// Slices of the in-database driver are cut so short where they are told apart.
-pub(crate) const SLICE_NS: u64 = 100_000_000;
 const FIGURES: [&str; 5] =
     ["checkpoint_share_pct", "checkpoint_tps", "calm_tps", "checkpoint_time_ns_p99", "calm_time_ns_p99"];
 
@@ -58,21 +56,6 @@ impl Split {
         if edges == 1 { self.inside.record(ns) } else { self.outside.record(ns) }
     }
 
-    /// Counts a slice of the in-database driver, if it lies on one side of each edge.
-    pub(crate) fn add_slice(&mut self, before: u32, after: u32, times: &Latencies, ns: u64) {
-        match (before, after) {
-            (1, 1) => {
-                self.inside.merge(times);
-                self.inside_ns += ns;
-            }
-            (a, b) if a == b => {
-                self.outside.merge(times);
-                self.outside_ns += ns;
-            }
-            _ => {}
-        }
-    }
-
     /// Adds another job's.
     pub(crate) fn merge(&mut self, other: &Split) {
         self.inside.merge(&other.inside);
@@ -105,11 +88,11 @@ pub(crate) fn ask(target: Arc<dyn Target>, schedule: Schedule, shared: Arc<Share
     std::thread::Builder::new().name("checkpoint".to_owned()).spawn(run).ok()
 }
 
-/// Gives the client's jobs the times in which they counted either kind: all the time of the window.
-pub(crate) fn time_jobs(jobs: &mut [JobResult], driver: Driver, schedule: &Schedule, outcome: &Outcome) {
+/// Gives the jobs the times in which they counted either kind: all the time of the window.
+pub(crate) fn time_jobs(jobs: &mut [JobResult], schedule: &Schedule, outcome: &Outcome) {
     let Ok((begin, end)) = outcome else { return };
     let inside = (*end).min(schedule.close_ns).saturating_sub((*begin).max(schedule.open_ns));
-    for split in jobs.iter_mut().filter_map(|j| j.split.as_deref_mut()).filter(|_| driver == Driver::Client) {
+    for split in jobs.iter_mut().filter_map(|j| j.split.as_deref_mut()) {
         (split.inside_ns, split.outside_ns) = (inside, schedule.window_ns().saturating_sub(inside));
     }
 }
@@ -166,7 +149,7 @@ pub(crate) fn figures(
     let ended = if end > schedule.close_ns { "; it ended after the window" } else { "" };
     Some(Check::require(
         ID,
-        split.inside.count() > 0 || split.inside_ns == 0,
+        begin < schedule.close_ns,
         format!(
             "a checkpoint took {:.0} ms, {:.0} ms of them in the window, in which {} transactions ended{ended}",
             end.saturating_sub(begin) as f64 / 1e6,
@@ -181,14 +164,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_count_on_one_side_of_an_edge_only() {
-        let mut times = Latencies::new();
-        times.record(1000);
+    fn what_ends_while_it_is_under_way_is_told_apart() {
         let mut split = Split::default();
-        for (before, after) in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (0, 2)] {
-            split.add_slice(before, after, &times, 7);
+        for edges in [0, 0, 1, 2] {
+            split.record(edges, 1000 + u64::from(edges));
         }
-        assert_eq!((split.inside.count(), split.outside.count()), (1, 2));
-        assert_eq!((split.inside_ns, split.outside_ns), (7, 14));
+        assert_eq!((split.inside.count(), split.outside.count()), (1, 3));
+        assert_eq!(split.inside.max_ns(), Some(1001));
+        let mut jobs = vec![JobResult { split: Some(Box::new(split)), ..JobResult::default() }];
+        let schedule = Schedule { start_ns: 0, open_ns: 100, close_ns: 1100 };
+        time_jobs(&mut jobs, &schedule, &Ok((400, 2000)));
+        let split = jobs[0].split.as_ref().unwrap();
+        assert_eq!((split.inside_ns, split.outside_ns), (700, 300), "only what lies in the window");
     }
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use loadline_target::clock::now_ns;
 use loadline_target::{DatabaseSession, Slice, TargetError};
 
-use crate::checkpoint::SLICE_NS;
 use crate::client_job::{Timing, sleep_until};
 use crate::job::JobResult;
 use crate::schedule::{Schedule, Shared};
@@ -15,18 +14,13 @@ use crate::schedule::{Schedule, Shared};
 /// Runs job `job` until it is told to stop.
 pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, shared: &Shared) -> JobResult {
     let mut result = JobResult::new(timing.window_ns, false);
-    result.split = shared.splits.then(Box::default);
     let mut schedule = Schedule::pending(timing.start_ns);
     let (mut passed_open, mut passed_close) = (false, false);
     sleep_until(timing.start_ns, shared);
     while !shared.stopped() {
         shared.update(&mut schedule);
         let begin_ns = now_ns();
-        let mut until_ns = schedule.slice_end(begin_ns);
-        if shared.splits {
-            until_ns = until_ns.min(begin_ns + SLICE_NS);
-        }
-        let before = shared.checkpoint.now();
+        let until_ns = schedule.slice_end(begin_ns);
         let outcome = session.run_slice(until_ns);
         // The window is set so far ahead that a slice begun without it ends before it opens, but for
         // its last transaction.
@@ -35,16 +29,7 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
         match outcome {
-            Ok(slice) => {
-                add_slice(&mut result, &schedule, begin_ns, until_ns, &slice);
-                let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
-                if let Some(split) = result.split.as_deref_mut().filter(|_| inside) {
-                    let edges = (before, shared.checkpoint.now());
-                    let mut times = slice.transaction;
-                    slice.end.iter().for_each(|end| times.record(end.end_ns.saturating_sub(end.start_ns)));
-                    split.add_slice(edges.0, edges.1, &times, now_ns().saturating_sub(begin_ns));
-                }
-            }
+            Ok(slice) => add_slice(&mut result, &schedule, begin_ns, until_ns, &slice),
             Err(e) => {
                 // What the slice did before it failed is not known: the job cannot go on counting.
                 result.failed(&schedule, begin_ns, now_ns(), e.to_string());

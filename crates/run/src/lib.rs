@@ -18,6 +18,7 @@ mod load_figures;
 pub mod limit;
 mod overhead;
 pub mod pace;
+mod parallel;
 pub mod plan;
 pub mod planfile;
 pub mod plans;

@@ -223,7 +223,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let seen = reader.map(Reader::finish);
     let checkpoint = asked.map(|thread| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned())));
     if let Some(outcome) = &checkpoint {
-        checkpoint::time_jobs(&mut results, request.driver, &schedule, outcome);
+        checkpoint::time_jobs(&mut results, &schedule, outcome);
     }
     let mut collected = sampler.finish();
     let after = match collected.source.as_mut() {

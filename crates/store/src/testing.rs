@@ -65,6 +65,7 @@ pub(crate) fn manifest() -> Manifest {
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),
+        workload_files: Vec::new(),
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 2.0,
         warmup_s: 0.5,

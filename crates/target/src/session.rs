@@ -9,6 +9,7 @@ use loadline_workload::{Arg, Execute};
 
 use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::parallel::Together;
 use crate::work::Work;
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -96,6 +97,10 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
+    /// Told before a test of the client driver whose work differs from what [`Target::create`] was given in a
+    /// parameter: where what is counted depends on it.
+    fn at_work(&self, _work: &Work) {}
+
     /// Empties the tables that the workload fills itself; called before every test.
     ///
     /// # Errors
@@ -131,7 +136,8 @@ pub trait Target: Send + Sync {
     }
 
     /// Brings the block cache of a server that loadline owns to what suits the next tests, whatever that
-    /// takes (sessions may be lost): small against `data_bytes` bytes of data, or (`None`) as it was. A
+    /// takes (sessions may be lost): just large enough for what leads to the rows of `data_bytes` bytes of data,
+    /// but not for the rows, or (`None`) as it was. A
     /// user's server stays as it is. Returns the size of the cache now, bytes; `None` if it is not known.
     ///
     /// # Errors
@@ -199,6 +205,30 @@ pub trait Target: Send + Sync {
     /// When the database does not answer.
     fn table_bytes(&self, _work: &Work, _table: &str) -> Result<Option<u64>, TargetError> {
         Ok(None)
+    }
+
+    /// The most processes that do a query together, its session's own among them, and which setting says so;
+    /// `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
+        Ok(None)
+    }
+
+    /// Tries a query of the workload and counts the processes that did it together; `None` where the
+    /// database does not tell.
+    ///
+    /// # Errors
+    /// When the query fails.
+    fn together(&self, _work: &Work) -> Result<Option<Together>, TargetError> {
+        Ok(None)
+    }
+
+    /// Why the count of commits is not that of the jobs' transactions while several processes do a query
+    /// together; `None` where it is.
+    fn commits_of_workers(&self) -> Option<&'static str> {
+        None
     }
 
     /// Columns that this target (in this version) does not provide, with the reason.

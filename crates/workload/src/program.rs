@@ -254,6 +254,9 @@ pub enum ProgramError {
     /// A statement number that does not exist.
     #[error("there is no statement number {0}")]
     NoStatement(usize),
+    /// Rows are added in bulk before the sequence is bound: each time the same ones.
+    #[error("rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time")]
+    NoSequence,
     /// A variable that is a number here and bytes there.
     #[error("the variable «{0}» is bound to numbers and to bytes")]
     TwoTypes(String),
@@ -309,6 +312,9 @@ impl Program {
                         bound.push((var, *generator));
                     }
                     Step::Repeat { body, .. } => walk(program, body, bound)?,
+                    Step::Bulk { .. } if !bound.iter().any(|(_, g)| *g == Generator::Sequence) => {
+                        return Err(ProgramError::NoSequence);
+                    }
                     Step::Bulk { .. } | Step::Compute { .. } => {}
                     Step::Choose { var, arms } => {
                         let chosen = of(bound, var).ok_or_else(|| ProgramError::Unbound((*var).to_owned()))?;
@@ -449,7 +455,16 @@ impl Program {
     /// to the database in one round trip (autocommit).
     #[must_use]
     pub fn is_single_statement(&self) -> bool {
-        self.statements_per_tx() == 1 && self.most(&|_, step| u64::from(!is_plain(step))) == 0 && !self.varies()
+        // A repetition says that BEGIN and COMMIT are sent, even if it is done once.
+        self.statements_per_tx() == 1 && self.body.iter().all(is_plain) && !self.varies()
+    }
+
+    /// Whether it adds many rows at once.
+    #[must_use]
+    pub fn bulks(&self) -> bool {
+        let mut bulks = false;
+        each(&self.body, &mut |step| bulks |= matches!(step, Step::Bulk { .. }));
+        bulks
     }
 
     /// Whether one transaction can do something else than the next.

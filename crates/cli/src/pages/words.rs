@@ -189,7 +189,7 @@ fn columns(table: &Table) -> String {
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
         };
-        let key = if i == 0 { ", primary key" } else { "" };
+        let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
     }
     out

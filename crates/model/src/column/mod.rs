@@ -108,7 +108,7 @@ impl Column {
             (Cell::Absent, _) => format::ABSENT.to_owned(),
             (Cell::Text(t), Format::YesNo) => if t == "true" { "yes" } else { "NO" }.to_owned(),
             (Cell::Text(t), _) => t,
-            (Cell::Number(n), Format::Integer) => format::number(n, 0),
+            (Cell::Number(n), Format::Integer) => format::whole(n),
             (Cell::Number(n), Format::Fixed(d)) => format::number(n, d),
             (Cell::Number(n), Format::NsAsMs) => format::number(n / 1e6, 3),
             (Cell::Number(n), _) => n.to_string(),

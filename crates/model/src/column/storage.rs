@@ -45,7 +45,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "cache_hit_pct",
         "Cache hits",
         "%",
-        Format::Fixed(2),
+        Format::Fixed(3),
         "Share of the reads of blocks that the database's own cache served.",
         &[("*", "1 − block_reads_per_s / block_gets_per_s")]
     ),

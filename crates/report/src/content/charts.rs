@@ -59,7 +59,7 @@ fn told(column: &Column, log: bool) -> &'static str {
     if column.id == LATENCY && !log { "Transaction time" } else { column.title }
 }
 
-/// `None` where no sweep has more than one point: a dot in a frame tells less than its row in the table.
+/// `None` where all is 0, and where no sweep has more than one point: a dot in a frame tells less than its row in the table.
 fn sweep_chart(
     sides: &[Side<'_>],
     workload: &str,
@@ -84,12 +84,16 @@ fn sweep_chart(
     let places = || lines.iter().flat_map(|(_, s)| &s.points).map(|p| f64::from(p.at));
     let (least, most) = (places().fold(f64::MAX, f64::min), places().fold(0.0, f64::max));
     let log_x = over != JOBS && least > 0.0 && most / least >= WIDE;
-    let lines = lines
+    let one = lines.len() == 1;
+    let lines: Vec<svg::Line> = lines
         .into_iter()
         .enumerate()
         .map(|(colour, (name, sweep))| sweep_line(name, sweep, column, colour))
         .filter(|l| !l.points.is_empty() || !l.hollow.is_empty())
         .collect();
+    if lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).all(|p| p.y == 0.0) {
+        return None;
+    }
     Some(svg::Chart {
         title: title.to_owned(),
         x_label: if log_x { format!("{} (logarithmic)", swept_title(over)) } else { swept_title(over) },
@@ -98,6 +102,7 @@ fn sweep_chart(
         markers: true,
         whole_x: true,
         log_x,
+        unnamed: sides.len() == 1 && one,
         width: 400.0,
         height: 270.0,
         ..svg::Chart::default()

@@ -189,7 +189,9 @@ pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
 fn growth(sweep: &Sweep) -> String {
     let at = |value: u32| place(&sweep.over, value);
     match sweep.saturation() {
-        Saturation::Saturated { peak_jobs } => format!("saturated at {}", at(peak_jobs)),
+        Saturation::Saturated { peak_jobs } if sweep.over_jobs() => format!("saturated at {}", at(peak_jobs)),
+        // More of something else is no more load: nothing is saturated by it.
+        Saturation::Saturated { peak_jobs } => format!("highest at {}", at(peak_jobs)),
         Saturation::Rising { jobs, previous_jobs, growth_pct } if growth_pct.is_finite() => {
             format!("still rising at {} (+{growth_pct:.1} % over {previous_jobs})", at(jobs))
         }

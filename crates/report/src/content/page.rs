@@ -12,8 +12,10 @@ use super::{count, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Scan, Side, group_title, groups};
-use crate::words::{place, short_name, unit};
+use crate::words::{cut, place, short_name, unit, without_numbers};
 
+/// Reasons are cut to as many characters; with their tests they stand in full.
+const REASON: usize = 200;
 /// The time of a single-block read, which storage is about, where the database tells it.
 const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
 /// Time of a transaction, and of one in an open loop.
@@ -155,23 +157,27 @@ fn nanoseconds(column: &Column, value: f64) -> f64 {
     }
 }
 
-/// Which tests do not hold and why; the same reason once.
+/// Which tests do not hold and why, in short; a reason that differs in its numbers alone stands once, as the
+/// first test gave it.
 fn why_not(sweep: &Sweep) -> String {
     let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
-    for test in sweep.points.iter().flat_map(|p| &p.invalid) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == test.reason.as_str()) {
+    let mut invalid: Vec<_> = sweep.points.iter().flat_map(|p| &p.invalid).collect();
+    invalid.sort_by_key(|t| t.test);
+    for test in invalid {
+        match reasons.iter_mut().find(|(reason, _)| without_numbers(reason) == without_numbers(&test.reason)) {
             Some((_, tests)) => tests.push(test.test),
             None => reasons.push((&test.reason, vec![test.test])),
         }
     }
-    let said = reasons.into_iter().map(|(reason, mut tests)| {
-        tests.sort_unstable();
+    let said = reasons.into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
         let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-        format!("{word} {} {is} invalid: {}", numbers.join(", "), stop(reason))
+        format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), REASON))
     });
     let said: Vec<String> = said.collect();
-    if said.is_empty() { String::new() } else { format!("{}: {}.", sweep.workload, said.join("; ")) }
+    let said = said.join("; ");
+    let end = if said.ends_with('…') { "" } else { "." };
+    if said.is_empty() { said } else { format!("{}: {said}{end}", sweep.workload) }
 }
 
 /// A scan of sizes has a shape instead of a peak.

@@ -186,6 +186,7 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::Point> {
 fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
     let chart = svg::Chart {
         log_x: false,
+        unnamed: false,
         title: title.clone(),
         x_label: "Redo since the last commit [MiB]".to_owned(),
         y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),

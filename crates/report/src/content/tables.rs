@@ -10,7 +10,7 @@ use super::stop;
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::side::Side;
-use crate::words::{name, place, swept_title};
+use crate::words::{name, place, swept_title, without_numbers};
 
 /// The group whose table is shown whole, with `–` where there is no figure: its layout is that of published
 /// studies, and tables of several platforms are laid side by side.
@@ -28,10 +28,12 @@ impl Hidden {
         for r in records {
             // Without a reason it is no figure of this workload.
             let Some(reason) = r.absent.get(column.id) else { continue };
-            let index = self.reasons.iter().position(|(known, ..)| known == reason).unwrap_or_else(|| {
-                self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
-                self.reasons.len() - 1
-            });
+            let same = without_numbers(reason);
+            let index =
+                self.reasons.iter().position(|(known, ..)| without_numbers(known) == same).unwrap_or_else(|| {
+                    self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
+                    self.reasons.len() - 1
+                });
             let Some((_, columns, workloads)) = self.reasons.get_mut(index) else { continue };
             for (list, item) in [(columns, column.heading()), (workloads, r.workload.clone())] {
                 if !list.contains(&item) {

@@ -43,6 +43,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             platform: platform.to_owned(),
             workloads: workloads.into(),
             skipped: Vec::new(),
+            workload_files: Vec::new(),
             jobs: Jobs::List(vec![1, 2, 4]),
             duration_s: 30.0,
             warmup_s: 2.5,

@@ -10,7 +10,7 @@ use loadline_target::{TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
-use crate::block_figures::CacheFacts;
+use crate::block_figures::{CacheFacts, is_one_read};
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
 /// 3 % of the smallest data set.
@@ -57,7 +57,9 @@ impl Context {
     /// Gives a private server the block cache that the workload needs. Returns its size, bytes.
     pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
         let small = work.workload.cache == Cache::Device;
-        self.target.set_cache(small.then(|| work.params.size_bytes()))
+        // Where a transaction is to be one read, what leads to its row must fit in.
+        let part = if is_one_read(work) { 1 } else { 4 };
+        self.target.set_cache(small.then(|| work.params.size_bytes() / part))
     }
 
     /// Fills or empties caches, as the workload needs it.

@@ -117,6 +117,7 @@ fn two_tests(
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
+        data_files: Err(String::new()),
         max_jobs: 2,
         forced: None,
         limits: Limits::None("not probed".into()),

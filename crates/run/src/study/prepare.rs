@@ -53,7 +53,7 @@ impl Context {
         self.load(&work, listener)?;
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
-            if let Some(note) = &calibration.note {
+            if let Some(note) = calibration.note.as_ref().filter(|_| work.workload.redo.is_some()) {
                 listener.on(Event::Warning(format!("{}: {note}", workload.code)));
             }
             work = with(&work, &calibration.parameters);

@@ -6,8 +6,13 @@ use std::sync::Arc;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
+<<<<<<< HEAD
 use loadline_target::{TargetError, Work, kind_of};
 use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
+=======
+use loadline_target::{TargetError, Together, Work, kind_of};
+use loadline_workload::{Commit, SizeScan, Step, Sweep};
+>>>>>>> main
 
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;
@@ -15,6 +20,7 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
+use crate::parallel::{self, Processes};
 use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
@@ -95,12 +101,19 @@ impl Context {
         work: &Arc<Work>,
         value: Option<Value>,
     ) -> Result<Arc<Work>, StudyError> {
-        let Some(value) = value else { return Ok(Arc::clone(work)) };
-        let work = with(work, &[(value.name.to_owned(), value.value)].into());
-        if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+        if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
+            return Ok(Arc::clone(work));
         }
-        Ok(Arc::new(work))
+        let work = match value {
+            Some(value) => Arc::new(with(work, &[(value.name.to_owned(), value.value)].into())),
+            None => Arc::clone(work),
+        };
+        // The procedure is that of the value before.
+        match workload.driver {
+            Driver::Database => self.target.install(&work)?,
+            Driver::Client => self.target.at_work(&work),
+        }
+        Ok(work)
     }
 
     /// The test that a workload needs next in this repetition. Later repetitions repeat the job counts that
@@ -117,7 +130,8 @@ impl Context {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
                 };
-                let value = given.unwrap_or(values).iter().find(done);
+                let most = if found.workers == Some(name) { self.most_together(given.is_some()) } else { i64::MAX };
+                let value = given.unwrap_or(values).iter().filter(|v| **v <= most).find(done);
                 let value = value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) });
                 value.or_else(|| then_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten())
             }
@@ -342,6 +356,7 @@ impl Context {
         let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
+        let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
@@ -379,6 +394,7 @@ impl Context {
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
+        self.parallel(&mut output.record, tried);
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -387,6 +403,31 @@ impl Context {
         self.records.push(output.record);
         Ok(())
     }
+
+    /// Whether the processes that a query asks for came, and what they were good for.
+    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+        let Some((asked, tried)) = tried else {
+            return record.leave_out("speed_up", "its queries are not run in parallel");
+        };
+        let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
+        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let check = parallel::check(&processes);
+        record.add_check(check);
+        parallel::speed_up(record, &self.records);
+        if let Ok(Some((most, because))) = self.target.most_together() {
+            record.notes.push(format!(
+                "at most {most} processes do a query together on this server ({because}): a sweep over workers ends there"
+            ));
+        }
+    }
+
+    /// The most workers of a sweep over them; a number that the user gives is not held against it, so that
+    /// the test says what came of it.
+    fn most_together(&self, given: bool) -> i64 {
+        let limit = if given { None } else { self.target.most_together().ok().flatten() };
+        limit.map_or(i64::MAX, |(most, _)| most.into())
+    }
+
     /// The mark from which the database's own report will be made, if one was asked for.
     fn native_mark(&self) -> Result<Option<i64>, String> {
         if self.manifest.plan.native_report { self.target.native_mark().map_err(|e| e.to_string()) } else { Ok(None) }

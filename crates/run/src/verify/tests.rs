@@ -39,6 +39,7 @@ impl Case {
             merged: &self.merged,
             rate_tps: None,
             durable: true,
+            commits_blurred: None,
             window_commits: Some(n),
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),

@@ -89,6 +89,11 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     )
 }
 
+/// Has the server look at a table anew. It is no change that a replica needs.
+pub(super) fn analyze(work: &Work, table: &str) -> String {
+    format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {}", table_name(work, table))
+}
+
 /// The query for what a table takes, bytes.
 pub(super) fn table_size(work: &Work, table: &str) -> String {
     format!(

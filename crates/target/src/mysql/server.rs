@@ -321,16 +321,26 @@ impl Target for Mysql {
         Ok(Box::new(Eyes(eyes)))
     }
 
+    fn at_work(&self, work: &Work) {
+        self.jobs_send_commit(!work.program.is_single_statement());
+    }
+
     fn reset(&self, work: &Work) -> Result<(), TargetError> {
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
 
     /// The rows are in the primary key's tree: its file is the table.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+<<<<<<< HEAD
         let analyze = format!("ANALYZE TABLE {}", render::table_name(work, table));
         let sizes = self.each(|_, c| {
             // The size is one of the statistics: those of a table that has just been filled are old.
             c.query(&analyze)?;
+=======
+        let sizes = self.each(|_, c| {
+            // The sizes that are shown are those of the last look at the table.
+            c.query(&render::analyze(work, table))?;
+>>>>>>> main
             c.value(&render::table_size(work, table))
         })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())

@@ -41,7 +41,7 @@ impl Client {
     /// Opens the session of `job` and prepares the program's statements.
     pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait })?;
+        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ffi};
 /// What was done to one target's database files, and in the caches of its sessions.
 #[derive(Debug, Default)]
 pub(super) struct DataCounters {
-    /// Pages read, from the database's file or the log.
+    /// Pages read from the database's file. Reads of the log are mostly those of a checkpoint that copies it.
     pub(super) reads: AtomicU64,
     /// Bytes of the same.
     pub(super) read_bytes: AtomicU64,
@@ -25,6 +25,8 @@ pub(super) struct DataCounters {
     pub(super) checkpoints: AtomicU64,
     /// Pages that sessions asked their caches for.
     gets: AtomicU64,
+    /// Those of them that were not there.
+    misses: AtomicU64,
     /// Rows that sessions changed.
     changed: AtomicU64,
 }
@@ -34,7 +36,7 @@ impl DataCounters {
     pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 10] {
         [
             (counter::BLOCK_GETS, &self.gets),
-            (counter::BLOCK_READS, &self.reads),
+            (counter::BLOCK_READS, &self.misses),
             (counter::READ_CALLS, &self.reads),
             (counter::READ_BYTES, &self.read_bytes),
             (counter::READ_NS, &self.read_ns),
@@ -78,14 +80,15 @@ impl Share {
     #[allow(unsafe_code)]
     pub(super) fn add(&mut self, db: &Connection, counters: &DataCounters) {
         // SAFETY: the handle is that of an open connection, which only this thread uses.
-        let (gets, changed) = unsafe {
+        let (hits, misses, changed) = unsafe {
             let handle = db.handle();
-            let gets =
-                [ffi::SQLITE_DBSTATUS_CACHE_HIT, ffi::SQLITE_DBSTATUS_CACHE_MISS].map(|what| taken(handle, what));
-            (gets.iter().sum::<u64>(), ffi::sqlite3_total_changes64(handle))
+            let hits = taken(handle, ffi::SQLITE_DBSTATUS_CACHE_HIT);
+            (hits, taken(handle, ffi::SQLITE_DBSTATUS_CACHE_MISS), ffi::sqlite3_total_changes64(handle))
         };
+        let gets = hits + misses;
         let changed = u64::try_from(changed).unwrap_or(0);
         counters.gets.fetch_add(gets, Ordering::Relaxed);
+        counters.misses.fetch_add(misses, Ordering::Relaxed);
         counters.changed.fetch_add(changed.saturating_sub(self.changed), Ordering::Relaxed);
         self.changed = changed;
         self.statements = 0;

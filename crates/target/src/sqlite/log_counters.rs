@@ -122,7 +122,9 @@ unsafe extern "C" fn open(
             let table = if is_log { &(*vfs).log } else { &(*vfs).database };
             let table = table.get_or_init(|| {
                 let mut ours = std::ptr::read(methods);
-                ours.xRead = Some(read);
+                if is_database {
+                    ours.xRead = Some(read);
+                }
                 ours.xWrite = Some(if is_log { write } else { write_database });
                 ours.xSync = Some(if is_log { sync } else { sync_database });
                 Table { ours, real: methods, counters: Arc::clone(&(*vfs).counters) }
@@ -163,7 +165,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
     }
 }
 
-/// Reads from a log or a database: a page, or a header, which is no read of data.
+/// Reads from a database: a page, or a header, which is no read of data.
 #[allow(unsafe_code)]
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.

@@ -2,7 +2,7 @@
 
 use loadline_model::Capability;
 
-use crate::program::{Commit, Program, Step};
+use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 use crate::workload::{Cache, Evidence, Kpi, Param, Workload};
 
@@ -41,7 +41,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     cache: Cache::Device,
     program: |params| Program {
         statements: Vec::new(),
-        body: vec![Step::Bulk { table: 0, rows: params.get("rows").max(1) as u32 }],
+        body: vec![
+            Step::bind("seq", Generator::Sequence),
+            Step::Bulk { table: 0, rows: params.get("rows").max(1) as u32 },
+        ],
         commit: Commit::Wait,
     },
     ..Workload::BASE
