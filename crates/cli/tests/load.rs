@@ -59,11 +59,13 @@ fn group_on(target: &str) {
     let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
     assert!(of("DBL-11").iter().all(|t| t["rows_per_tx"] == 3.0 && t["statements_per_tx"] == 3.0));
     assert!(of("DBL-12").iter().all(|t| t["rows_per_tx"] == 7.0 && t["statements_per_tx"] == 1.0));
-    let indexes: Vec<_> = of("DBL-22").iter().map(|t| (t["swept"].as_str().map(str::to_owned), t["indexes"].as_f64())).collect();
+    let indexes: Vec<_> =
+        of("DBL-22").iter().map(|t| (t["swept"].as_str().map(str::to_owned), t["indexes"].as_f64())).collect();
     let swept = Some("indexes".to_owned());
     assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(1.0)), (None, Some(0.0))]);
     let stream = of("DBL-STREAM")[0];
-    let (p50, p99) = (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
+    let (p50, p99) =
+        (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
     assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
     assert!(p50 * 4.0 > stream["transaction_time_ns_p50"].as_f64().unwrap(), "seen before it was there: {stream:#}");
 }
@@ -83,8 +85,19 @@ fn the_group_on_mariadb() {
     group_on("mariadb-temp:");
 }
 
-const QUERIES: &[&str] =
-    &["--workload", "SRV-QUERY1", "--jobs", "1", "--duration", "0.3s", "--warmup", "0.2s", "--no-probe", "--size", "1MiB"];
+const QUERIES: &[&str] = &[
+    "--workload",
+    "SRV-QUERY1",
+    "--jobs",
+    "1",
+    "--duration",
+    "0.3s",
+    "--warmup",
+    "0.2s",
+    "--no-probe",
+    "--size",
+    "1MiB",
+];
 
 fn queries(target: &str, results: &Path, more: &[&str]) -> Ran {
     let args = [&["run", "--target", target, "--results", results.to_str().unwrap()][..], QUERIES, more].concat();
@@ -139,7 +152,17 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     for driver in ["client", "database"] {
         let mut command = loadline();
         command.args(["run", "--target", &server.url(), "--driver", driver, "--results", dir.path().to_str().unwrap()]);
-        command.args(["--workload", "SRV-QUERY1", "--jobs", "1,2", "--duration", "3s", "--warmup", "0.5s", "--no-probe"]);
+        command.args([
+            "--workload",
+            "SRV-QUERY1",
+            "--jobs",
+            "1,2",
+            "--duration",
+            "3s",
+            "--warmup",
+            "0.5s",
+            "--no-probe",
+        ]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
         wait_for("the second test", 60, || server.sql(jobs).is_ok_and(|n| n == "1"));

@@ -255,7 +255,9 @@ pub enum ProgramError {
     #[error("there is no statement number {0}")]
     NoStatement(usize),
     /// Rows are added in bulk before the sequence is bound: each time the same ones.
-    #[error("rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time")]
+    #[error(
+        "rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time"
+    )]
     NoSequence,
     /// A variable that is a number here and bytes there.
     #[error("the variable «{0}» is bound to numbers and to bytes")]

@@ -6,13 +6,8 @@ use std::sync::Arc;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-<<<<<<< HEAD
-use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
-=======
 use loadline_target::{TargetError, Together, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Step, Sweep};
->>>>>>> main
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;

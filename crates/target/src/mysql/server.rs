@@ -331,16 +331,9 @@ impl Target for Mysql {
 
     /// The rows are in the primary key's tree: its file is the table.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-<<<<<<< HEAD
-        let analyze = format!("ANALYZE TABLE {}", render::table_name(work, table));
-        let sizes = self.each(|_, c| {
-            // The size is one of the statistics: those of a table that has just been filled are old.
-            c.query(&analyze)?;
-=======
         let sizes = self.each(|_, c| {
             // The sizes that are shown are those of the last look at the table.
             c.query(&render::analyze(work, table))?;
->>>>>>> main
             c.value(&render::table_size(work, table))
         })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
