@@ -139,9 +139,9 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration",
-        "warmup", "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data",
-        "reload", "allow_cached", "oracle_awr", "dry_run"])]
+        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
+        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
+        "allow_cached", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]

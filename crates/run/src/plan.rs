@@ -227,11 +227,11 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
-    if workload.visible.is_some() && driver == Driver::Database {
-        return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
-    }
     if workload.checkpoint && driver == Driver::Database {
         return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
+    }
+    if workload.visible.is_some() && driver == Driver::Database {
+        return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();

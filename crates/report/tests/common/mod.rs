@@ -123,7 +123,6 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
                 note: None,
             },
         )]),
-        data_set: Vec::new(),
         state: RunState::Complete,
     }
 }
