@@ -45,6 +45,7 @@ fn a_line_has_the_first_kpi_where_it_is_highest_and_the_latency_there() {
     assert_eq!(line(&page, "SRV-SCAN"), "SRV-SCAN 8,317.0 MiB/s 8 jobs 124 ms 321 ms 4 not told");
     assert_eq!(line(&page, "DBL-11"), "DBL-11 20,549 rows/s 100 rows/tx 9.58 ms 24.9 ms 4 not told");
     assert_eq!(line(&page, "DA-PARALLEL"), "DA-PARALLEL 12,671,137 rows/s 4 threads 315 ms 819 ms 3 not told");
+    assert!(line(&page, "DBL-22").contains("rows/s 1 job, 20 tps"), "{page}");
     // The read itself, not the transaction around it.
     assert!(line(&page, "STO-READ").contains("375 µs 1.18 ms"), "{page}");
     // What does not hold feeds nothing.
