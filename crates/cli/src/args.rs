@@ -86,6 +86,9 @@ pub(crate) struct RunArgs {
     /// All workloads of a group, e.g. log-writer
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     pub(crate) group: Vec<String>,
+    /// Workload of your own (TOML, see docs/user-workloads.md); repeat for more. Alone, it is all that is run
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) workload_file: Vec<PathBuf>,
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: auto]
     #[arg(long, value_name = "LIST|auto")]
     pub(crate) jobs: Option<String>,
@@ -119,6 +122,12 @@ pub(crate) struct RunArgs {
     /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
+    /// Leave the data set on the target after the run, for the next one [default: removed]
+    #[arg(long)]
+    pub(crate) keep_data: bool,
+    /// Drop a data set that is in place, whatever it holds, and load anew
+    #[arg(long)]
+    pub(crate) reload: bool,
     /// Keep storage figures whose reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
@@ -130,8 +139,9 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "jobs", "duration", "warmup", "repeat",
-        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "allow_cached", "oracle_awr", "dry_run"])]
+        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
+        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
+        "allow_cached", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]
@@ -172,6 +182,9 @@ pub(crate) struct WorkloadsArgs {
     /// Workload to tell all about
     #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
+    /// Workload of your own (TOML): show it as those of the catalogue are shown
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "pages")]
+    pub(crate) workload_file: Option<PathBuf>,
     /// Write a page about every workload, and an index, into this folder (as in docs/workloads)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,

@@ -8,7 +8,7 @@ use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
 use loadline_report::{end_page, terminal_table};
-use loadline_run::plan::DEFAULT_RESULTS;
+use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
@@ -63,6 +63,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         platform: args.platform.clone(),
         workload: list(&args.workload),
         group: list(&args.group),
+        workload_file: list(&args.workload_file.iter().map(|p| p.display().to_string()).collect()),
         jobs: args.jobs.as_deref().map(jobs).transpose()?,
         duration: args.duration.clone().map(TimeSpec::Text),
         warmup: args.warmup.clone().map(TimeSpec::Text),
@@ -80,12 +81,15 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
         oracle_awr: args.oracle_awr.then_some(true),
+        keep_data: args.keep_data.then_some(true),
+        reload: args.reload.then_some(true),
     };
     // Workloads and groups add up in one place; given by flags, they replace those of the file.
     let mut file = file;
-    if flags.workload.is_some() || flags.group.is_some() {
+    if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
         file.workload = None;
         file.group = None;
+        file.workload_file = None;
     }
     Ok(file.overridden_by(flags))
 }
@@ -141,6 +145,8 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let stored = StoredRun::open(&run_folder(run, &results))?;
     let plan = stored.manifest.plan.clone();
+    // The files may be gone: the run kept their texts.
+    register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let url = match &args.target.target {
         Some(url) if loadline_target::redact(url) == plan.target => url.clone(),
         Some(url) => {
@@ -206,6 +212,9 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
             output::stdout(all.as_bytes())?;
         }
     }
+    for table in &outcome.data_set {
+        output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;
+    }
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
@@ -270,6 +279,12 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    if plan.keep_data {
+        out += "kept        the data set stays on the target\n";
+    }
+    if plan.reload {
+        out += "reload      a data set that is in place is dropped\n";
+    }
     if plan.native_report {
         let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
         out += &report.map_or(String::new(), |r| format!("report      {} of each test ({})\n", r.name, r.notice));
@@ -281,6 +296,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
         if exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
     };
     out += &format!("workloads   {}\n", tests(steps));
+    for file in &plan.workload_files {
+        out += &format!("  (from {})\n", file.name);
+    }
     for w in &plan.workloads {
         let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
         out += &format!("  {:<12} {} driver{forced}\n", w.code, w.driver);

@@ -1,10 +1,12 @@
 //! `loadline workloads`: everything comes from the registry.
 
+use std::path::Path;
+
 use loadline_model::Driver;
 use loadline_model::column::column;
 use loadline_run::plan::{Refusal, refusal};
 use loadline_target::{TARGETS, TargetKind};
-use loadline_workload::{CATALOGUE, Workload, find};
+use loadline_workload::{CATALOGUE, Workload, find, register};
 
 use crate::args::{ListFormat, WorkloadsArgs};
 use crate::exit::Failure;
@@ -17,17 +19,29 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let for_people = matches!(args.list.format, ListFormat::Text | ListFormat::Md);
-    let Some(code) = &args.code else {
-        list(CATALOGUE, for_people).write(&args.list)?;
-        return Ok(0);
+    let own = args.workload_file.as_deref().map(from_file).transpose()?;
+    let workload = match (&args.code, own) {
+        (None, None) => {
+            list(CATALOGUE, for_people).write(&args.list)?;
+            return Ok(0);
+        }
+        (None, Some(own)) => own,
+        (Some(code), _) => find(code).map_err(|e| Failure::usage(e.to_string()))?,
     };
-    let workload = find(code).map_err(|e| Failure::usage(e.to_string()))?;
     if for_people {
         output::write(&args.list.output, pages::page(workload)?.as_bytes())?;
     } else {
         list(&[workload], false).write(&args.list)?;
     }
     Ok(0)
+}
+
+/// The workload in a file of the user's own.
+fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("the workload file {name} cannot be read: {e}")))?;
+    register(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
 /// One row a workload. On which driver it runs, and why not on a target, is for files: it makes lines that

@@ -21,6 +21,8 @@ pub struct PlanSpec {
     pub workload: Option<Vec<String>>,
     /// Groups, all of whose workloads are run.
     pub group: Option<Vec<String>>,
+    /// Files of workloads that the user has written; all of them are run.
+    pub workload_file: Option<Vec<String>>,
     /// `auto` or a list of job counts.
     pub jobs: Option<JobsSpec>,
     /// Length of the measured window, e.g. `30s`.
@@ -55,6 +57,10 @@ pub struct PlanSpec {
     pub probe: Option<bool>,
     /// Take AWR snapshots around each test and keep the reports (Oracle; needs a licence).
     pub oracle_awr: Option<bool>,
+    /// Leave the data set on the target after the run.
+    pub keep_data: Option<bool>,
+    /// Drop a data set that is in place, whatever it holds, and load anew.
+    pub reload: Option<bool>,
 }
 
 /// `auto`, or job counts.
@@ -89,6 +95,7 @@ impl PlanSpec {
             platform: other.platform.or(self.platform),
             workload: other.workload.or(self.workload),
             group: other.group.or(self.group),
+            workload_file: other.workload_file.or(self.workload_file),
             jobs: other.jobs.or(self.jobs),
             duration: other.duration.or(self.duration),
             warmup: other.warmup.or(self.warmup),
@@ -106,6 +113,8 @@ impl PlanSpec {
             force: other.force.or(self.force),
             probe: other.probe.or(self.probe),
             oracle_awr: other.oracle_awr.or(self.oracle_awr),
+            keep_data: other.keep_data.or(self.keep_data),
+            reload: other.reload.or(self.reload),
         }
     }
 }
@@ -136,6 +145,9 @@ pub struct Plan {
     pub workloads: Vec<PlannedWorkload>,
     /// What was asked for but does not fit, with reasons.
     pub skipped: Vec<SkippedWorkload>,
+    /// Workloads of the user's own, as they were written: a run is resumed without the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload_files: Vec<WorkloadFile>,
     /// Job counts.
     pub jobs: Jobs,
     /// Length of the measured window, s.
@@ -168,6 +180,12 @@ pub struct Plan {
     /// Whether the database's own report is kept of each test.
     #[serde(default)]
     pub native_report: bool,
+    /// Whether the data set stays on the target after the run.
+    #[serde(default)]
+    pub keep_data: bool,
+    /// Whether a data set that is in place is dropped and loaded anew.
+    #[serde(default)]
+    pub reload: bool,
 }
 
 /// Size of the data set of runs that did not have one.
@@ -194,6 +212,15 @@ pub struct PlannedWorkload {
     /// What a capability refuses and `--force` overrode; such tests are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
+}
+
+/// A workload file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadFile {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// One workload that was asked for but cannot run.

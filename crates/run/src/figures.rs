@@ -14,8 +14,10 @@ use loadline_workload::Commit;
 use crate::block_figures::{CacheFacts, block_figures};
 use crate::checkpoint;
 use crate::job::JobResult;
+use crate::load_figures::load_figures;
 use crate::test::{Measured, Request};
 use crate::verify::{Facts, outside_share, verify};
+use crate::visible::visible_figures;
 use crate::volume::volume_figures;
 
 /// What the record says about the test besides its figures.
@@ -86,6 +88,8 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
             record.leave_out(id, why.clone());
         }
     }
+    load_figures(&mut record, &request.work, &merged);
+    visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
     client_figures(&mut record, measured, &merged, id, request.target.in_process());

@@ -15,6 +15,7 @@ pub mod event;
 pub mod figures;
 mod job;
 pub mod limit;
+mod load_figures;
 mod overhead;
 pub mod pace;
 mod parallel;
@@ -28,6 +29,7 @@ pub mod study;
 pub mod sweep;
 pub mod test;
 pub mod verify;
+mod visible;
 mod volume;
 
 pub use event::{Event, Listener};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use loadline_model::capability::Driver;
 use loadline_model::format::{bytes, parse_bytes, parse_duration_s};
 use loadline_model::plan::{
-    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec,
+    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
 use loadline_target::{TargetError, TargetKind, kind_of, redact};
-use loadline_workload::{CATALOGUE, ParamError, Unknown, Workload, find, find_group};
+use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 
 /// Default target: needs nothing but this program.
@@ -42,6 +42,9 @@ pub enum PlanError {
     /// A workload parameter that cannot be taken.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// A workload file that is broken.
+    #[error("{0}")]
+    User(#[from] UserError),
     /// A value that is out of its range.
     #[error("{0}")]
     Value(String),
@@ -85,7 +88,9 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(&url), kind.product));
     }
     let force = spec.force.unwrap_or(false);
-    let (workloads, skipped) = choose(spec, kind, force)?;
+    let workload_files = workload_files(spec)?;
+    let own = register_files(&workload_files)?;
+    let (workloads, skipped) = choose(spec, &own, kind, force)?;
     if workloads.is_empty() {
         let reasons = skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
         return Err(PlanError::Nothing { target: redact(&url), reasons });
@@ -108,6 +113,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,
+        workload_files,
         jobs: jobs(spec.jobs.as_ref())?,
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
         warmup_s: spec.warmup.as_ref().map_or(Ok(DEFAULT_WARMUP_S), |t| time("warm-up", t, MIN_WARMUP_S, 3600.0))?,
@@ -122,12 +128,48 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         force,
         probe: spec.probe.unwrap_or(true),
         native_report,
+        keep_data: spec.keep_data.unwrap_or(false),
+        reload: spec.reload.unwrap_or(false),
     })
 }
 
-/// The workloads asked for, in the catalogue's order, with their drivers; and what does not fit.
+/// Largest workload file, bytes: it is kept in the manifest.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// Reads the workload files that a plan names.
+fn workload_files(spec: &PlanSpec) -> Result<Vec<WorkloadFile>, PlanError> {
+    let read = |name: &String| {
+        let failed = |e: std::io::Error| PlanError::Value(format!("the workload file {name} cannot be read: {e}"));
+        let size = std::fs::metadata(name).map_err(failed)?.len();
+        if size > MOST_FILE_BYTES {
+            return value(format!("the workload file {name} has {size} bytes, but {MOST_FILE_BYTES} are the most"));
+        }
+        Ok(WorkloadFile { name: name.clone(), text: std::fs::read_to_string(name).map_err(failed)? })
+    };
+    spec.workload_file.iter().flatten().map(read).collect()
+}
+
+/// Makes the workloads of files known, in their order: those of a plan that is made, or of one that is taken up
+/// again.
+///
+/// # Errors
+/// [`PlanError::User`] with the place of what is wrong.
+pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, PlanError> {
+    let mut out: Vec<&'static Workload> = Vec::new();
+    for file in files {
+        let workload = register(&file.name, &file.text)?;
+        if !out.iter().any(|w| w.code == workload.code) {
+            out.push(workload);
+        }
+    }
+    Ok(out)
+}
+
+/// The workloads asked for, in the catalogue's order and then those of files, with their drivers; and what does
+/// not fit. Files alone are run alone.
 fn choose(
     spec: &PlanSpec,
+    own: &[&'static Workload],
     kind: &TargetKind,
     force: bool,
 ) -> Result<(Vec<PlannedWorkload>, Vec<SkippedWorkload>), PlanError> {
@@ -138,7 +180,8 @@ fn choose(
     for group in spec.group.iter().flatten() {
         wanted.extend(find_group(group)?);
     }
-    if spec.workload.is_none() && spec.group.is_none() {
+    wanted.extend(own);
+    if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
         // A scan takes as long as all the sweeps: it is run when it is asked for.
         wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
     }
@@ -147,7 +190,7 @@ fn choose(
         find(code)?;
     }
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
-    for workload in CATALOGUE.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
+    for workload in CATALOGUE.iter().chain(own).copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let given = parameters.iter().find(|(c, _)| c.eq_ignore_ascii_case(workload.code)).map(|(_, p)| p.clone());
         let parameters = given.unwrap_or_default();
         workload.params(&parameters)?;
@@ -175,6 +218,8 @@ pub struct Refusal {
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
 
+const STREAM: &str = "its batches begin at a rate, which the client keeps";
+
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
 #[must_use]
@@ -185,8 +230,12 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
     let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
-    let at_client = workload.checkpoint && driver == Driver::Database;
-    refused.or_else(|| at_client.then(|| Refusal { reason: CHECKPOINT.to_owned(), forceable: false }))
+    let at_client = match driver {
+        Driver::Client => None,
+        Driver::Database if workload.checkpoint => Some(CHECKPOINT),
+        Driver::Database => workload.visible.map(|_| STREAM),
+    };
+    refused.or_else(|| at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false }))
 }
 
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.

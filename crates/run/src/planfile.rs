@@ -34,6 +34,7 @@ pub const KEYS: &[&str] = &[
     "platform",
     "workload",
     "group",
+    "workload-file",
     "jobs",
     "duration",
     "warmup",
@@ -51,6 +52,8 @@ pub const KEYS: &[&str] = &[
     "force",
     "probe",
     "oracle-awr",
+    "keep-data",
+    "reload",
 ];
 
 /// Reads the plan file `path`.
@@ -60,7 +63,13 @@ pub const KEYS: &[&str] = &[
 pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| PlanFileError::Read { path: shown.clone(), source })?;
-    parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })
+    let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
+    // Files that a plan names lie beside it.
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for file in spec.workload_file.iter_mut().flatten() {
+        *file = beside.join(&file).display().to_string();
+    }
+    Ok(spec)
 }
 
 /// Reads the text of a plan file.
@@ -121,6 +130,7 @@ mod tests {
             platform: Some(String::new()),
             workload: Some(vec![]),
             group: Some(vec![]),
+            workload_file: Some(vec![]),
             jobs: Some(JobsSpec::One(1)),
             duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
@@ -138,6 +148,8 @@ mod tests {
             force: Some(true),
             probe: Some(true),
             oracle_awr: Some(true),
+            keep_data: Some(true),
+            reload: Some(true),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

@@ -30,7 +30,9 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("full"),
     plan!("log-writer"),
     plan!("storage"),
+    plan!("data-load"),
     plan!("data-analytics"),
+    plan!("transaction-processing"),
     plan!("procedural-code"),
 ];
 

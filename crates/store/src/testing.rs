@@ -59,12 +59,14 @@ pub(crate) fn output(test: u32) -> TestOutput {
 
 pub(crate) fn manifest() -> Manifest {
     let plan = Plan {
+        allow_cached: false,
         size_bytes: 128 << 20,
         target: "null:".to_owned(),
         nodes: Vec::new(),
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),
+        workload_files: Vec::new(),
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 2.0,
         warmup_s: 0.5,
@@ -76,6 +78,8 @@ pub(crate) fn manifest() -> Manifest {
         settings: BTreeMap::new(),
         force: false,
         native_report: false,
+        keep_data: false,
+        reload: false,
         probe: false,
     };
     Manifest {
@@ -91,6 +95,7 @@ pub(crate) fn manifest() -> Manifest {
         overhead: Overhead::default(),
         probes: Default::default(),
         calibration: BTreeMap::new(),
+        data_set: Vec::new(),
         state: RunState::Started,
     }
 }

@@ -337,6 +337,15 @@ pub trait ClientSession: Send {
         Err(TargetError::Unsupported("this target has no way to add many rows at once".into()))
     }
 
+    /// Executes a query in between, by itself: it sees what others have committed just now, and is not counted
+    /// as a commit. Returns the number of its rows.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.execute(statement, args)
+    }
+
     /// Commits in the program's mode.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Work {
     /// A workload with parameters.
     #[must_use]
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
-        let program = (workload.program)(&params);
+        let program = workload.make(&params);
         Work { workload, params, program, seed, compressibility }
     }
 

@@ -11,6 +11,7 @@ mod program;
 mod stream;
 mod table;
 mod template;
+mod user;
 mod workload;
 
 pub use catalogue::{CATALOGUE, Unknown, find, find_group};
@@ -20,6 +21,7 @@ pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError,
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
+pub use user::{Given, UserError, register};
 pub use workload::{
     Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
     Volume, Workload,

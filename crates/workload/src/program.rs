@@ -460,6 +460,14 @@ impl Program {
         self.statements_per_tx() == 1 && self.most(&|_, step| u64::from(!is_plain(step))) == 0 && !self.varies()
     }
 
+    /// Whether it adds many rows at once.
+    #[must_use]
+    pub fn bulks(&self) -> bool {
+        let mut bulks = false;
+        each(&self.body, &mut |step| bulks |= matches!(step, Step::Bulk { .. }));
+        bulks
+    }
+
     /// Whether one transaction can do something else than the next.
     #[must_use]
     pub fn varies(&self) -> bool {

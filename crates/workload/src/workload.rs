@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::program::{Commit, Program};
 use crate::table::Table;
+use crate::user::Given;
 
 /// A component group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,6 +210,8 @@ pub struct Workload {
     pub scan: Option<SizeScan>,
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
+    /// The same, where it was read from a file; [`Workload::make`] takes what there is.
+    pub given: Option<&'static Given>,
 }
 
 impl Workload {
@@ -235,6 +238,7 @@ impl Workload {
         checkpoint: false,
         visible: None,
         scan: None,
+        given: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };
 }
@@ -325,6 +329,12 @@ impl Workload {
             values.insert(p.name, *value);
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
+    }
+
+    /// The transaction program for `params`.
+    #[must_use]
+    pub fn make(&self, params: &Params) -> Program {
+        self.given.map_or_else(|| (self.program)(params), |given| given.make(params))
     }
 
     /// The group.

@@ -51,7 +51,7 @@ impl Context {
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
         self.set_cache(&work)?;
         self.target.create(&work)?;
-        self.target.load(&work, 1)?;
+        self.load(&work, listener)?;
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
             if let Some(note) = calibration.note.as_ref().filter(|_| work.workload.redo.is_some()) {

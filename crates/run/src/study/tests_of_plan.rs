@@ -7,8 +7,9 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Together, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Step, Sweep};
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
+use super::window;
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;
 use crate::calibrate::with;
@@ -269,18 +270,22 @@ impl Context {
         Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
     }
 
-    /// Bytes that the rows take which a transaction adds in bulk, where it does.
+    /// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
     fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
         let bulk = work.program.body.iter().find_map(|step| match step {
-            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, *rows)),
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
             _ => None,
         });
-        let Some((table, rows)) = bulk else { return Ok(None) };
+        let only = match work.workload.tables {
+            [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+            _ => None,
+        };
+        let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
         let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
         let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
         let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
         match bytes.zip(there.filter(|n| *n > 0)) {
-            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * f64::from(rows))),
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
             None => Err("the target does not say how large its tables are".to_owned()),
         }
     }
@@ -348,21 +353,22 @@ impl Context {
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
         let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
+        let duration_s = window::of(plan.duration_s, &self.records, work.workload.code, jobs, self.longer);
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
             driver: workload.driver,
             jobs,
             warmup_s: plan.warmup_s,
-            duration_s: plan.duration_s,
-            rate_tps: plan.rate_tps,
+            duration_s,
+            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
             interrupted: Arc::clone(&self.interrupted),
         };
         let caches = self.ready_caches(work, cache_bytes).map_err(gone)?;
-        let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
+        let (total_s, mut last) = (plan.warmup_s + duration_s, (0.0, 0));
         let measured = run_test(&request, |elapsed_s, completed| {
             let seconds = elapsed_s - last.0;
             let tps = if seconds > 0.0 { completed.saturating_sub(last.1) as f64 / seconds } else { 0.0 };
@@ -383,6 +389,16 @@ impl Context {
         identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);
+        if let Some(longer) = window::longer(&output.record, duration_s, self.longer.is_some()) {
+            listener.on(Event::Step(format!(
+                "test {test}: transactions are too long for the window, it is made again with {longer:.0} s"
+            )));
+            self.longer = Some(longer);
+            let again = self.one_test(workload, work, position, swept, listener);
+            self.longer = None;
+            return again;
+        }
+        output.record.notes.extend(window::note(duration_s, plan.duration_s));
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         self.parallel(&mut output.record, tried);

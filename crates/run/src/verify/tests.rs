@@ -47,6 +47,8 @@ impl Case {
             counter_lag_s: 0.0,
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             consistency: &[],
+            rows_changed: None,
+            writing_share: 1.0,
             evidence_counts: "changed rows",
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),

@@ -58,10 +58,12 @@ fn willing() -> Paper {
             vec![row(&["0"])]
         } else if sql.starts_with("SELECT NAME, SUM(VALUE)") {
             vec![row(&["redo size", "1000"]), row(&["user commits", "5"]), row(&["redo writes", "4"])]
-        } else if sql.starts_with("SELECT SUM(n)") {
+        } else if sql.starts_with("SELECT SUM(") || sql.starts_with("SELECT a.n + ") {
             vec![row(&["17"])]
         } else if sql.starts_with("SELECT SYS_CONTEXT") {
             vec![row(&["orcl/pdb as ANN", "pdb", "orcl1", "PRIMARY", "ANN", "ANN"])]
+        } else if sql.starts_with("INSERT") {
+            vec![row(&["1"]); sql.matches(" INTO ").count()]
         } else if sql.starts_with("UPDATE") {
             vec![row(&["1"])]
         } else {

@@ -143,6 +143,15 @@ impl ClientSession for Client {
         Ok(batch.len())
     }
 
+    /// In one transaction that never commits: under READ COMMITTED each query sees what is committed by then,
+    /// and a query by itself would be counted as a commit.
+    fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        if self.connection.is_idle() {
+            self.connection.query("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
+        }
+        self.execute(statement, args)
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.put_pending_begin();

@@ -26,7 +26,7 @@ fn counters_say_what_was_done() {
         wal.settle().unwrap();
         let after = observer.snapshot().unwrap();
         let grown = |name| before.delta(&after, name).unwrap();
-        let rows = work.program.rows_per_tx() * n;
+        let rows = work.stream(0).unwrap().rows_changed_by(&work.program, n);
         assert_eq!(grown(counter::COMMITS), n as f64, "{}", workload.code);
         assert_eq!(wal.evidence(&work).unwrap().unwrap() - evidence, rows as i64);
         let payload = (work.params.get("payload") + 8) as u64;

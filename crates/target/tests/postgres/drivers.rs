@@ -52,7 +52,7 @@ fn contents(db: &Db, work: &Work) -> String {
 #[test]
 fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
     let db = server().database("drivers");
-    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR"] {
+    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
         let work = work(code, &[]);
         let target = prepared(&db, &work, 3);
         let loaded = contents(&db, &work);
@@ -68,7 +68,7 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
         }
         let in_database = contents(&db, &work);
         assert_ne!(loaded, in_database);
-        let rows = 20 * work.program.rows_per_tx() as i64;
+        let rows = work.stream(job).unwrap().rows_changed_by(&work.program, 20) as i64;
         assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
 
         let target = prepared(&db, &work, 3);

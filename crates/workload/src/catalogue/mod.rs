@@ -116,13 +116,16 @@ impl Unknown {
     }
 }
 
-/// The workload with `code`, in any case.
+/// The workload with `code`, in any case: one of the catalogue, or of a file that was registered.
 ///
 /// # Errors
 /// [`Unknown`], with the nearest code.
 pub fn find(code: &str) -> Result<&'static Workload, Unknown> {
     let found = CATALOGUE.iter().find(|w| w.code.eq_ignore_ascii_case(code.trim()));
-    found.copied().ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
+    found
+        .copied()
+        .or_else(|| crate::user::find(code))
+        .ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
 }
 
 /// The workloads of group `code`.

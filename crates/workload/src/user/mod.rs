@@ -1,0 +1,244 @@
+//! Workloads of users: a TOML file with tables and a transaction program, as the catalogue's are.
+//!
+//! What a workload states about itself is `&'static` everywhere, because the catalogue is. A file is read once a
+//! process and lives as long as it, so what was read is leaked; [`register`] reads no file twice.
+
+use std::sync::{PoisonError, RwLock};
+
+use loadline_model::Capability;
+use loadline_model::column::column;
+use thiserror::Error;
+use toml::de::DeTable;
+
+use crate::catalogue::CATALOGUE;
+use crate::program::Commit;
+use crate::table::Table;
+use crate::template::Piece;
+use crate::workload::{Consistency, Evidence, GROUPS, Kpi, Workload};
+
+mod given;
+mod program;
+mod reader;
+mod tables;
+
+use given::Amount;
+pub use given::Given;
+use reader::{Fields, Source, Value};
+
+/// Most rows of a table that are loaded.
+const MOST_ROWS: i64 = 1 << 40;
+/// Longest code: it is part of every name that loadline gives in a database.
+const LONGEST_CODE: usize = 20;
+/// Group of a workload that names none.
+const GROUP: &str = "transaction-processing";
+/// KPIs of a workload that names none.
+const KPIS: &[Kpi] = &[
+    Kpi { column: "commit_throughput_tps", title: "transactions" },
+    Kpi { column: "transaction_time_ns_p50", title: "median transaction time" },
+    Kpi { column: "transaction_time_ns_p99", title: "99th percentile of transaction time" },
+];
+
+/// What is wrong with a workload file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct UserError {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+/// A workload with the text that it was read from.
+type Registered = (&'static Workload, String);
+
+/// Workloads that were read in this process. Nothing is ever taken out.
+static REGISTERED: RwLock<Vec<Registered>> = RwLock::new(Vec::new());
+
+/// The workload of a user with `code`, in any case, if one was registered.
+pub(crate) fn find(code: &str) -> Option<&'static Workload> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    registered.iter().map(|(w, _)| *w).find(|w| w.code.eq_ignore_ascii_case(code.trim()))
+}
+
+/// Reads the workload in `text` and makes it known to [`crate::find`]; `file` is what messages call it. The
+/// same text again is the same workload.
+///
+/// # Errors
+/// [`UserError`], with the place of what is wrong; also when another workload has its code.
+pub fn register(file: &str, text: &str) -> Result<&'static Workload, UserError> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some((workload, _)) = registered.iter().find(|(_, t)| t == text) {
+        return Ok(workload);
+    }
+    let taken = registered.iter().map(|(w, _)| w.code).collect::<Vec<_>>();
+    let workload = read(file, text, &taken)?;
+    registered.push((workload, text.to_owned()));
+    Ok(workload)
+}
+
+fn leak(text: impl Into<String>) -> &'static str {
+    Box::leak(text.into().into_boxed_str())
+}
+
+const KEYS: &[&str] = &[
+    "code",
+    "summary",
+    "description",
+    "spoiled-by",
+    "group",
+    "commit",
+    "kpis",
+    "parameter",
+    "table",
+    "statement",
+    "program",
+    "evidence",
+    "consistency",
+    "unchanged",
+];
+
+/// Reads a file; `taken` are codes of other files.
+fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, UserError> {
+    let source = Source { file, text };
+    let document = DeTable::parse(text).map_err(|e| source.error(e.span().unwrap_or(0..0), e.message().to_owned()))?;
+    // What is missing is missing at the beginning.
+    let fields = source.fields_of(document.get_ref(), 0..0, "a workload file", KEYS)?;
+    let code = code(&source, &fields, taken)?;
+    let params = &*tables::params(&source, &fields)?.leak();
+    let tables = &*tables::tables(&source, &fields, params)?.leak();
+    let given = program::program(&source, &fields, params, tables)?;
+    let optional = |key: &str, default: &'static str| {
+        fields.optional(key).map_or(Ok(default), |v| Ok(leak(source.text(v, &format!("«{key}»"))?)))
+    };
+    let group = match fields.optional("group") {
+        None => GROUP,
+        Some(v) => source.word(v, "the group", &GROUPS.map(|g| g.code))?,
+    };
+    let queries = |key: &str| -> Result<&'static [Consistency], UserError> {
+        let list = fields.list(key)?.into_iter().map(|value| {
+            let f = source.fields(value, &format!("a query of «{key}»"), &["query", "what"])?;
+            Ok(Consistency { query: query(&source, f.required("query")?, key, tables)?, what: leak(f.text("what")?) })
+        });
+        Ok(list.collect::<Result<Vec<_>, UserError>>()?.leak())
+    };
+    let summary = leak(fields.text("summary")?);
+    let workload = Workload {
+        code,
+        group,
+        summary,
+        description: optional("description", summary)?,
+        spoiled_by: optional("spoiled-by", "Its author has not said.")?,
+        kpis: kpis(&source, &fields)?,
+        tables,
+        params,
+        needs: &[],
+        evidence: fields.optional("evidence").map(|v| evidence(&source, v, tables)).transpose()?,
+        consistency: queries("consistency")?,
+        unchanged: queries("unchanged")?,
+        given: Some(Box::leak(Box::new(given))),
+        ..Workload::BASE
+    };
+    let workload = Workload { needs: needs(&source, &fields, &workload)?, ..workload };
+    Ok(Box::leak(Box::new(workload)))
+}
+
+fn code(source: &Source<'_>, fields: &Fields<'_, '_>, taken: &[&str]) -> Result<&'static str, UserError> {
+    let at = fields.required("code")?;
+    let code = source.text(at, "the code")?;
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
+    if !code.starts_with(|c: char| c.is_ascii_uppercase()) || !code.chars().all(plain) || code.len() > LONGEST_CODE {
+        let text = format!(
+            "the code «{code}» cannot be used: it takes letters A to Z, digits and «-», a letter first, {LONGEST_CODE} at most \
+             (ORDER-QUEUE), because names in the database begin with it"
+        );
+        return Err(source.error(at.span(), text));
+    }
+    if CATALOGUE.iter().any(|w| w.code == code) {
+        let text = format!("the catalogue has a workload {code}: give yours another code");
+        return Err(source.error(at.span(), text));
+    }
+    // Tables of the data set are called so.
+    if code == "DATA" || code.starts_with("DATA-") {
+        return Err(source.error(
+            at.span(),
+            format!("the code «{code}» cannot be used: names that begin with data are the data set's"),
+        ));
+    }
+    if taken.contains(&code) {
+        let text = format!("another workload file of this run has the code {code}: give one another code");
+        return Err(source.error(at.span(), text));
+    }
+    Ok(leak(code))
+}
+
+/// A query that returns one number: it has no variables.
+fn query(source: &Source<'_>, value: &Value<'_>, what: &str, tables: &[Table]) -> Result<&'static str, UserError> {
+    let what = format!("the query of «{what}»");
+    let template = program::template(source, value, &what, tables)?;
+    if let Some(var) = template.vars().next() {
+        let text = format!("{what} has the variable «{var}»: it is asked outside transactions, and takes none");
+        return Err(source.error(value.span(), text));
+    }
+    if !matches!(template.pieces.first(), Some(Piece::Sql(sql)) if sql.trim_start().to_uppercase().starts_with("SELECT"))
+    {
+        return Err(source.error(value.span(), format!("{what} is a SELECT that returns one whole number")));
+    }
+    Ok(leak(source.text(value, &what)?))
+}
+
+fn evidence(source: &Source<'_>, value: &Value<'_>, tables: &[Table]) -> Result<Evidence, UserError> {
+    let f = source.fields(value, "the evidence", &["query", "counts"])?;
+    Ok(Evidence { query: query(source, f.required("query")?, "evidence", tables)?, counts: leak(f.text("counts")?) })
+}
+
+fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], UserError> {
+    let mut out = Vec::new();
+    for value in fields.list("kpis")? {
+        let f = source.fields(value, "a KPI", &["column", "title"])?;
+        let at = f.required("column")?;
+        let id = source.text(at, "the column")?;
+        let Some(found) = column(id) else {
+            let near = loadline_model::format::nearest(id, loadline_model::column::COLUMNS.iter().map(|c| c.id));
+            let near = near.map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+            let text = format!("there is no column «{id}»{near} (`loadline columns` lists all)");
+            return Err(source.error(at.span(), text));
+        };
+        out.push(Kpi { column: found.id, title: leak(f.text("title")?) });
+    }
+    Ok(if out.is_empty() { KPIS } else { out.leak() })
+}
+
+/// What a target must be able to do follows from the program. It is made with the lowest, the default and the
+/// highest values, and must be sound with all.
+fn needs(
+    source: &Source<'_>,
+    fields: &Fields<'_, '_>,
+    workload: &Workload,
+) -> Result<&'static [Capability], UserError> {
+    let values: [fn(&crate::workload::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
+    let at = fields.required("program")?.span();
+    let mut needs = vec![Capability::Rows];
+    for value in values {
+        let given = workload.params.iter().map(|p| (p.name.to_owned(), value(p))).collect();
+        let params = workload.params(&given).map_err(|e| source.error(at.clone(), e.to_string()))?;
+        let program = workload.make(&params);
+        program.check().map_err(|e| source.error(at.clone(), e.to_string()))?;
+        let mut add = |need, is_needed: bool| {
+            if is_needed && !needs.contains(&need) {
+                needs.push(need);
+            }
+        };
+        add(Capability::ReadRows, program.statements.iter().any(|s| s.effect.reads()));
+        add(Capability::BulkLoad, program.bulks());
+        add(Capability::CommitWait, program.writes() && program.commit == Commit::Wait);
+        add(Capability::CommitNowait, program.writes() && program.commit == Commit::Nowait);
+    }
+    Ok(needs.leak())
+}
+
+#[cfg(test)]
+mod tests;

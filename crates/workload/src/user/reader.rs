@@ -1,0 +1,224 @@
+//! Reads values of a TOML document one by one: what is wrong is said with line, column and what is allowed.
+
+use std::ops::Range;
+
+use loadline_model::format::nearest;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Amount, UserError};
+use crate::workload::Param;
+
+pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// The file.
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// What is wrong at a place of the text.
+    pub(super) fn error(&self, at: Range<usize>, message: impl Into<String>) -> UserError {
+        let before = self.text.get(..at.start.min(self.text.len())).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        UserError { file: self.file.to_owned(), line, column, message: message.into() }
+    }
+
+    /// The keys of `value`, which is a table and has no others than `known`.
+    pub(super) fn fields<'v>(
+        &'v self,
+        value: &'v Value<'a>,
+        what: &str,
+        known: &[&'static str],
+    ) -> Result<Fields<'v, 'a>, UserError> {
+        let Some(table) = value.get_ref().as_table() else {
+            let form = format!("{{ {} }}", known.iter().map(|k| format!("{k} = …")).collect::<Vec<_>>().join(", "));
+            let kind = value.get_ref().type_str();
+            return Err(self.error(value.span(), format!("{what} is written as {form}, and not as {}", article(kind))));
+        };
+        self.fields_of(table, value.span(), what, known)
+    }
+
+    /// The same of a table.
+    pub(super) fn fields_of<'v>(
+        &'v self,
+        table: &'v DeTable<'a>,
+        at: Range<usize>,
+        what: &str,
+        known: &[&'static str],
+    ) -> Result<Fields<'v, 'a>, UserError> {
+        for key in table.keys() {
+            let name = key.get_ref().as_ref();
+            if !known.contains(&name) {
+                let near = nearest(name, known.iter().copied());
+                let near = near.map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+                let text = format!("{what} has no key «{name}»{near} (known: {})", known.join(", "));
+                return Err(self.error(key.span(), text));
+            }
+        }
+        Ok(Fields { source: self, table, at, what: what.to_owned() })
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text<'v>(&self, value: &'v Value<'a>, what: &str) -> Result<&'v str, UserError> {
+        match value.get_ref().as_str().map(str::trim) {
+            Some("") => Err(self.error(value.span(), format!("{what} is empty"))),
+            Some(text) => Ok(text),
+            None => {
+                let kind = article(value.get_ref().type_str());
+                Err(self.error(value.span(), format!("{what} is a text in quotes, and not {kind}")))
+            }
+        }
+    }
+
+    /// One of `known`.
+    pub(super) fn word(
+        &self,
+        value: &Value<'a>,
+        what: &str,
+        known: &[&'static str],
+    ) -> Result<&'static str, UserError> {
+        let text = self.text(value, what)?;
+        known.iter().copied().find(|k| *k == text).ok_or_else(|| self.unknown(value, what, text, known.iter().copied()))
+    }
+
+    /// Something that must be one of `known` and is not.
+    pub(super) fn unknown<'k>(
+        &self,
+        value: &Value<'a>,
+        what: &str,
+        given: &str,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> UserError {
+        let near = nearest(given, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+        let known: Vec<&str> = known.collect();
+        let known = if known.is_empty() { "there is none".to_owned() } else { format!("known: {}", known.join(", ")) };
+        self.error(value.span(), format!("{what} «{given}» is not known{near} ({known})"))
+    }
+
+    /// A whole number within `range`.
+    pub(super) fn integer(&self, value: &Value<'a>, what: &str, range: (i64, i64)) -> Result<i64, UserError> {
+        let parsed = value.get_ref().as_integer().map(|i| i64::from_str_radix(i.as_str(), i.radix()));
+        let (least, most) = range;
+        match parsed {
+            Some(Ok(i)) if (least..=most).contains(&i) => Ok(i),
+            Some(found) => {
+                let found = found.map_or("larger than 64 bits".to_owned(), |i| i.to_string());
+                let text = format!("{what} is {found}, but must be between {least} and {most}");
+                Err(self.error(value.span(), text))
+            }
+            None => {
+                let kind = article(value.get_ref().type_str());
+                Err(self.error(value.span(), format!("{what} is a whole number, and not {kind}")))
+            }
+        }
+    }
+
+    /// A whole number, or the name of a parameter all of whose values are within `range`.
+    pub(super) fn amount(
+        &self,
+        value: &Value<'a>,
+        what: &str,
+        params: &[Param],
+        range: (i64, i64),
+    ) -> Result<Amount, UserError> {
+        if value.get_ref().is_str() {
+            let param = self.param(value, what, params, range)?;
+            return Ok(Amount::Param(param.name));
+        }
+        self.integer(value, what, range).map(Amount::Fixed)
+    }
+
+    /// A parameter all of whose values are within `range`.
+    pub(super) fn param<'p>(
+        &self,
+        value: &Value<'a>,
+        what: &str,
+        params: &'p [Param],
+        range: (i64, i64),
+    ) -> Result<&'p Param, UserError> {
+        let name = self.text(value, what)?;
+        let known = params.iter().map(|p| p.name);
+        let Some(param) = params.iter().find(|p| p.name == name) else {
+            return Err(self.unknown(value, &format!("{what}: the parameter"), name, known));
+        };
+        let (least, most) = range;
+        if param.min < least || param.max > most {
+            let text = format!(
+                "{what} must be between {least} and {most}, but the parameter «{name}» can be {} to {}: narrow its min and max",
+                param.min, param.max
+            );
+            return Err(self.error(value.span(), text));
+        }
+        Ok(param)
+    }
+
+    /// A name that no database has to quote: letters a–z, digits and `also`, a letter first.
+    pub(super) fn name(&self, value: &Value<'a>, what: &str, also: char, most: usize) -> Result<String, UserError> {
+        let name = self.text(value, what)?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == also;
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+            let text = format!(
+                "{what} «{name}» cannot be used: it takes letters a to z, digits and «{also}», and a letter first, so that no \
+                 database has to quote it"
+            );
+            return Err(self.error(value.span(), text));
+        }
+        if name.len() > most {
+            let text = format!("{what} «{name}» has {} letters, but {most} are the most", name.len());
+            return Err(self.error(value.span(), text));
+        }
+        Ok(name.to_owned())
+    }
+
+    /// The members of an array.
+    pub(super) fn list<'v>(&self, value: &'v Value<'a>, what: &str) -> Result<Vec<&'v Value<'a>>, UserError> {
+        match value.get_ref().as_array() {
+            Some(array) => Ok(array.iter().collect()),
+            None => {
+                let kind = article(value.get_ref().type_str());
+                Err(self.error(value.span(), format!("{what} is a list in [ ], and not {kind}")))
+            }
+        }
+    }
+}
+
+/// The keys of one table.
+pub(super) struct Fields<'v, 'a> {
+    source: &'v Source<'a>,
+    table: &'v DeTable<'a>,
+    at: Range<usize>,
+    what: String,
+}
+
+impl<'v, 'a> Fields<'v, 'a> {
+    pub(super) fn optional(&self, key: &str) -> Option<&'v Value<'a>> {
+        self.table.iter().find(|(k, _)| k.get_ref().as_ref() == key).map(|(_, v)| v)
+    }
+
+    pub(super) fn required(&self, key: &str) -> Result<&'v Value<'a>, UserError> {
+        self.optional(key).ok_or_else(|| self.error(format!("{} needs the key «{key}»", self.what)))
+    }
+
+    /// A required text.
+    pub(super) fn text(&self, key: &str) -> Result<&'v str, UserError> {
+        self.source.text(self.required(key)?, &format!("«{key}» of {}", self.what))
+    }
+
+    /// The members of an optional array; none if it is not there.
+    pub(super) fn list(&self, key: &str) -> Result<Vec<&'v Value<'a>>, UserError> {
+        self.optional(key).map_or(Ok(Vec::new()), |v| self.source.list(v, &format!("«{key}» of {}", self.what)))
+    }
+
+    /// What is wrong with the whole of it.
+    pub(super) fn error(&self, text: String) -> UserError {
+        self.source.error(self.at.clone(), text)
+    }
+}
+
+fn article(kind: &str) -> String {
+    let an = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {kind}", if an { "an" } else { "a" })
+}
