@@ -92,7 +92,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let own = register_files(&workload_files)?;
     let (workloads, skipped) = choose(spec, &own, kind, force)?;
     if workloads.is_empty() {
-        let reasons = skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        let reasons = reasons(&skipped);
         return Err(PlanError::Nothing { target: redact(&url), reasons });
     }
     let rate_tps = rate(spec, &workloads)?;
@@ -165,6 +165,18 @@ pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, 
     Ok(out)
 }
 
+/// Why workloads are skipped: each reason once, behind all to which it applies.
+pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for s in skipped {
+        match groups.iter_mut().find(|(reason, _)| *reason == s.reason) {
+            Some((_, codes)) => codes.push(&s.code),
+            None => groups.push((&s.reason, vec![&s.code])),
+        }
+    }
+    groups.iter().map(|(reason, codes)| format!("{}: {reason}", codes.join(", "))).collect::<Vec<_>>().join("; ")
+}
+
 /// The workloads asked for, in the catalogue's order and then those of files, with their drivers; and what does
 /// not fit. Files alone are run alone.
 fn choose(
@@ -217,7 +229,6 @@ pub struct Refusal {
 
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
-
 const STREAM: &str = "its batches begin at a rate, which the client keeps";
 
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings

@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use crate::event::{Event, Listener};
 use crate::limit::{self, Reference, Role};
-use crate::plan::PlanError;
+use crate::plan::{PlanError, reasons};
 use crate::storage_probe;
 use crate::test::TestError;
 
@@ -400,7 +400,7 @@ fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError>
         plan.workloads.push(workload);
     }
     if plan.workloads.is_empty() {
-        let reasons = plan.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        let reasons = reasons(&plan.skipped);
         return Err(PlanError::Nothing { target: plan.target.clone(), reasons }.into());
     }
     Ok(())

@@ -122,6 +122,10 @@ impl Context {
             Sweep::Jobs | Sweep::Once => self.done(&workload.code, repetition).next().is_none().then(|| jobs(1)),
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let given = workload.parameters.get(name).map(std::slice::from_ref);
+                if then_jobs && given.is_some() {
+                    // The sweep over jobs has that value.
+                    return self.next_jobs(workload, repetition).map(jobs);
+                }
                 let done = |v: &&i64| {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
@@ -210,7 +214,8 @@ impl Context {
             (_, Limits::Points(points)) => {
                 let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
                 let redo = self.redo_bytes(work).or(seen)?;
-                LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
+                let mix = work.program.varies().then_some(work.workload.code);
+                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, record.jobs)
             }
             _ => Err("it was not measured".to_owned()),
         }
