@@ -208,6 +208,10 @@ fn proof(w: &Workload) -> String {
         let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(out, "Consistency: {}. `{sql}` must be 0 after each test.\n", c.what);
     }
+    for c in w.unchanged {
+        let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+        let _ = writeln!(out, "Consistency: {}. `{sql}` must be the same before and after each test.\n", c.what);
+    }
     match w.cache {
         Cache::Any => {}
         Cache::Hit => out.push_str(

@@ -229,8 +229,8 @@ pub struct Refusal {
 
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
-
 const STREAM: &str = "its batches begin at a rate, which the client keeps";
+
 
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
@@ -239,15 +239,14 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
-    if workload.checkpoint && driver == Driver::Database {
-        return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
-    }
     if workload.visible.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
-    capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable })
+    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
+    let at_client = workload.checkpoint && driver == Driver::Database;
+    refused.or_else(|| at_client.then(|| Refusal { reason: CHECKPOINT.to_owned(), forceable: false }))
 }
 
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.

@@ -6,6 +6,7 @@ mod data;
 mod native_report_tests;
 mod prepare;
 mod tests_of_plan;
+mod window;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,6 +137,8 @@ struct Context {
     forced: Option<String>,
     /// What tests are held against.
     limits: Limits,
+    /// Window of the test under way, s, where that of the plan was found too short.
+    longer: Option<f64>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -266,6 +269,7 @@ impl Study {
                     max_jobs,
                     forced,
                     limits,
+                    longer: None,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
@@ -301,6 +305,7 @@ impl Study {
                     max_jobs,
                     forced,
                     limits,
+                    longer: None,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
