@@ -216,6 +216,7 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
         rate_tps: None,
         cpu: CpuSource::Local,
         disk: None,
+        data_disk: None,
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let evidence_before = target.evidence(work)?;
@@ -231,6 +232,7 @@ fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u3
         evidence_after: target.evidence(work).map_err(|e| e.to_string()),
         consistency: Vec::new(),
         data_bytes: Ok(None),
+        cache: Default::default(),
         counter_lag_s: target.counter_lag_s(),
         cpus: std::thread::available_parallelism()?.get() as u32,
     };

@@ -122,6 +122,12 @@ pub(crate) struct RunArgs {
     /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
+    /// Leave the data set on the target after the run, for the next one [default: removed]
+    #[arg(long)]
+    pub(crate) keep_data: bool,
+    /// Drop a data set that is in place, whatever it holds, and load anew
+    #[arg(long)]
+    pub(crate) reload: bool,
     /// Keep storage figures whose reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
@@ -134,7 +140,8 @@ pub(crate) struct RunArgs {
     /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
-        "repeat",        "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "allow_cached", "oracle_awr", "dry_run"])]
+        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
+        "allow_cached", "oracle_awr", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]

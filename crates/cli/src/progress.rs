@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_model::format::{duration_s, number};
+use loadline_model::manifest::TableLoad;
 use loadline_model::{Severity, TestRecord};
 use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
+use loadline_target::Loading;
 
 /// One line that changes, on a terminal; else a line when a test is done.
 pub(crate) struct Progress {
@@ -58,6 +60,8 @@ impl Listener for Progress {
             Event::Started { folder } => self.line(&format!("results go to {}", folder.display())),
             Event::Skipped { code, reason } => self.line(&format!("skipped: {code}: {reason}")),
             Event::Warning(text) => self.line(&format!("warning: {text}")),
+            Event::Loading(now) => self.bar.set_message(loading(&now)),
+            Event::Loaded(table) => self.line(&loaded(table)),
             Event::TestStarted(p) => self.bar.set_message(format!("{}  {}", Self::title(&p), Self::left(&p, 0.0))),
             Event::Progress { position, elapsed_s, total_s, tps, latency_ms } => {
                 let latency = latency_ms.map_or(String::new(), |l| format!("  {l:>8.3} ms"));
@@ -71,6 +75,41 @@ impl Listener for Progress {
             Event::TestDone(record) => self.line(&done(record)),
         }
     }
+}
+
+/// How far a table of the data set is.
+fn loading(now: &Loading) -> String {
+    let (share, mib) = (now.rows as f64 / now.of.max(1) as f64, now.bytes as f64 / (1024.0 * 1024.0));
+    let left = if share >= 1.0 {
+        "keys, indexes and statistics".to_owned()
+    } else if share > 0.0 {
+        format!("about {} left", duration_s(now.seconds / share - now.seconds))
+    } else {
+        "…".to_owned()
+    };
+    format!(
+        "loading {}: {} of {} rows, {:.1} MiB/s, {left}",
+        now.table,
+        number(now.rows as f64, 0),
+        number(now.of as f64, 0),
+        mib / now.seconds.max(1e-9)
+    )
+}
+
+/// How a table of the data set was loaded, in one line.
+pub(crate) fn loaded(t: &TableLoad) -> String {
+    let s = if t.loaders == 1 { "" } else { "s" };
+    let went_on = if t.rows_loaded < t.rows { format!(" of {}", number(t.rows as f64, 0)) } else { String::new() };
+    format!(
+        "loaded {}: {}{went_on} rows in {:.1} s by {} session{s} ({}): {} rows/s, {:.1} MiB/s",
+        t.table,
+        number(t.rows_loaded as f64, 0),
+        t.load_s + t.finish_s,
+        t.loaders,
+        t.path,
+        number(t.rows_per_s(), 0),
+        t.mib_per_s()
+    )
 }
 
 fn done(r: &TestRecord) -> String {

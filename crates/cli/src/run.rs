@@ -81,6 +81,8 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
         oracle_awr: args.oracle_awr.then_some(true),
+        keep_data: args.keep_data.then_some(true),
+        reload: args.reload.then_some(true),
     };
     // Workloads and groups add up in one place; given by flags, they replace those of the file.
     let mut file = file;
@@ -210,6 +212,9 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
             output::stdout(all.as_bytes())?;
         }
     }
+    for table in &outcome.data_set {
+        output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;
+    }
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
@@ -274,6 +279,12 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    if plan.keep_data {
+        out += "kept        the data set stays on the target\n";
+    }
+    if plan.reload {
+        out += "reload      a data set that is in place is dropped\n";
+    }
     if plan.native_report {
         let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
         out += &report.map_or(String::new(), |r| format!("report      {} of each test ({})\n", r.name, r.notice));

@@ -57,6 +57,10 @@ pub struct PlanSpec {
     pub probe: Option<bool>,
     /// Take AWR snapshots around each test and keep the reports (Oracle; needs a licence).
     pub oracle_awr: Option<bool>,
+    /// Leave the data set on the target after the run.
+    pub keep_data: Option<bool>,
+    /// Drop a data set that is in place, whatever it holds, and load anew.
+    pub reload: Option<bool>,
 }
 
 /// `auto`, or job counts.
@@ -109,6 +113,8 @@ impl PlanSpec {
             force: other.force.or(self.force),
             probe: other.probe.or(self.probe),
             oracle_awr: other.oracle_awr.or(self.oracle_awr),
+            keep_data: other.keep_data.or(self.keep_data),
+            reload: other.reload.or(self.reload),
         }
     }
 }
@@ -174,6 +180,12 @@ pub struct Plan {
     /// Whether the database's own report is kept of each test.
     #[serde(default)]
     pub native_report: bool,
+    /// Whether the data set stays on the target after the run.
+    #[serde(default)]
+    pub keep_data: bool,
+    /// Whether a data set that is in place is dropped and loaded anew.
+    #[serde(default)]
+    pub reload: bool,
 }
 
 /// Size of the data set of runs that did not have one.

@@ -105,6 +105,9 @@ pub(crate) fn run(
             }
         }
         let start_ns = now_ns();
+        if job == 0 && intended_ns.is_some() {
+            result.starts_ns.push(start_ns);
+        }
         let outcome = transaction(session, stream, single);
         let end_ns = now_ns();
         shared.update(&mut schedule);

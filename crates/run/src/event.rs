@@ -1,6 +1,8 @@
 //! What happens during a run, for whoever shows it.
 
+use loadline_model::manifest::TableLoad;
 use loadline_model::{Finding, TestRecord};
+use loadline_target::Loading;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -23,6 +25,10 @@ pub enum Event<'a> {
     },
     /// Something the user should know.
     Warning(String),
+    /// A table of the data set is being loaded.
+    Loading(Loading),
+    /// A table of the data set has been loaded.
+    Loaded(&'a TableLoad),
     /// A test begins.
     TestStarted(TestPosition),
     /// A second of it has passed.

@@ -14,8 +14,10 @@ use loadline_workload::Commit;
 use crate::block_figures::{CacheFacts, block_figures};
 use crate::checkpoint;
 use crate::job::JobResult;
+use crate::load_figures::load_figures;
 use crate::test::{Measured, Request};
 use crate::verify::{Facts, outside_share, verify};
+use crate::visible::visible_figures;
 use crate::volume::volume_figures;
 
 /// What the record says about the test besides its figures.
@@ -86,6 +88,8 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
             record.leave_out(id, why.clone());
         }
     }
+    load_figures(&mut record, &request.work, &merged);
+    visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
     client_figures(&mut record, measured, &merged, id, request.target.in_process());
@@ -97,6 +101,9 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let snapshots = covered.map(|(open, close, _)| (open, close));
     let outcome = measured.checkpoint.as_ref();
     let of_checkpoint = checkpoint::figures(&mut record, &merged, &measured.schedule, outcome, snapshots);
+    if let Some(why) = blurred_commits(request) {
+        ["commits_database", "commits_per_redo_sync"].iter().for_each(|id| record.leave_out(id, why));
+    }
     let facts = facts(request, measured, id, &merged, &record, edges);
     if request.rate_tps.is_none() {
         record.set("outside_tx_pct", outside_share(&facts) * 100.0);
@@ -422,6 +429,11 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
     }
 }
 
+/// Why the database's count of commits is not that of the jobs' transactions, if it is not.
+fn blurred_commits(request: &Request) -> Option<&'static str> {
+    request.target.commits_of_workers().filter(|_| request.work.together().is_some_and(|n| n > 1))
+}
+
 fn facts<'a>(
     request: &'a Request,
     measured: &'a Measured,
@@ -436,6 +448,7 @@ fn facts<'a>(
         (_, Err(e)) => Err(e.clone()),
         _ => Ok(None),
     };
+    let blurred = blurred_commits(request);
     let redo = record.figure("redo_bytes_per_tx").zip(request.work.workload.redo);
     Facts {
         schedule: measured.schedule,
@@ -443,8 +456,10 @@ fn facts<'a>(
         merged,
         rate_tps: request.rate_tps,
         durable: request.work.program.commit == Commit::Wait && request.work.program.writes(),
-        window_commits: delta(edges.0, edges.1, counter::COMMITS),
-        all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS),
+        commits_blurred: blurred,
+        window_commits: delta(edges.0, edges.1, counter::COMMITS).filter(|_| blurred.is_none()),
+        all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS)
+            .filter(|_| blurred.is_none()),
         window_syncs: delta(edges.0, edges.1, counter::REDO_SYNCS),
         snapshots_off_s: snapshots_off_s(measured, edges),
         counter_lag_s: id.counter_lag_s,

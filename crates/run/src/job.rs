@@ -40,6 +40,8 @@ pub struct JobResult {
     pub age_at_close_ns: u64,
     /// Open loop: how far behind its schedule the job was at the close, ns.
     pub behind_ns: u64,
+    /// Open loop, first job: when its transactions began, failed ones among them, ns.
+    pub starts_ns: Vec<u64>,
     /// Why the job ended before it was told to.
     pub lost: Option<String>,
 }

@@ -15,8 +15,10 @@ pub mod event;
 pub mod figures;
 mod job;
 pub mod limit;
+mod load_figures;
 mod overhead;
 pub mod pace;
+mod parallel;
 pub mod plan;
 pub mod planfile;
 pub mod plans;
@@ -27,6 +29,7 @@ pub mod study;
 pub mod sweep;
 pub mod test;
 pub mod verify;
+mod visible;
 mod volume;
 
 pub use event::{Event, Listener};

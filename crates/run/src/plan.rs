@@ -128,6 +128,8 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         force,
         probe: spec.probe.unwrap_or(true),
         native_report,
+        keep_data: spec.keep_data.unwrap_or(false),
+        reload: spec.reload.unwrap_or(false),
     })
 }
 
@@ -216,6 +218,8 @@ pub struct Refusal {
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
 
+const STREAM: &str = "its batches begin at a rate, which the client keeps";
+
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
 #[must_use]
@@ -225,6 +229,9 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     }
     if workload.checkpoint && driver == Driver::Database {
         return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
+    }
+    if workload.visible.is_some() && driver == Driver::Database {
+        return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();

@@ -52,6 +52,8 @@ pub const KEYS: &[&str] = &[
     "force",
     "probe",
     "oracle-awr",
+    "keep-data",
+    "reload",
 ];
 
 /// Reads the plan file `path`.
@@ -146,6 +148,8 @@ mod tests {
             force: Some(true),
             probe: Some(true),
             oracle_awr: Some(true),
+            keep_data: Some(true),
+            reload: Some(true),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

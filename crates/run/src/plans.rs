@@ -25,8 +25,16 @@ macro_rules! plan {
 }
 
 /// All of them, the shortest first. To add one, write its file into `plans/` and name it here.
-pub static PLANS: &[NamedPlan] =
-    &[plan!("quick"), plan!("full"), plan!("log-writer"), plan!("storage"), plan!("transaction-processing")];
+pub static PLANS: &[NamedPlan] = &[
+    plan!("quick"),
+    plan!("full"),
+    plan!("log-writer"),
+    plan!("storage"),
+    plan!("data-load"),
+    plan!("data-analytics"),
+    plan!("transaction-processing"),
+    plan!("procedural-code"),
+];
 
 /// Why there is no such plan.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

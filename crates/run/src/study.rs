@@ -1,6 +1,7 @@
 //! A run from its plan to its last record.
 
 mod caches;
+mod data;
 #[cfg(test)]
 mod native_report_tests;
 mod prepare;
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
+use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
@@ -53,6 +54,8 @@ pub struct StudyOutcome {
     pub folder: PathBuf,
     /// All its tests, those of before a resume included.
     pub records: Vec<TestRecord>,
+    /// Tables of the data set that it loaded.
+    pub data_set: Vec<TableLoad>,
     /// How it ended.
     pub ended: Ended,
 }
@@ -186,7 +189,8 @@ impl Study {
             (Ended::Complete | Ended::Interrupted, Err(e)) => Ended::Failed(e.into()),
             (ended, _) => ended,
         };
-        Ok(StudyOutcome { folder: context.folder.path().to_owned(), records: context.records, ended })
+        let folder = context.folder.path().to_owned();
+        Ok(StudyOutcome { folder, records: context.records, data_set: context.manifest.data_set, ended })
     }
 
     /// Everything before the first test.
@@ -215,6 +219,7 @@ impl Study {
                 }
             }
         }
+        info.notes.extend(data::make_way(target.as_ref(), &plan, &info)?);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
@@ -268,7 +273,6 @@ impl Study {
                 let now = SystemTime::now();
                 let folder = RunFolder::create(&self.results, &run_name(now, &info.kind))?;
                 let manifest = Manifest {
-                    data_set: Vec::new(),
                     schema: MANIFEST_SCHEMA,
                     run: folder.id(),
                     loadline_version: self.version.clone(),
@@ -281,6 +285,7 @@ impl Study {
                     overhead: Overhead::default(),
                     calibration: Default::default(),
                     probes,
+                    data_set: Vec::new(),
                     state: RunState::Started,
                 };
                 Context {
@@ -426,13 +431,14 @@ impl Context {
             return;
         }
         // The server lets go of the lock when it notices that its session has ended.
-        let mut cleaned = self.target.clean();
+        let keep = self.manifest.plan.keep_data;
+        let mut cleaned = self.target.clean_after_run(keep);
         for _ in 0..RELEASE_TRIES {
             if !matches!(cleaned, Err(TargetError::Refused(_))) {
                 break;
             }
             std::thread::sleep(RELEASE_PAUSE);
-            cleaned = self.target.clean();
+            cleaned = self.target.clean_after_run(keep);
         }
         if let Err(e) = cleaned {
             let url = loadline_target::redact(&request.url);

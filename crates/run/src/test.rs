@@ -19,6 +19,7 @@ use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
+use crate::visible::{self, Reader, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
@@ -65,6 +66,8 @@ pub struct Measured {
     pub after: Result<Snapshot, String>,
     /// Series, waits, problems.
     pub collected: Collected,
+    /// What another session saw of the rows, where it looked for them.
+    pub seen: Option<Seen>,
     /// The checkpoint that was asked for, if one was.
     pub checkpoint: Option<checkpoint::Outcome>,
 }
@@ -184,6 +187,13 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let shared = Arc::new(shared);
     let (ready, inbox) = channel();
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+    let reader = match visible::start(request, &shared) {
+        Ok(reader) => reader,
+        Err(e) => {
+            end_jobs(jobs, &cancellers, &shared);
+            return Err(e.into());
+        }
+    };
 
     let start_ns = now_ns() + LEAD.as_nanos() as u64;
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
@@ -210,6 +220,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let asked = splits.then(|| checkpoint::ask(Arc::clone(&request.target), schedule, Arc::clone(&shared))).flatten();
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let mut results = end_jobs(jobs, &cancellers, &shared);
+    let seen = reader.map(Reader::finish);
     let checkpoint = asked.map(|thread| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned())));
     if let Some(outcome) = &checkpoint {
         checkpoint::time_jobs(&mut results, &schedule, outcome);
@@ -223,7 +234,7 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
         return Err(TestError::Interrupted);
     }
     let edges = edges.map_err(|text| lost_first(&results, text))?;
-    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected, checkpoint })
+    Ok(Measured { schedule, opened_at, jobs: results, before, edges, after, collected, seen, checkpoint })
 }
 
 /// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.

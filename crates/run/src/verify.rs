@@ -20,6 +20,8 @@ pub struct Facts<'a> {
     pub rate_tps: Option<f64>,
     /// Whether commits wait until they are durable.
     pub durable: bool,
+    /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
+    pub commits_blurred: Option<&'static str>,
     /// Commits that the database counted between the snapshots at the edges of the window.
     pub window_commits: Option<f64>,
     /// Commits that it counted from before the jobs connected until after they had gone.
@@ -155,10 +157,12 @@ fn errors(f: &Facts<'_>) -> Check {
     Check::new("errors", outcome, detail)
 }
 
+const UNCOUNTED: &str = "the database does not count its commits";
+
 fn all_commits(f: &Facts<'_>) -> Check {
     let id = "commits-database";
     let Some(counted) = f.all_commits else {
-        return Check::new(id, Outcome::NotMade, "the database does not count its commits");
+        return Check::new(id, Outcome::NotMade, f.commits_blurred.unwrap_or(UNCOUNTED));
     };
     let ours = f.merged.total as f64;
     // The outcome of a transaction that ended with an error, and of those cut off at the very end,
@@ -173,7 +177,7 @@ fn all_commits(f: &Facts<'_>) -> Check {
 fn window_commits(f: &Facts<'_>) -> Check {
     let id = "commits-window";
     let Some(counted) = f.window_commits else {
-        return Check::new(id, Outcome::NotMade, "the database does not count its commits");
+        return Check::new(id, Outcome::NotMade, f.commits_blurred.unwrap_or(UNCOUNTED));
     };
     let (ours, window_s) = (f.merged.transaction.count() as f64, f.schedule.window_ns() as f64 / 1e9);
     // Snapshots are taken just after the edges: a counter that moves all the time has moved on by

@@ -42,6 +42,11 @@ pub(crate) fn volume_figures(record: &mut TestRecord, work: &Work, data_bytes: &
             record.leave_out(id, "only procedural code counts operations");
         }
     }
+    if volume.groups > 0.0 {
+        record.set("groups", volume.groups);
+    } else {
+        record.leave_out("groups", "transactions do not group rows");
+    }
     match work.workload.workers {
         Some(param) => record.set("threads", work.params.get(param).max(1) as f64),
         None => record.set("threads", 1.0),

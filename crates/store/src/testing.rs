@@ -77,6 +77,8 @@ pub(crate) fn manifest() -> Manifest {
         settings: BTreeMap::new(),
         force: false,
         native_report: false,
+        keep_data: false,
+        reload: false,
         probe: false,
     };
     Manifest {
@@ -92,6 +94,7 @@ pub(crate) fn manifest() -> Manifest {
         overhead: Overhead::default(),
         probes: Default::default(),
         calibration: BTreeMap::new(),
+        data_set: Vec::new(),
         state: RunState::Started,
     }
 }

@@ -387,7 +387,12 @@ fn add_all<'a>(
         let others: Vec<_> = (1..loaders)
             .map(|i| {
                 let one = || {
-                    let mut loader = open()?;
+                    let mut loader = match open() {
+                        Ok(loader) => loader,
+                        // No room for another session: the others load its share.
+                        Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
+                        Err(e) => return Err(e),
+                    };
                     let done = take(loader.as_mut());
                     let closed = loader.close();
                     done.and(closed)

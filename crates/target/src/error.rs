@@ -28,3 +28,11 @@ pub enum TargetError {
     #[error("{0}")]
     Local(String),
 }
+
+/// What to say when the database knows no such table: loadline made it, so somebody has dropped it.
+pub(crate) fn table_gone(error: &str) -> String {
+    format!(
+        "{error}: loadline made this table, and somebody has dropped it since. Run again, or go on with --resume: it is \
+         then made anew"
+    )
+}

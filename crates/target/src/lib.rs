@@ -9,6 +9,7 @@ mod loading;
 mod mysql;
 mod null;
 mod oracle;
+mod parallel;
 mod postgres;
 mod procedure;
 mod registry;
@@ -25,6 +26,7 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
+pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};

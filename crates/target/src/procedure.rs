@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 
 use loadline_workload::{
-    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, salt_offset,
+    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, limit,
+    salt_offset,
 };
 
 use crate::work::Work;
@@ -75,6 +76,11 @@ pub(crate) trait Dialect {
     /// The line that executes a statement that makes or drops something.
     fn command(&self, sql: &str) -> String {
         format!("{sql};")
+    }
+
+    /// The first rows of a query.
+    fn first_rows(&self, rows: u64, after: u64) -> String {
+        limit(rows, after)
     }
 
     /// Lines that do a computation `times` times; none where the language has not been given them.
@@ -272,7 +278,11 @@ impl Writer<'_> {
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
         let template = dialect.template(&statement.template);
-        let sql = template.render(|table| dialect.table(self.work, table), |var| dialect.variable(var));
+        let sql = template.render_with(
+            |table| dialect.table(self.work, table),
+            |var| dialect.variable(var),
+            |rows, after| dialect.first_rows(rows, after),
+        );
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
         }

@@ -9,6 +9,7 @@ use loadline_workload::{Arg, Execute};
 
 use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::parallel::Together;
 use crate::work::Work;
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -206,6 +207,30 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
+    /// The most processes that do a query together, its session's own among them, and which setting says so;
+    /// `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
+        Ok(None)
+    }
+
+    /// Tries a query of the workload and counts the processes that did it together; `None` where the
+    /// database does not tell.
+    ///
+    /// # Errors
+    /// When the query fails.
+    fn together(&self, _work: &Work) -> Result<Option<Together>, TargetError> {
+        Ok(None)
+    }
+
+    /// Why the count of commits is not that of the jobs' transactions while several processes do a query
+    /// together; `None` where it is.
+    fn commits_of_workers(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
 
@@ -310,6 +335,15 @@ pub trait ClientSession: Send {
     /// What the database says; [`TargetError::Unsupported`] where there is no such way.
     fn bulk(&mut self, _table: usize, _first: i64, _rows: u32) -> Result<u64, TargetError> {
         Err(TargetError::Unsupported("this target has no way to add many rows at once".into()))
+    }
+
+    /// Executes a query in between, by itself: it sees what others have committed just now, and is not counted
+    /// as a commit. Returns the number of its rows.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        self.execute(statement, args)
     }
 
     /// Commits in the program's mode.

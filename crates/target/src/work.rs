@@ -32,6 +32,14 @@ impl Work {
         Work { workload, params, program, seed, compressibility }
     }
 
+    /// How many processes do a query together, the session's own among them; `None` where the workload does
+    /// not ask for it, and a session works alone.
+    #[must_use]
+    pub fn together(&self) -> Option<u32> {
+        let workers = self.workload.workers?;
+        Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
+    }
+
     /// The bytes that payloads of `job` are cut from.
     #[must_use]
     pub fn pool(&self, job: u32) -> Arc<[u8]> {

@@ -250,7 +250,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "Threads",
         "",
         Format::Integer,
-        "Parallel workers that the database may use for one statement of a job; 1 where it works alone.",
+        "Processes that do one statement of a job together, its own session among them; 1 where that works alone.",
         NOT
     ),
 ];

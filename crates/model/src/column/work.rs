@@ -56,6 +56,14 @@ pub(super) const COLUMNS: &[Column] = &[
         &[("*", "mops_per_s / jobs")]
     ),
     define!(
+        "groups",
+        "Groups",
+        "",
+        Format::Integer,
+        "Groups that a grouping makes: different values that the column grouped by has in the data.",
+        VOLUME
+    ),
+    define!(
         "speed_up",
         "Speed-up",
         "×",

@@ -56,6 +56,8 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             settings: BTreeMap::new(),
             force: false,
             native_report: false,
+            keep_data: false,
+            reload: false,
             allow_cached: false,
             probe: false,
         },

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI64;
 use loadline_model::Capabilities;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_target::{ClientSession, DatabaseSession, JobLimit, Observer, Work};
+use loadline_target::{ClientSession, DatabaseSession, JobLimit, LoadProgress, Observer, Work};
 
 use super::*;
 use crate::event::Silent;
@@ -38,8 +38,8 @@ impl Target for Reporting {
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         self.inner.create(work)
     }
-    fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
-        self.inner.load(work, jobs)
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        self.inner.load_watched(work, jobs, progress)
     }
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         self.inner.client_session(work, job)
@@ -105,6 +105,7 @@ fn two_tests(
         overhead: Overhead::default(),
         probes: Default::default(),
         calibration: Default::default(),
+        data_set: Vec::new(),
         state: RunState::Started,
     };
     let mut context = Context {

@@ -50,7 +50,7 @@ impl Context {
         let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
         self.target.create(&work)?;
-        self.target.load(&work, 1)?;
+        self.load(&work, listener)?;
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
             if let Some(note) = calibration.note.as_ref().filter(|_| work.workload.redo.is_some()) {

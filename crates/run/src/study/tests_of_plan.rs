@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-use loadline_target::{TargetError, Work, kind_of};
-use loadline_workload::{Commit, SizeScan, Step, Sweep};
+use loadline_target::{TargetError, Together, Work, kind_of};
+use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;
@@ -15,6 +15,7 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
+use crate::parallel::{self, Processes};
 use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
@@ -124,7 +125,8 @@ impl Context {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
                 };
-                let value = given.unwrap_or(values).iter().find(done);
+                let most = if found.workers == Some(name) { self.most_together(given.is_some()) } else { i64::MAX };
+                let value = given.unwrap_or(values).iter().filter(|v| **v <= most).find(done);
                 let value = value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) });
                 value.or_else(|| then_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten())
             }
@@ -268,18 +270,22 @@ impl Context {
         Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
     }
 
-    /// Bytes that the rows take which a transaction adds in bulk, where it does.
+    /// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
     fn bulk_bytes(&self, work: &Work) -> Result<Option<f64>, String> {
         let bulk = work.program.body.iter().find_map(|step| match step {
-            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, *rows)),
+            Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
             _ => None,
         });
-        let Some((table, rows)) = bulk else { return Ok(None) };
+        let only = match work.workload.tables {
+            [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+            _ => None,
+        };
+        let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
         let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
         let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
         let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
         match bytes.zip(there.filter(|n| *n > 0)) {
-            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * f64::from(rows))),
+            Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
             None => Err("the target does not say how large its tables are".to_owned()),
         }
     }
@@ -346,6 +352,7 @@ impl Context {
         let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
+        let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
@@ -353,7 +360,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s: plan.duration_s,
-            rate_tps: plan.rate_tps,
+            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
@@ -383,6 +390,7 @@ impl Context {
         output.record.swept = swept.map(str::to_owned);
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
+        self.parallel(&mut output.record, tried);
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -391,6 +399,31 @@ impl Context {
         self.records.push(output.record);
         Ok(())
     }
+
+    /// Whether the processes that a query asks for came, and what they were good for.
+    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+        let Some((asked, tried)) = tried else {
+            return record.leave_out("speed_up", "its queries are not run in parallel");
+        };
+        let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
+        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let check = parallel::check(&processes);
+        record.add_check(check);
+        parallel::speed_up(record, &self.records);
+        if let Ok(Some((most, because))) = self.target.most_together() {
+            record.notes.push(format!(
+                "at most {most} processes do a query together on this server ({because}): a sweep over workers ends there"
+            ));
+        }
+    }
+
+    /// The most workers of a sweep over them; a number that the user gives is not held against it, so that
+    /// the test says what came of it.
+    fn most_together(&self, given: bool) -> i64 {
+        let limit = if given { None } else { self.target.most_together().ok().flatten() };
+        limit.map_or(i64::MAX, |(most, _)| most.into())
+    }
+
     /// The mark from which the database's own report will be made, if one was asked for.
     fn native_mark(&self) -> Result<Option<i64>, String> {
         if self.manifest.plan.native_report { self.target.native_mark().map_err(|e| e.to_string()) } else { Ok(None) }

@@ -105,6 +105,11 @@ impl Door {
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query("SET SESSION max_statement_time = 0")?;
+            match c.query("SET SESSION query_cache_type = OFF") {
+                // A server without a query cache.
+                Err(TargetError::Statement(_)) => {}
+                done => done.map(drop)?,
+            }
         }
         Ok(c)
     }

@@ -38,17 +38,26 @@ impl Settings {
     /// What a run states; nothing that may hold a secret.
     pub(super) fn stated(&self) -> BTreeMap<String, String> {
         const PARTS: [&str; 6] = ["innodb_", "binlog", "sync_", "thread_", "query_cache", "max_"];
-        const NAMES: [&str; 12] = [
+        const NAMES: [&str; 21] = [
             "character_set_server",
             "collation_server",
             "datadir",
             "general_log",
+            "internal_tmp_mem_storage_engine",
+            "join_buffer_size",
+            "join_cache_level",
             "log_bin",
+            "optimizer_switch",
             "performance_schema",
             "read_only",
             "slow_query_log",
+            "sort_buffer_size",
             "sql_mode",
             "super_read_only",
+            "tmp_disk_table_size",
+            "tmp_memory_table_size",
+            "tmp_table_size",
+            "tmpdir",
             "version",
             "version_comment",
         ];

@@ -136,8 +136,10 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
 /// each batch in a transaction of its own, so that a load which was cut off is gone on with.
 pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
     for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
-        let there = counted(c, work, table)?;
+        let (there, name) = (counted(c, work, table)?, table_name(work, table.name));
+        let mut any = false;
         for batch in batches(work, table, jobs).iter().filter(|b| there.get(&b.number) != Some(&b.len())) {
+            any = true;
             c.query("BEGIN")?;
             let loaded = load_batch(c, work, table, batch, there.contains_key(&batch.number));
             if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
@@ -145,6 +147,10 @@ pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), 
             }
             loaded?;
             c.query("COMMIT")?;
+        }
+        if any {
+            // The optimizer, and whoever asks how large the table is, go by its statistics.
+            c.query(&format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {name}"))?;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use loadline_workload::Arg;
 
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
-use crate::error::TargetError;
+use crate::error::{TargetError, table_gone};
 use crate::stream::Stream;
 
 /// Rows in text form.
@@ -171,6 +171,8 @@ impl Connection {
         match error.code {
             // Shutdown in progress, killed, timed out: no session is left.
             1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
+            // No such table, or its database.
+            1146 | 1049 => TargetError::Statement(table_gone(&error.to_string())),
             _ => TargetError::Statement(error.to_string()),
         }
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::kernels;
-use super::render::{MAX_RAW, commit, insert_all, quoted, table_name};
+use super::render::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -258,6 +258,10 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
+    }
+
+    fn first_rows(&self, rows: u64, after: u64) -> String {
+        first_rows(rows, after)
     }
 
     fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {

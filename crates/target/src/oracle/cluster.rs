@@ -105,7 +105,7 @@ impl Oracle {
     }
 
     /// The session of a job, with the handle that ends what it runs.
-    fn job_session(&self, job: u32) -> Result<(Box<dyn Session>, Canceller), TargetError> {
+    fn job_session(&self, work: &Work, job: u32) -> Result<(Box<dyn Session>, Canceller), TargetError> {
         let number = job as usize % self.nodes.len().max(1);
         let mut session = self.session(number, &format!("job {job}"))?;
         let node = self.nodes.get(number).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
@@ -119,6 +119,7 @@ impl Oracle {
                 self.shown(number)
             )));
         }
+        session.execute(&render::parallel(work), &[])?;
         let job = session.id().zip(instance).map(|(id, instance)| cancel::Job { id, instance });
         Ok((session, node.control.canceller(job)))
     }
@@ -271,12 +272,12 @@ impl Target for Oracle {
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.job_session(job)?;
+        let (session, canceller) = self.job_session(work, job)?;
         Ok(Box::new(Client::new(session, canceller, work)))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (session, canceller) = self.job_session(job)?;
+        let (session, canceller) = self.job_session(work, job)?;
         Ok(Box::new(Database::new(session, canceller, work, job)?))
     }
 

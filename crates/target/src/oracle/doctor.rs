@@ -69,7 +69,8 @@ pub(super) static QUESTIONS: [Question; 12] = [
         id: "parameters",
         sql: "SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ('commit_wait', 'commit_logging', 'commit_write', \
               'processes', 'sessions', 'log_buffer', 'db_block_size', 'cpu_count', 'filesystemio_options', \
-              'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database') ORDER BY NAME",
+              'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database', 'pga_aggregate_target', \
+              'workarea_size_policy', 'parallel_max_servers') ORDER BY NAME",
         without: "commit_wait and other settings, which may spoil a figure unseen",
         grant: "GRANT SELECT ON SYS.V_$PARAMETER TO …",
     },

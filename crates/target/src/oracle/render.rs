@@ -112,13 +112,31 @@ pub(super) fn insert_all(template: &Template) -> Option<Template> {
 /// A statement of the program with `:1`, `:2` … in the order of its variables, as a client sends it.
 pub(super) fn statement(work: &Work, template: &Template) -> String {
     let (mut n, several) = (0, insert_all(template));
-    several.as_ref().unwrap_or(template).render(
+    several.as_ref().unwrap_or(template).render_with(
         |table| quoted(&table_name(work, table)),
         |_| {
             n += 1;
             format!(":{n}")
         },
+        first_rows,
     )
+}
+
+/// The first rows of a query (SQL Language Reference, «SELECT», row_limiting_clause).
+pub(super) fn first_rows(rows: u64, after: u64) -> String {
+    if after == 0 {
+        return format!("FETCH FIRST {rows} ROWS ONLY");
+    }
+    format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY")
+}
+
+/// How many processes do the queries of a job's session (SQL Language Reference, «ALTER SESSION»). It is
+/// said in each session: a table or the instance may have a degree of its own.
+pub(super) fn parallel(work: &Work) -> String {
+    match work.together() {
+        Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
+        _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
+    }
 }
 
 /// The commit (SQL Language Reference, «COMMIT», write_clause).
@@ -154,6 +172,9 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
+    if work.together().is_some() {
+        out.push(Rendered::new("session", format!("{};", parallel(work))));
+    }
     for table in work.workload.tables {
         let sql = create_table(work, table).join(";\n");
         out.push(Rendered::new(format!("table {}", table.name), format!("{sql};")));

@@ -1,6 +1,6 @@
 //! The seam between what loadline sends and the driver that carries it.
 
-use crate::error::TargetError;
+use crate::error::{TargetError, table_gone};
 
 use super::place::Place;
 use crate::registry::Secret;
@@ -81,7 +81,10 @@ impl From<OraError> for TargetError {
             Some(16000) => ": the database is open read only: name the primary in the URL",
             _ => "",
         };
-        let text = format!("Oracle: {}{advice}", e.text);
+        let text = match e.code {
+            Some(NO_VIEW) => table_gone(&format!("Oracle: {}", e.text)),
+            _ => format!("Oracle: {}{advice}", e.text),
+        };
         if e.lost { TargetError::Lost(text) } else { TargetError::Statement(text) }
     }
 }

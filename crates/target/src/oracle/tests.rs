@@ -62,6 +62,8 @@ fn willing() -> Paper {
             vec![row(&["17"])]
         } else if sql.starts_with("SELECT SYS_CONTEXT") {
             vec![row(&["orcl/pdb as ANN", "pdb", "orcl1", "PRIMARY", "ANN", "ANN"])]
+        } else if sql.starts_with("INSERT") {
+            vec![row(&["1"]); sql.matches(" INTO ").count()]
         } else if sql.starts_with("UPDATE") {
             vec![row(&["1"])]
         } else {

@@ -41,7 +41,7 @@ impl Client {
     /// Opens the session of `job` and prepares the program's statements.
     pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait })?;
+        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements
@@ -141,6 +141,15 @@ impl ClientSession for Client {
         let batch = Batch::of_bulk(first, rows);
         schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
         Ok(batch.len())
+    }
+
+    /// In one transaction that never commits: under READ COMMITTED each query sees what is committed by then,
+    /// and a query by itself would be counted as a commit.
+    fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        if self.connection.is_idle() {
+            self.connection.query("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
+        }
+        self.execute(statement, args)
     }
 
     #[inline]

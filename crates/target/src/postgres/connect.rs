@@ -16,7 +16,7 @@ use super::config::{Address, Config, SslMode, default_host, process_env};
 use super::pgpass::{self, Found, Lookup};
 use super::protocol::{self, ServerError};
 use super::wire::Connection;
-use super::{refusal, tls};
+use super::{parallel, refusal, tls};
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, Secret};
 use crate::stream::{Local, Stream};
@@ -47,8 +47,8 @@ pub(super) enum Role {
     Lock,
     /// Reads counters.
     Observer,
-    /// Generates load; `nowait`: its commits do not wait.
-    Job { job: u32, nowait: bool },
+    /// Generates load; `nowait`: its commits do not wait; `together`: so many processes do its queries.
+    Job { job: u32, nowait: bool, together: u32 },
 }
 
 /// Asks the user for a password, as [`OpenRequest::ask_password`].
@@ -216,6 +216,13 @@ impl Door {
         if let Some(options) = &self.config.options {
             parameters.push(("options", options));
         }
+        // Workers of queries of our own would make commits of their own, which the server counts.
+        let parallel = match role {
+            Role::Job { together, .. } => parallel::settings(together),
+            Role::Look => Vec::new(),
+            _ => parallel::settings(1),
+        };
+        parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));
         if let Role::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }

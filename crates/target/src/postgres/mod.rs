@@ -11,6 +11,7 @@ mod kernels;
 mod ledger;
 mod loading;
 mod observer;
+mod parallel;
 mod pgpass;
 mod procedure;
 mod protocol;

@@ -4,8 +4,8 @@ use loadline_model::capability::{Capabilities, Capability, Driver};
 use loadline_workload::{IndexAtom, LogicalType, Table, Template};
 
 use super::loading::is_finished_later;
-use super::procedure;
 use super::versions::{NEWEST, Version};
+use super::{parallel, procedure};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -131,6 +131,11 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         if is_finished_later(table) {
             out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
         }
+    }
+    if let Some(together) = work.together() {
+        let settings = parallel::settings(together);
+        let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
+        out.push(Rendered::new("session", sql.join("\n")));
     }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));

@@ -6,13 +6,13 @@ use super::wire::Connection;
 use crate::error::TargetError;
 
 /// Settings that are stated in every run, whether they are set or not.
-const STATED: [&str; 45] = [
+const STATED: [&str; 52] = [
     "archive_command",
     "archive_mode",
     "archive_timeout",
     "autovacuum",
-    "block_size",
     "bgwriter_delay",
+    "block_size",
     "checkpoint_completion_target",
     "checkpoint_timeout",
     "commit_delay",
@@ -23,6 +23,7 @@ const STATED: [&str; 45] = [
     "effective_io_concurrency",
     "fsync",
     "full_page_writes",
+    "hash_mem_multiplier",
     "huge_pages",
     "io_method",
     "jit",
@@ -30,9 +31,14 @@ const STATED: [&str; 45] = [
     "log_statement",
     "maintenance_work_mem",
     "max_connections",
+    "max_parallel_workers",
+    "max_parallel_workers_per_gather",
     "max_wal_senders",
     "max_wal_size",
+    "max_worker_processes",
     "min_wal_size",
+    "parallel_leader_participation",
+    "random_page_cost",
     "recovery_target_timeline",
     "server_version",
     "shared_buffers",
@@ -52,6 +58,7 @@ const STATED: [&str; 45] = [
     "wal_sync_method",
     "wal_writer_delay",
     "wal_writer_flush_after",
+    "work_mem",
 ];
 
 /// Parts of names of settings that may hold a secret or the place of one.

@@ -28,7 +28,7 @@ impl Database {
     /// Opens the session of `job`.
     pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Database, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait })?;
+        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;

@@ -6,7 +6,7 @@ use super::connect::CancelKey;
 use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::versions::Version;
-use crate::error::TargetError;
+use crate::error::{TargetError, table_gone};
 use crate::session::Canceller;
 use crate::stream::Stream;
 
@@ -172,7 +172,12 @@ impl Connection {
     pub(super) fn server_error(&mut self, incoming: Incoming) -> Result<TargetError, TargetError> {
         let error = ServerError::parse(self.body(incoming));
         self.last_code.clone_from(&error.code);
-        if error.is_fatal() { Err(self.gone(&error)) } else { Ok(TargetError::Statement(error.to_string())) }
+        match (error.is_fatal(), error.code.as_str()) {
+            (true, _) => Err(self.gone(&error)),
+            // Undefined table, or its schema.
+            (false, "42P01" | "3F000") => Ok(TargetError::Statement(table_gone(&error.to_string()))),
+            (false, _) => Ok(TargetError::Statement(error.to_string())),
+        }
     }
 
     /// Reads up to `ReadyForQuery`, handing every other message to `on`; the first error is the

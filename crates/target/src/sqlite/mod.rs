@@ -286,7 +286,9 @@ impl Target for Sqlite {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let db = self.connect(Commit::Wait)?;
         let mut settings = std::collections::BTreeMap::new();
-        for name in ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"] {
+        let stated = ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"];
+        // Where sorts and groupings go that do not fit the cache, and how many threads help a sort.
+        for name in stated.into_iter().chain(["temp_store", "threads"]) {
             settings.insert(name.to_owned(), pragma(&db, name)?);
         }
         settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());

@@ -11,7 +11,7 @@ use super::data_counters::Share;
 use super::loading::insert;
 use super::log_counters::LogCounters;
 use super::{failed, sql};
-use crate::error::TargetError;
+use crate::error::{TargetError, table_gone};
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
 use crate::work::Work;
@@ -68,6 +68,7 @@ impl SqliteSession {
                 "the disk under the database is full: free some space or choose another place".into(),
             ),
             Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
+            _ if e.to_string().contains("no such table") => TargetError::Statement(table_gone(&format!("SQLite: {e}"))),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
     }

@@ -72,3 +72,27 @@ pub(super) fn aggregation(params: &Params) -> Program {
 pub(super) fn aggregation_volume(params: &Params) -> Volume {
     Volume { groups: fact_groups(group_column(params), params) as f64, ..volume(params, 1) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_those_that_there_are() {
+        let w = crate::find("DA-AGG").unwrap();
+        let given = |groups: i64| w.params(&BTreeMap::from([("groups".to_owned(), groups)]));
+        for (groups, column) in [(10, "g10"), (10_000, "g10k"), (1_000_000, "g1m")] {
+            let params = given(groups).unwrap();
+            assert_eq!(group_column(&params), column);
+            // n rows thrown into k groups leave k·e^(−n/k) of them empty.
+            let (n, k) = (fact_rows(&params) as f64, groups as f64);
+            let (counted, by_chance) = (aggregation_volume(&params).groups, k * (1.0 - (-n / k).exp()));
+            assert!((counted / by_chance - 1.0).abs() < 0.01, "{groups}: {counted} and {by_chance}");
+        }
+        let e = given(500).unwrap_err().to_string();
+        assert!(e.contains("«groups»") && e.contains("500") && e.contains("10, 10000, 1000000"), "{e}");
+        assert!(given(9).is_err());
+    }
+}

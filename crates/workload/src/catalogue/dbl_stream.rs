@@ -3,6 +3,7 @@
 use loadline_model::Capability;
 
 use super::dbl;
+use crate::program::{Program, Step};
 use crate::workload::{Kpi, Param, Sweep, Visible, Workload};
 
 const PARAMS: &[Param] = &[
@@ -28,6 +29,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     sweep: Sweep::Once,
     evidence: Some(dbl::ENTRIES_EVIDENCE),
     visible: Some(Visible { rate: "batches", rows: "rows", query: "SELECT id FROM {entry} WHERE id = :id" }),
-    program: |params| dbl::one_statement(params.get("rows")),
+    program: |params| {
+        let program = dbl::one_statement(params.get("rows"));
+        // A repetition, so that COMMIT is sent by itself: the reader's queries are then told from commits by
+        // every database.
+        Program { body: vec![Step::Repeat { times: 1, body: program.body }], ..program }
+    },
     ..Workload::BASE
 };

@@ -1,0 +1,70 @@
+//! Parallel queries: settings of the sessions, and whether the workers come.
+
+use super::render::table_name;
+use super::settings::Settings;
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::parallel::{Together, queries};
+use crate::work::Work;
+
+/// Settings of a job's session whose queries `together` processes do. The session itself is one of them
+/// (it works beside its workers). With more than one, the costs and the smallest size by which the planner
+/// would take fewer are set aside, as a hint would do.
+pub(super) fn settings(together: u32) -> Vec<(&'static str, String)> {
+    let mut settings = vec![("max_parallel_workers_per_gather", together.saturating_sub(1).to_string())];
+    if together > 1 {
+        let free = ["min_parallel_table_scan_size", "parallel_setup_cost", "parallel_tuple_cost"];
+        settings.extend(free.map(|name| (name, "0".to_owned())));
+    }
+    settings
+}
+
+/// The most processes that do a query together, and which settings say so. A worker of a query is one of
+/// the server's background workers.
+pub(super) fn most(settings: &Settings) -> Option<(u32, String)> {
+    let names = ["max_parallel_workers", "max_worker_processes"];
+    let values = names.map(|name| settings.number(name));
+    let [Some(a), Some(b)] = values else { return None };
+    let because = format!("max_parallel_workers = {a}, max_worker_processes = {b}, and the session itself");
+    Some((a.min(b) as u32 + 1, because))
+}
+
+/// Tries the first query of `work` and counts who came.
+pub(super) fn attempt(c: &mut Connection, work: &Work) -> Result<Option<Together>, TargetError> {
+    let Some(sql) = queries(work, |table| table_name(work, table))?.into_iter().next() else { return Ok(None) };
+    let rows = c.query(&format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}"))?;
+    let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+    Ok(Some(of_plan(&plan)))
+}
+
+/// Lines «Workers Planned: 3» and «Workers Launched: 2»; without them the query was not parallel.
+fn of_plan(plan: &[String]) -> Together {
+    let number = |name: &str| {
+        let of = |line: &String| line.trim().strip_prefix(name)?.trim().parse::<u32>().ok();
+        plan.iter().find_map(of).unwrap_or(0) + 1
+    };
+    Together { planned: number("Workers Planned:"), came: number("Workers Launched:") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_came_is_read_off_the_plan() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let parallel = lines(
+            "Limit (actual rows=10)\n  ->  Gather (actual rows=9)\n   Workers Planned: 3\n   Workers Launched: 2",
+        );
+        assert_eq!(of_plan(&parallel), Together { planned: 4, came: 3 });
+        assert_eq!(of_plan(&lines("Limit\n ->  Sort")), Together { planned: 1, came: 1 });
+    }
+
+    #[test]
+    fn one_process_has_no_workers_and_no_hints() {
+        assert_eq!(settings(1), [("max_parallel_workers_per_gather", "0".to_owned())]);
+        assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 4);
+        let given = Settings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
+        assert_eq!(most(&given).map(|m| m.0), Some(5));
+    }
+}
