@@ -41,6 +41,98 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
 
+/// Every part of a program that the example does not have.
+const REST: &str = r#"
+code = "OWN-ROWS"
+summary = "every part of a program that the queue does not have"
+commit = "nowait"
+program = [
+  { bind = "seq", to = "sequence" },
+  { choose = [
+    { share = 2, steps = [
+      { repeat = "rows", steps = [
+        { bind = "seq", to = "sequence" },
+        { bind = "id", to = { own-row = "mine" } },
+        { bind = "next", to = { plus = ["seq", 1] } },
+        { execute = "change" },
+      ] },
+    ] },
+    { share = 1, steps = [{ bulk = "log", rows = "rows" }] },
+  ] },
+  { bind = "from", to = { uniform = [-5, "rows"] } },
+  { bind = "to", to = { plus = ["from", 3] } },
+  { execute = "look" },
+]
+[evidence]
+query = "SELECT m.n + l.n FROM (SELECT SUM(changes) AS n FROM {mine}) m, (SELECT COUNT(*) AS n FROM {log}) l"
+counts = "rows"
+[[parameter]]
+name = "rows"
+default = 4
+min = 1
+max = 50
+meaning = "rows"
+[[parameter]]
+name = "own"
+default = 64
+min = 51
+max = 1000
+meaning = "own rows"
+[[table]]
+name = "mine"
+rows = { per-job = "own" }
+updated-in-place = true
+column = [
+  { name = "id", type = "int", fill = "key" },
+  { name = "n", type = "int", fill = "zero" },
+  { name = "changes", type = "int", fill = "zero" },
+]
+[[table]]
+name = "log"
+rows = "empty"
+column = [
+  { name = "id", type = "int", fill = "key" },
+  { name = "k", type = "int", fill = { scattered = 7 } },
+  { name = "body", type = "bytes", fill = { payload = 50 } },
+]
+[[statement]]
+name = "change"
+sql = "UPDATE {mine} SET n = :next, changes = changes + 1 WHERE id = :id"
+effect = { change = 1 }
+[[statement]]
+name = "look"
+sql = "SELECT id, n FROM {mine} WHERE id BETWEEN :from AND :to"
+effect = "read-any"
+"#;
+
+#[test]
+fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
+    let dir = results();
+    let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("rest.toml"));
+    std::fs::write(&file, REST).unwrap();
+    for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
+        let args = ["--jobs", "3", "--duration", "400ms", "--warmup", "200ms", "--no-probe", "--results", path];
+        let of = ["run", "--workload-file", file.to_str().unwrap(), "--target", target];
+        let ran = ok(&[&of[..], &args[..]].concat());
+        let t = &tests_of(&ran.folder())[0];
+        assert_eq!((&t["valid"], &t["driver"]), (&true.into(), &"client".into()), "{target}: {t}");
+        let evidence = t["checks"].as_array().unwrap().iter().find(|c| c["id"] == "work-evidence").unwrap();
+        assert_eq!(evidence["outcome"], "passed", "{target}: {evidence}");
+    }
+    // A turn that the steps would leave places of is refused: its shares would not be what they say.
+    std::fs::write(
+        &file,
+        REST.replacen("rows = \"rows\" }] },\n  ] },", "rows = \"rows\" }] },\n  ], by = \"turn\" },", 1),
+    )
+    .unwrap();
+    let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path]);
+    assert!(refused.code == 2 && refused.err.contains("leaves places out"), "{}", refused.said());
+    // What the database says of a statement comes through.
+    std::fs::write(&file, REST.replacen("n = :next", "nn = :next", 1)).unwrap();
+    let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path, "--no-probe"]);
+    assert!(refused.code != 0 && refused.err.contains("no such column: nn"), "{}", refused.said());
+}
+
 #[test]
 fn a_run_is_resumed_and_reported_without_the_file() {
     let dir = results();
