@@ -205,7 +205,13 @@ fn summary(
     out
 }
 
-fn loadline(target: &Arc<dyn Target>, work: &Arc<Work>, driver: Driver, jobs: u32, seconds: u32) -> Outcome<Figure> {
+pub(crate) fn loadline(
+    target: &Arc<dyn Target>,
+    work: &Arc<Work>,
+    driver: Driver,
+    jobs: u32,
+    seconds: u32,
+) -> Outcome<Figure> {
     let request = Request {
         target: Arc::clone(target),
         work: Arc::clone(work),

@@ -2,12 +2,13 @@
 //! runs on a shared machine say nothing.
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
-//! `-- sysbench` with sysbench, and `-- fio` the device probe with fio.
+//! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod arena;
 mod fio;
+mod load;
 mod pgbench;
 mod sysbench;
 
@@ -30,6 +31,8 @@ enum Command {
     Select(arena::Args),
     /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
     Sysbench(arena::Args),
+    /// DBL-22 against `psql \copy` with the same rows, and loading the data set against DBL-22
+    Load(arena::Args),
     /// The device probe against fio on the same file
     Fio(fio::Args),
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Pgbench(args) => pgbench::run(&args),
         Command::Select(args) => pgbench::select(&args),
         Command::Sysbench(args) => sysbench::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Fio(args) => fio::run(&args),
     };
     match result {

@@ -107,7 +107,7 @@ fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
 }
 
 /// A PostgreSQL program: the newest installed.
-fn binary(name: &str) -> Outcome<String> {
+pub(crate) fn binary(name: &str) -> Outcome<String> {
     let mut found: Vec<_> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()

@@ -163,7 +163,11 @@ fn parameters(w: &Workload) -> String {
         w.code
     );
     for p in w.params {
-        let _ = writeln!(out, "| `{}` | {} | {} to {} | {} |", p.name, p.default, p.min, p.max, cell(p.meaning));
+        let range = match w.choices.iter().find(|(name, _)| *name == p.name) {
+            Some((_, values)) => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
+            None => format!("{} to {}", p.min, p.max),
+        };
+        let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(p.meaning));
     }
     out + "\n"
 }

@@ -355,9 +355,12 @@ fn add_all<'a>(
     progress: &LoadProgress,
 ) -> Result<usize, TargetError> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let per_transaction = (ROWS_PER_TRANSACTION / table.batch_rows(&work.params).max(1)).max(1) as usize;
-    let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
     let most = if one_writer { 1 } else { cpus.min(MOST_LOADERS) };
+    // Some portions for each loader, so that they end at about the same time.
+    let rows: u64 = missing.iter().map(Batch::len).sum();
+    let portion = ROWS_PER_TRANSACTION.min(rows / (4 * most as u64));
+    let per_transaction = (portion / table.batch_rows(&work.params).max(1)).max(1) as usize;
+    let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
     let loaders = most.min(portions.len()).max(1);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let row_bytes = table.value_bytes(&work.params);

@@ -480,7 +480,8 @@ impl Program {
     /// to the database in one round trip (autocommit).
     #[must_use]
     pub fn is_single_statement(&self) -> bool {
-        self.statements_per_tx() == 1 && self.most(&|_, step| u64::from(!is_plain(step))) == 0 && !self.varies()
+        // A repetition says that BEGIN and COMMIT are sent, even if it is done once.
+        self.statements_per_tx() == 1 && self.body.iter().all(is_plain) && !self.varies()
     }
 
     /// Whether it adds many rows at once.

