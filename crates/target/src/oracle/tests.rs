@@ -54,8 +54,10 @@ fn willing() -> Paper {
             vec![row(&["1"])]
         } else if sql.contains("ACTION LIKE") {
             vec![row(&["Commit:log file sync", "3"]), row(&["CPU", "1"])]
-        } else if sql.starts_with("SELECT COUNT(*)") {
+        } else if sql.starts_with("SELECT COUNT(*)") && sql.contains("BETWEEN :1 AND :2") {
             vec![row(&["0"])]
+        } else if sql.starts_with("SELECT COUNT(*)") {
+            vec![row(&["17"])]
         } else if sql.starts_with("SELECT NAME, SUM(VALUE)") {
             vec![row(&["redo size", "1000"]), row(&["user commits", "5"]), row(&["redo writes", "4"])]
         } else if sql.starts_with("SELECT SUM(") || sql.starts_with("SELECT a.n + ") {
