@@ -163,7 +163,11 @@ fn parameters(w: &Workload) -> String {
         w.code
     );
     for p in w.params {
-        let _ = writeln!(out, "| `{}` | {} | {} to {} | {} |", p.name, p.default, p.min, p.max, cell(p.meaning));
+        let range = match w.choices.iter().find(|(name, _)| *name == p.name) {
+            Some((_, values)) => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
+            None => format!("{} to {}", p.min, p.max),
+        };
+        let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(p.meaning));
     }
     out + "\n"
 }
@@ -203,6 +207,10 @@ fn proof(w: &Workload) -> String {
     for c in w.consistency {
         let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(out, "Consistency: {}. `{sql}` must be 0 after each test.\n", c.what);
+    }
+    for c in w.unchanged {
+        let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+        let _ = writeln!(out, "Consistency: {}. `{sql}` must be the same before and after each test.\n", c.what);
     }
     match w.cache {
         Cache::Any => {}

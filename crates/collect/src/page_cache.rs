@@ -58,9 +58,11 @@ pub struct Kept {
     pub files: u32,
     /// Files that this user may not read.
     pub unreadable: u32,
-    /// Passes over all files.
+    /// Passes over all files, of the thread that made the fewest.
     pub passes: u64,
-    /// CPU time of its thread, ns.
+    /// The longest pass, ns.
+    pub slowest_pass_ns: u64,
+    /// CPU time of its threads, ns.
     pub cpu_ns: u64,
     /// How long it ran, ns.
     pub ran_ns: u64,
@@ -128,11 +130,15 @@ fn open(path: &Path) -> Result<File, CollectError> {
     File::open(path).map_err(|cause| CollectError::Read { path: path.to_owned(), cause })
 }
 
-/// A thread that keeps files out of the page cache until it is stopped or dropped.
+/// Threads of a keeper: a pass over a file with much to write takes its time, and those over the others shall
+/// not wait for it.
+const THREADS: usize = 4;
+
+/// Threads that keep files out of the page cache until they are stopped or dropped.
 #[derive(Debug)]
 pub struct Keeper {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Kept>>,
+    threads: Vec<JoinHandle<Kept>>,
 }
 
 impl Keeper {
@@ -162,45 +168,65 @@ impl Keeper {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("loadline-keeper".to_owned())
-            .spawn(move || keep(&files, open, unreadable, pause, &stopped))
-            .map_err(CollectError::Spawn)?;
-        Ok(Keeper { stop, thread: Some(thread) })
+        let mut keeper = Keeper { stop, threads: Vec::new() };
+        for part in 0..THREADS {
+            let (files, stopped) = (files.clone(), Arc::clone(&stopped));
+            let thread = std::thread::Builder::new()
+                .name("loadline-keeper".to_owned())
+                .spawn(move || keep(&files, part, pause, &stopped))
+                .map_err(CollectError::Spawn)?;
+            keeper.threads.push(thread);
+        }
+        Ok(keeper)
     }
 
     /// Stops it and says what it did.
     #[must_use]
     pub fn stop(mut self) -> Kept {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().and_then(|t| t.join().ok()).unwrap_or_default()
+        let mut all = Kept::default();
+        for kept in self.threads.drain(..).filter_map(|t| t.join().ok()) {
+            all.files += kept.files;
+            all.cpu_ns += kept.cpu_ns;
+            all.unreadable = all.unreadable.max(kept.unreadable);
+            all.ran_ns = all.ran_ns.max(kept.ran_ns);
+            all.slowest_pass_ns = all.slowest_pass_ns.max(kept.slowest_pass_ns);
+            all.passes = if all.passes == 0 { kept.passes } else { all.passes.min(kept.passes) };
+        }
+        all
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn keep(files: &DataFiles, open: Vec<File>, unreadable: u32, pause: Duration, stop: &AtomicBool) -> Kept {
+/// Keeps every fourth file out, the largest first, beginning with number `part`.
+fn keep(files: &DataFiles, part: usize, pause: Duration, stop: &AtomicBool) -> Kept {
     let (begin, cpu_before) = (Instant::now(), thread_cpu_ns());
-    let (mut open, mut looked) = (open, Instant::now());
-    let mut kept = Kept { unreadable, ..Kept::default() };
+    let mut kept = Kept::default();
+    let mut open: Vec<File> = Vec::new();
+    let mut look = begin;
     while !stop.load(Ordering::Relaxed) {
+        if Instant::now() >= look {
+            if let Ok((mut found, unreadable)) = files.open_files() {
+                found.sort_by_cached_key(|f| std::cmp::Reverse(f.metadata().map_or(0, |m| m.len())));
+                open = found.into_iter().skip(part).step_by(THREADS).collect();
+                kept.unreadable = unreadable;
+            }
+            look = Instant::now() + LOOK_EVERY;
+        }
+        let pass = Instant::now();
         for file in &open {
             let _ = drop_cached(file);
         }
+        kept.slowest_pass_ns = kept.slowest_pass_ns.max(pass.elapsed().as_nanos() as u64);
         kept.passes += 1;
-        if looked.elapsed() >= LOOK_EVERY {
-            if let Ok((found, unreadable)) = files.open_files() {
-                (open, kept.unreadable) = (found, unreadable);
-            }
-            looked = Instant::now();
-        }
         std::thread::sleep(pause);
     }
     kept.files = open.len() as u32;

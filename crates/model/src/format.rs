@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_not_zero_does_not_look_like_it() {
-        let shown = [(0.0, "0"), (0.3, "0.30"), (3.0, "3"), (3.14, "3.1"), (9.96, "10"), (1234.5, "1,234")];
+        let shown = [(0.0, "0"), (0.3, "0.30"), (3.0, "3"), (3.12, "3.1"), (9.96, "10"), (1234.5, "1,234")];
         for (n, text) in shown {
             assert_eq!(whole(n), text);
         }

@@ -38,6 +38,9 @@ pub struct LogWriterPoint {
     pub of: String,
     /// Workload whose transactions it made.
     pub workload: String,
+    /// Whether these differ in size: such a point is the limit of its own workload only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mix: bool,
     /// Whether commits waited until they were durable.
     pub wait: bool,
     /// Redo per transaction, bytes.
@@ -52,24 +55,37 @@ pub struct LogWriterPoint {
 
 impl LogWriterPoint {
     /// The limit of a test with `jobs` jobs and `redo_bytes` of redo per transaction, from points of another
-    /// run: those of the nearest size, interpolated over the logarithm of the jobs.
+    /// run: those of the nearest size, interpolated over the logarithm of the jobs. A workload that is a `mix`
+    /// of sizes is held against the same mix only.
     ///
     /// # Errors
     /// Why they hold no figure for it.
-    pub fn limit(points: &[LogWriterPoint], wait: bool, redo_bytes: f64, jobs: u32) -> Result<TestLimit, String> {
+    pub fn limit(
+        points: &[LogWriterPoint],
+        mix: Option<&str>,
+        wait: bool,
+        redo_bytes: f64,
+        jobs: u32,
+    ) -> Result<TestLimit, String> {
         /// Redo may differ by this share (an LGWR-LAT1 is 1 to 2 KiB); with how much it was measured is stated.
         const CLOSE: f64 = 0.5;
         let off = |p: &&LogWriterPoint| (p.redo_bytes_per_tx / redo_bytes - 1.0).abs();
         let mode = if wait { "that wait" } else { "that do not wait" };
-        let near = points.iter().filter(|p| p.wait == wait && p.tps > 0.0).min_by(|a, b| off(a).total_cmp(&off(b)));
+        let is_kind = |p: &&LogWriterPoint| match mix {
+            Some(workload) => p.wait == wait && p.workload == workload,
+            None => p.wait == wait && !p.mix,
+        };
+        let near = points.iter().filter(is_kind).filter(|p| p.tps > 0.0).min_by(|a, b| off(a).total_cmp(&off(b)));
         let Some(near) = near.filter(|p| off(p) <= CLOSE) else {
+            let of = mix.map_or(String::new(), |workload| format!(", mixed as in {workload}"));
             return Err(format!(
-                "the limits file has no log writer of commits {mode} with {redo_bytes:.0} bytes of redo"
+                "the limits file has no log writer of commits {mode} with {redo_bytes:.0} bytes of redo{of}"
             ));
         };
         let mut same: Vec<&LogWriterPoint> = points
             .iter()
-            .filter(|p| p.wait == wait && p.of == near.of && p.redo_bytes_per_tx == near.redo_bytes_per_tx)
+            .filter(is_kind)
+            .filter(|p| p.of == near.of && p.redo_bytes_per_tx == near.redo_bytes_per_tx)
             .collect();
         same.sort_by_key(|p| p.jobs);
         let below = same.iter().rev().find(|p| p.jobs <= jobs);
@@ -117,6 +133,7 @@ mod tests {
         LogWriterPoint {
             of: "x".into(),
             workload: "w".into(),
+            mix: false,
             wait: true,
             redo_bytes_per_tx: redo,
             jobs,
@@ -128,12 +145,21 @@ mod tests {
     #[test]
     fn between_two_job_counts_it_is_interpolated_and_beyond_them_absent() {
         let points = [point(1, 1500.0, 100.0), point(4, 1500.0, 300.0), point(1, 25600.0, 50.0)];
-        let limit = |redo, jobs| LogWriterPoint::limit(&points, true, redo, jobs);
+        let limit = |redo, jobs| LogWriterPoint::limit(&points, None, true, redo, jobs);
         assert_eq!(limit(1500.0, 4).unwrap().tps, 300.0);
         assert_eq!(limit(1400.0, 2).unwrap().tps, 200.0, "half the way on a logarithmic scale");
         assert_eq!(limit(25000.0, 1).unwrap().tps, 50.0);
         assert!(limit(1500.0, 8).unwrap_err().contains("1 to 4 jobs"));
         assert!(limit(500_000.0, 1).is_err(), "another size is another limit");
-        assert!(LogWriterPoint::limit(&points, false, 1500.0, 1).is_err(), "another mode of commit as well");
+        assert!(LogWriterPoint::limit(&points, None, false, 1500.0, 1).is_err(), "another mode of commit as well");
+    }
+
+    #[test]
+    fn a_mix_is_held_against_itself_only() {
+        let mixed = LogWriterPoint { workload: "m".into(), mix: true, ..point(1, 11_000.0, 70.0) };
+        let points = [point(1, 10_000.0, 90.0), mixed];
+        let limit = |mix| LogWriterPoint::limit(&points, mix, true, 11_000.0, 1);
+        assert_eq!((limit(None).unwrap().tps, limit(Some("m")).unwrap().tps), (90.0, 70.0));
+        assert!(limit(Some("other")).unwrap_err().contains("mixed as in other"));
     }
 }

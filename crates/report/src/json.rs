@@ -4,6 +4,7 @@ use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bo
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
+use crate::content::{Waits, waits_of};
 use crate::side::{Scan, Side, comparisons, sides};
 use crate::{ReportError, RunData};
 
@@ -33,6 +34,7 @@ struct Summary<'a> {
     sweeps: Vec<SweepSummary<'a>>,
     scans: Vec<ScanSummary<'a>>,
     comparisons: Vec<Comparison>,
+    waits: Vec<Waits<'a>>,
 }
 
 #[derive(Serialize)]
@@ -86,6 +88,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
             comparisons: comparisons(&sides),
+            waits: sides.iter().flat_map(waits_of).collect(),
         },
     };
     let mut text = serde_json::to_string_pretty(&report)?;

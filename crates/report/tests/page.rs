@@ -168,6 +168,11 @@ fn waits_are_told_by_powers_of_two() {
     assert!([3, 6, 9, 12].iter().all(|c| table.last().unwrap()[*c] == "100.00"), "{table:?}");
     // What does not hold has no histogram, and neither has what nobody timed.
     assert!(!page.contains("STO-WRITE: read times") && !page.contains("SRV-QUERY1: commit times"));
+    let json: serde_json::Value = serde_json::from_str(&text(&runs[..1], Format::Json)).unwrap();
+    let waits = json["summary"]["waits"].as_array().unwrap();
+    let first = waits.iter().find(|w| w["workload"] == "STO-READ" && w["at"] == 8).unwrap();
+    let counts = first["buckets"].as_array().unwrap().iter().map(|b| b["count"].as_u64().unwrap());
+    assert_eq!((first["kind"].as_str(), counts.sum::<u64>()), (Some("read"), 5_000));
     let mut without = runs[0].clone();
     without.histograms.clear();
     assert!(!text(&[without], Format::Html).contains("times at the peak"));

@@ -70,11 +70,6 @@ fn all_groups_plain_text() {
 }
 
 #[test]
-fn all_groups_csv() {
-    insta::assert_snapshot!(of_all_groups(Format::Csv));
-}
-
-#[test]
 fn the_page_that_a_run_ends_with() {
     let run = all_groups("disk", "run-disk", 1.0);
     insta::assert_snapshot!("page_at_120", end_page(&run, Some(120)));

@@ -103,7 +103,7 @@ pub(crate) fn block_figures(
     rates(record, &window);
     read_times(record, request, &window, transactions);
     buffer_waits(record, request, measured, &window);
-    let share = from_the_device(&window, device, access(request), request.work.workload.cache);
+    let share = from_the_device(&window, device, access(&request.work), request.work.workload.cache);
     device_share_figure(record, request, &window, device);
     let mut checks = Vec::new();
     match request.work.workload.cache {
@@ -135,8 +135,16 @@ fn device_share_figure(record: &mut TestRecord, request: &Request, w: &Window<'_
         return;
     }
     record.set(ID, device.bytes / device_s / (bytes / w.seconds) * 100.0);
+    let over = device.bytes / device_s / (bytes / w.seconds);
+    if over > CROWDED && access(&request.work) == Access::Sequential {
+        record.notes.push(format!(
+            "the device under the data read {over:.1} bytes to each that the database asked for: others use it, or what the \
+             operating system reads ahead is dropped from its cache before it is used, which costs throughput; a larger --size \
+             lets it stay longer"
+        ));
+    }
     let more = device.count / device_s / (calls / w.seconds);
-    if more > CROWDED && access(request) == Access::Random {
+    if more > CROWDED && access(&request.work) == Access::Random {
         record.notes.push(format!(
             "the device under the data made {more:.1} reads to each of the database's: others use it at the same time, which \
              makes the proof weak that reads came from the device, or the operating system reads ahead"
@@ -201,8 +209,8 @@ fn device(record: &mut TestRecord, open: &Edge, close: &Edge) -> Option<(Reads, 
     reads.map(|reads| (reads, seconds))
 }
 
-fn access(request: &Request) -> Access {
-    let volume = request.work.workload.volume.map(|of| of(&request.work.params));
+pub(crate) fn access(work: &Work) -> Access {
+    let volume = work.workload.volume.map(|of| of(&work.params));
     if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
 }
 
@@ -213,7 +221,9 @@ pub(crate) fn is_one_read(work: &Work) -> bool {
         Step::Execute { statement } => program.statements.get(*statement).map(|s| s.effect),
         _ => None,
     };
-    program.is_single_statement() && program.body.iter().filter_map(executed).all(|e| e == Effect::Read(1))
+    work.workload.volume.is_none()
+        && program.is_single_statement()
+        && program.body.iter().filter_map(executed).all(|e| e == Effect::Read(1))
 }
 
 fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transactions: &Latencies) {
@@ -313,7 +323,7 @@ fn cache_hit(record: &TestRecord) -> Check {
 
 /// Blocks that the transactions of the window asked for, at least.
 fn asked(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
-    match access(request) {
+    match access(&request.work) {
         Access::Sequential => {
             let bytes = record.figure("data_mib_per_s")? * MIB * w.seconds;
             Some(bytes / request.target.block_bytes()? as f64)

@@ -449,6 +449,9 @@ fn facts<'a>(
         _ => Ok(None),
     };
     let blurred = blurred_commits(request);
+    let through = request.work.workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
+    let rows_read = through.filter(|_| !request.work.program.writes());
+    let rows_read = rows_read.map(|rows| (delta(edges.0, edges.1, counter::ROWS_READ), rows));
     let redo = record.figure("redo_bytes_per_tx").zip(request.work.workload.redo);
     Facts {
         schedule: measured.schedule,
@@ -467,6 +470,7 @@ fn facts<'a>(
         rows_changed: request.work.program.varies().then_some(merged.rows_changed),
         writing_share: request.work.program.writing_share(),
         consistency: &id.consistency,
+        rows_read,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,
         client_cpu_share: match record.figure("client_cpu_pct") {

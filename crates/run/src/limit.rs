@@ -267,6 +267,7 @@ pub fn grid(
             points.push(LogWriterPoint {
                 of: reference.of.clone(),
                 workload: workload.code.to_owned(),
+                mix: work.program.varies(),
                 wait: work.program.commit == Commit::Wait,
                 redo_bytes_per_tx: redo.nominal,
                 jobs,

@@ -92,7 +92,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let own = register_files(&workload_files)?;
     let (workloads, skipped) = choose(spec, &own, kind, force)?;
     if workloads.is_empty() {
-        let reasons = skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        let reasons = reasons(&skipped);
         return Err(PlanError::Nothing { target: redact(&url), reasons });
     }
     let rate_tps = rate(spec, &workloads)?;
@@ -165,6 +165,18 @@ pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, 
     Ok(out)
 }
 
+/// Why workloads are skipped: each reason once, behind all to which it applies.
+pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for s in skipped {
+        match groups.iter_mut().find(|(reason, _)| *reason == s.reason) {
+            Some((_, codes)) => codes.push(&s.code),
+            None => groups.push((&s.reason, vec![&s.code])),
+        }
+    }
+    groups.iter().map(|(reason, codes)| format!("{}: {reason}", codes.join(", "))).collect::<Vec<_>>().join("; ")
+}
+
 /// The workloads asked for, in the catalogue's order and then those of files, with their drivers; and what does
 /// not fit. Files alone are run alone.
 fn choose(
@@ -217,8 +229,8 @@ pub struct Refusal {
 
 const SCAN: &str = "a scan of sizes times each commit of one session at the client";
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
-
 const STREAM: &str = "its batches begin at a rate, which the client keeps";
+
 
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
@@ -227,15 +239,14 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
-    if workload.checkpoint && driver == Driver::Database {
-        return Some(Refusal { reason: CHECKPOINT.to_owned(), forceable: false });
-    }
     if workload.visible.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
     }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
-    capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable })
+    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
+    let at_client = workload.checkpoint && driver == Driver::Database;
+    refused.or_else(|| at_client.then(|| Refusal { reason: CHECKPOINT.to_owned(), forceable: false }))
 }
 
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.

@@ -6,6 +6,7 @@ mod data;
 mod native_report_tests;
 mod prepare;
 mod tests_of_plan;
+mod window;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use thiserror::Error;
 
 use crate::event::{Event, Listener};
 use crate::limit::{self, Reference, Role};
-use crate::plan::PlanError;
+use crate::plan::{PlanError, reasons};
 use crate::storage_probe;
 use crate::test::TestError;
 
@@ -136,6 +137,8 @@ struct Context {
     forced: Option<String>,
     /// What tests are held against.
     limits: Limits,
+    /// Window of the test under way, s, where that of the plan was found too short.
+    longer: Option<f64>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -266,6 +269,7 @@ impl Study {
                     max_jobs,
                     forced,
                     limits,
+                    longer: None,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
@@ -301,6 +305,7 @@ impl Study {
                     max_jobs,
                     forced,
                     limits,
+                    longer: None,
                     interrupted: Arc::clone(&self.interrupted),
                 }
             }
@@ -395,7 +400,7 @@ fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError>
         plan.workloads.push(workload);
     }
     if plan.workloads.is_empty() {
-        let reasons = plan.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect::<Vec<_>>().join("; ");
+        let reasons = reasons(&plan.skipped);
         return Err(PlanError::Nothing { target: plan.target.clone(), reasons }.into());
     }
     Ok(())

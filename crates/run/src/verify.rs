@@ -35,6 +35,9 @@ pub struct Facts<'a> {
     /// Growth of the workload's evidence query, and what it must have grown by for one commit; or
     /// why the query failed.
     pub evidence: Result<Option<(i64, u64)>, String>,
+    /// For transactions that only read, and are known to go through so many rows: rows that the database
+    /// counted between the snapshots at the edges, if it counts them, and what a transaction goes through.
+    pub rows_read: Option<(Option<f64>, f64)>,
     /// Rows that the committed transactions changed, where one transaction changes more than another.
     pub rows_changed: Option<u64>,
     /// Share of the transactions that change something, 0…1: only their commits have something to sync.
@@ -79,7 +82,26 @@ pub fn verify(f: &Facts<'_>) -> Vec<Check> {
         rate(f),
     ];
     checks.extend(consistency(f));
+    checks.extend(rows_read(f));
     checks
+}
+
+/// Queries that say how many rows they go through must have gone through them: the database counts what it
+/// reads, and may read more (other tables, its own catalog, other sessions).
+fn rows_read(f: &Facts<'_>) -> Option<Check> {
+    let (counted, per_tx) = f.rows_read?;
+    let id = "rows-read";
+    let Some(counted) = counted else {
+        return Some(Check::new(id, Outcome::NotMade, "the database does not count the rows that it reads"));
+    };
+    let expected = f.merged.transaction.count() as f64 * per_tx;
+    // A transaction under way at an edge has read rows on one side of it and counts on the other.
+    let allowed = f.jobs.len() as f64 * per_tx + 0.02 * expected;
+    let detail = format!(
+        "the queries in the window go through {expected:.0} rows; the database read {counted:.0} (at most {allowed:.0} fewer \
+         are allowed)"
+    );
+    Some(Check::require(id, counted >= expected - allowed, detail))
 }
 
 /// What the workload says must hold after a test.

@@ -27,7 +27,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     url_forms: &[("null:", "the engine that does nothing")],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: vec![(Driver::Client, Capability::RedoKnown, "the null engine writes none".to_owned())],
+        missing: [
+            (Capability::RedoKnown, "the null engine writes none"),
+            (Capability::Procedures, NO_PROCEDURES),
+            (Capability::ParallelQuery, "the null engine does nothing, and that in one thread"),
+        ]
+        .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
+        .to_vec(),
     },
     check_url: |url| match url {
         "null:" => Ok(()),

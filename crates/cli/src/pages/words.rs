@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use loadline_target::Work;
+use loadline_workload::kernel::FIBONACCI;
 use loadline_workload::{
     Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,
 };
@@ -19,6 +20,10 @@ pub(super) fn program(work: &Work) -> String {
     };
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(out, "{number}. {commit}");
+    if work.program.computations_per_tx() > 0 {
+        let _ = writeln!(out, "\nIn all: {}, and the commit.", count(work.program.operations_per_tx(), "operation"));
+        return out;
+    }
     let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
     if work.program.varies() {
         let _ = writeln!(
@@ -76,10 +81,12 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 );
             }
             Step::Compute { kernel, times } => {
+                let (operations, result) = (kernel.operations(*times), kernel.expected(*times));
                 let _ = writeln!(
                     out,
-                    "{indent}{n}. {}, {times} times, in the database's own language.",
-                    computation(*kernel)
+                    "{indent}{n}. In the database's own language: {}: {operations} operations. The result must be \
+                     {result}; any other is an error.",
+                    computation(*kernel, *times)
                 );
             }
             Step::Repeat { times, body } => {
@@ -130,13 +137,16 @@ fn value(generator: Generator) -> String {
     }
 }
 
-fn computation(kernel: Kernel) -> &'static str {
+fn computation(kernel: Kernel, times: u32) -> String {
     match kernel {
-        Kernel::Add => "Add integers in a loop",
-        Kernel::Fibonacci => "Compute Fibonacci numbers by recursion",
-        Kernel::Prime => "Look for primes by trial division",
-        Kernel::Text => "Put texts together and take them apart",
-        Kernel::Builtin => "Call built-in functions",
+        Kernel::Add => format!("add the numbers from 1 to {times} in a loop"),
+        Kernel::Fibonacci => format!(
+            "compute the Fibonacci number {} by a routine that calls itself, {times} times, and add up the results",
+            FIBONACCI.0
+        ),
+        Kernel::Prime => format!("count the primes up to {times} by trial division"),
+        Kernel::Text => format!("{times} rounds of cutting, joining and searching texts"),
+        Kernel::Builtin => format!("{times} rounds of calls of built-in functions"),
     }
 }
 
@@ -201,7 +211,8 @@ pub(super) fn load(w: &Workload, work: &Work) -> String {
         let values = values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         let then = if then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
         return format!(
-            "One session does this transaction over and over, with the parameter `{name}` at {values} in turn.{then}"
+            "One session does this transaction over and over, with the parameter `{name}` at {values} in turn.{}{then}",
+            if w.workers == Some(name) { " The sweep ends where the server gives no more." } else { "" }
         );
     }
     if w.sweep == Sweep::Once {

@@ -97,7 +97,11 @@ impl Column {
             "repetition" => Cell::Number(f64::from(record.repetition)),
             "started_at" => text(&record.started_at),
             "data_source" => record.data_source.as_deref().map_or(Cell::Absent, text),
-            id => record.figure(id).map_or(Cell::Absent, Cell::Number),
+            id => {
+                // What was swept is known, whether or not somebody made a figure of it.
+                let swept = || record.parameters.get(id).filter(|_| record.swept.as_deref() == Some(id));
+                record.figure(id).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod waits;
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
 pub(crate) use tables::{Hidden, cell as test_cell, usual};
+pub(crate) use waits::{Waits, all as waits_of};
 
 use loadline_model::Column;
 use loadline_model::manifest::RunState;

@@ -4,6 +4,7 @@ use loadline_analyze::Point;
 use loadline_analyze::waits::{Bucket, buckets, label};
 use loadline_model::format::{ABSENT, number};
 use loadline_model::{Latencies, TestRecord};
+use serde::Serialize;
 
 use crate::RunData;
 use crate::doc::{Block, Cell, Chart, Head, Row, Table};
@@ -64,6 +65,41 @@ pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Ve
     let title = format!("{workload}: {} at the peak", heading.to_lowercase());
     let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { title, svg }], per_row: 2 });
     chart.into_iter().chain(blocks).collect()
+}
+
+/// A point's histogram as files hold it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Waits<'a> {
+    label: &'a str,
+    workload: &'a str,
+    /// What the times are of: `commit`, `transaction`, `read`.
+    kind: &'a str,
+    /// What was swept, and where the point stands.
+    over: &'a str,
+    at: u32,
+    /// Bounds are 2 to the power, µs.
+    buckets: Vec<Bucket>,
+}
+
+/// All histograms of `side` that groups look at, one a point, of every kind that is stored.
+pub(crate) fn all<'a>(side: &'a Side<'a>) -> Vec<Waits<'a>> {
+    let mut out = Vec::new();
+    for sweep in &side.sweeps {
+        let kinds = KINDS.iter().find(|(group, _)| *group == sweep.group).map_or(&[][..], |(_, kinds)| kinds);
+        for (kind, point) in kinds.iter().flat_map(|(kind, _)| sweep.points.iter().map(move |p| (*kind, p))) {
+            let buckets = merged(side.run, point, kind).map(|l| buckets(&l));
+            let of = |buckets| Waits {
+                label: &side.label,
+                workload: &sweep.workload,
+                kind,
+                over: &sweep.over,
+                at: point.at,
+                buckets,
+            };
+            out.extend(buckets.map(of));
+        }
+    }
+    out
 }
 
 /// The histograms of kind `kind` of a point's valid tests, added up; `None` if none holds a latency.

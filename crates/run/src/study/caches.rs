@@ -10,11 +10,16 @@ use loadline_target::{TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
-use crate::block_figures::{CacheFacts, is_one_read};
+use crate::block_figures::{CacheFacts, access, is_one_read};
+use crate::data_source::Access;
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
-/// 3 % of the smallest data set.
+/// 3 % of the usual data set.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause where blocks are read in order, so that what is read ahead is used before it is dropped.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// Rate of a fast device, bytes per second: the pause is so long that it reads a twentieth of the data in it.
+const FAST_SCAN: u64 = 500 << 20;
 /// Share of the files that may still be in the page cache after it was emptied without a word about it.
 const LEFT: f64 = 0.05;
 
@@ -35,9 +40,12 @@ impl Caches {
                 n => format!("; {n} more could not be opened by this user"),
             };
             self.notes.push(format!(
-                "{} data files were kept out of the operating system's page cache during the test, which took {cpu:.1} % of a \
-                 CPU and had changed blocks written to the device at once{unreadable}",
-                kept.files
+                "{} data files were kept out of the operating system's page cache during the test by at least {} passes over \
+                 them (the longest took {:.0} ms), which took {cpu:.1} % of a CPU and had changed blocks written to the device \
+                 at once{unreadable}",
+                kept.files,
+                kept.passes,
+                kept.slowest_pass_ns as f64 / 1e6
             ));
         }
         (self.facts, self.notes)
@@ -51,6 +59,14 @@ pub(super) fn data_files(info: &TargetInfo) -> Result<DataFiles, String> {
     }
     let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;
     Ok(DataFiles { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
+}
+
+/// How long the keeper pauses between two passes.
+fn pause(work: &Work) -> Duration {
+    if access(work) == Access::Random {
+        return PAUSE;
+    }
+    Duration::from_millis(work.params.size_bytes() / 20 / (FAST_SCAN / 1000)).clamp(PAUSE, LONGEST_PAUSE)
 }
 
 impl Context {
@@ -79,7 +95,7 @@ impl Context {
                     not_kept_out: None,
                     allow_cached: self.manifest.plan.allow_cached,
                 };
-                if let Err(why) = self.keep_out(&mut caches) {
+                if let Err(why) = self.keep_out(work, &mut caches) {
                     caches.notes.push(format!("the data files were not kept out of the page cache: {why}"));
                     caches.facts.not_kept_out = Some(why);
                 }
@@ -97,7 +113,7 @@ impl Context {
     }
 
     /// Empties the page cache of the data files and keeps it empty.
-    fn keep_out(&self, caches: &mut Caches) -> Result<(), String> {
+    fn keep_out(&self, work: &Work, caches: &mut Caches) -> Result<(), String> {
         let files = self.data_files.clone()?;
         let dropped = files.drop_all().map_err(|e| e.to_string())?;
         if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * LEFT) {
@@ -108,7 +124,7 @@ impl Context {
                 format::bytes(left as f64)
             ));
         }
-        caches.keeper = Some(Keeper::start(files, PAUSE).map_err(|e| e.to_string())?);
+        caches.keeper = Some(Keeper::start(files, pause(work)).map_err(|e| e.to_string())?);
         Ok(())
     }
 }

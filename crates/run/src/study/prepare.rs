@@ -49,6 +49,7 @@ impl Context {
         listener.on(Event::Step(format!("preparing {}", workload.code)));
         let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
+        self.set_cache(&work)?;
         self.target.create(&work)?;
         self.load(&work, listener)?;
         if known.is_none() {

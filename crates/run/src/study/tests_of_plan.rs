@@ -9,6 +9,7 @@ use loadline_store::{NativeFile, TestOutput};
 use loadline_target::{TargetError, Together, Work, kind_of};
 use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
+use super::window;
 use super::{Context, Limits, StudyError};
 use crate::block_figures::CacheFacts;
 use crate::calibrate::with;
@@ -121,6 +122,10 @@ impl Context {
             Sweep::Jobs | Sweep::Once => self.done(&workload.code, repetition).next().is_none().then(|| jobs(1)),
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let given = workload.parameters.get(name).map(std::slice::from_ref);
+                if then_jobs && given.is_some() {
+                    // The sweep over jobs has that value.
+                    return self.next_jobs(workload, repetition).map(jobs);
+                }
                 let done = |v: &&i64| {
                     let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
                     !self.done(&workload.code, repetition).any(of_value)
@@ -209,7 +214,8 @@ impl Context {
             (_, Limits::Points(points)) => {
                 let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
                 let redo = self.redo_bytes(work).or(seen)?;
-                LogWriterPoint::limit(points, work.program.commit == Commit::Wait, redo, record.jobs)
+                let mix = work.program.varies().then_some(work.workload.code);
+                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, record.jobs)
             }
             _ => Err("it was not measured".to_owned()),
         }
@@ -340,10 +346,10 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         listener.on(Event::TestStarted(position.clone()));
+        let cache_bytes = self.set_cache(work).map_err(gone)?;
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
-        let cache_bytes = self.set_cache(work).map_err(gone)?;
         self.target.load(work, jobs).map_err(gone)?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
@@ -352,13 +358,14 @@ impl Context {
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
         let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
+        let duration_s = window::of(plan.duration_s, &self.records, work.workload.code, jobs, self.longer);
         let request = Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
             driver: workload.driver,
             jobs,
             warmup_s: plan.warmup_s,
-            duration_s: plan.duration_s,
+            duration_s,
             rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
             cpu: self.cpu,
             disk: self.disk.clone(),
@@ -366,7 +373,7 @@ impl Context {
             interrupted: Arc::clone(&self.interrupted),
         };
         let caches = self.ready_caches(work, cache_bytes).map_err(gone)?;
-        let (total_s, mut last) = (plan.warmup_s + plan.duration_s, (0.0, 0));
+        let (total_s, mut last) = (plan.warmup_s + duration_s, (0.0, 0));
         let measured = run_test(&request, |elapsed_s, completed| {
             let seconds = elapsed_s - last.0;
             let tps = if seconds > 0.0 { completed.saturating_sub(last.1) as f64 / seconds } else { 0.0 };
@@ -387,6 +394,16 @@ impl Context {
         identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
         output.record.swept = swept.map(str::to_owned);
+        if let Some(longer) = window::longer(&output.record, duration_s, self.longer.is_some()) {
+            listener.on(Event::Step(format!(
+                "test {test}: transactions are too long for the window, it is made again with {longer:.0} s"
+            )));
+            self.longer = Some(longer);
+            let again = self.one_test(workload, work, position, swept, listener);
+            self.longer = None;
+            return again;
+        }
+        output.record.notes.extend(window::note(duration_s, plan.duration_s));
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         self.parallel(&mut output.record, tried);

@@ -40,6 +40,7 @@ impl Case {
             rate_tps: None,
             durable: true,
             commits_blurred: None,
+            rows_read: None,
             window_commits: Some(n),
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
@@ -73,6 +74,8 @@ fn each_lie_is_caught_by_its_check() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
     let base = || case.facts();
+    assert_eq!(failed(&Facts { rows_read: Some((Some(n * 5.0), 10.0)), ..base() }), ["rows-read"]);
+    assert!(failed(&Facts { rows_read: Some((Some(n * 12.0), 10.0)), ..base() }).is_empty(), "more may be read");
     assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), ["commits-database"]);
     assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), ["commits-window"]);
     assert_eq!(

@@ -227,6 +227,18 @@ mod tests {
     }
 
     #[test]
+    fn the_first_rows_are_as_the_reference_has_them() {
+        // SQL Language Reference, «SELECT», «Row Limiting: Examples».
+        assert_eq!(first_rows(5, 0), "FETCH FIRST 5 ROWS ONLY");
+        assert_eq!(first_rows(5, 10), "OFFSET 10 ROWS FETCH NEXT 5 ROWS ONLY");
+        let shared = loadline_workload::find("DA-PARALLEL").unwrap();
+        for (workers, words) in [(1, "DISABLE PARALLEL QUERY"), (4, "FORCE PARALLEL QUERY PARALLEL 4")] {
+            let params = shared.params(&BTreeMap::from([("workers".to_owned(), workers)])).unwrap();
+            assert_eq!(parallel(&Work::new(shared, params, 1, 0.0)), format!("ALTER SESSION {words}"));
+        }
+    }
+
+    #[test]
     fn the_commit_says_whether_it_waits() {
         // PMD's grammar reads a COMMIT only up to its options: they are held to the reference here.
         let words = |c: Commit| commit(c).split(' ').collect::<Vec<_>>();

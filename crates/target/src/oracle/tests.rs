@@ -110,7 +110,7 @@ fn go_through(paper: &Paper, native_report: bool) {
         if let Some(mark) = target.native_mark().unwrap() {
             target.native_report(mark).unwrap();
         }
-        assert_eq!(target.evidence(&work).unwrap(), workload.evidence.map(|_| 17));
+        assert_eq!(target.evidence(&work).unwrap().is_some(), workload.evidence.is_some());
         drop(lock);
     }
 }

@@ -62,7 +62,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: vec![
             (Driver::Client, Capability::ParallelQuery, "a query is run by the thread that asks".to_owned()),
-            (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
+            (Driver::Client, Capability::Procedures, "SQLite has no stored procedures".to_owned()),
         ],
     },
     check_url: |url| files::path_of(url).map(|_| ()),

@@ -8,7 +8,7 @@ use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "rows",
-    default: 16_384,
+    default: 65_536,
     min: 1_000,
     max: 100_000_000,
     meaning: "rows of the piece of the table that a query reads",
@@ -24,7 +24,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-SCAN",
     group: "storage",
     summary: "parallel sequential reads of a large table from the device",
-    description: "Each transaction is one query that reads a piece of a large table from end to end (16,384 rows, 4 MiB), by a range of the primary key, in whose order the table lies, and sums up a column; pieces are drawn at random, so that jobs read different ones. The figure is MiB of the table per second: what storage gives to large sequential reads through the database.",
+    description: "Each transaction is one query that reads a piece of a large table from end to end (65,536 rows, some 16 MiB), by a range of the primary key, in whose order the table lies, and sums up a column; pieces are drawn at random, so that jobs read different ones. The figure is MiB of the table per second: what storage gives to large sequential reads through the database.",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: "data_mib_per_s", title: "data read" },

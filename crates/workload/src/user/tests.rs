@@ -1,1 +1,197 @@
+//! The example is sound, and every way to break it is said with its place.
 
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::program::{Effect, Generator, Step};
+use crate::table::RowCount;
+
+const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
+
+/// What is said of the example with `from` replaced by `to`, which is on line `line`.
+fn broken(from: &str, to: &str) -> UserError {
+    assert!(EXAMPLE.contains(from), "the example has no «{from}»");
+    let text = EXAMPLE.replacen(from, to, 1);
+    read("mine.toml", &text, &[]).expect_err(&format!("«{from}» → «{to}» is taken"))
+}
+
+/// The same, with the line and the text that it points at, and what it says.
+fn says(from: &str, to: &str, at: &str, parts: &[&str]) {
+    let e = broken(from, to);
+    let text = EXAMPLE.replacen(from, to, 1);
+    let line = text.lines().nth(e.line - 1).unwrap_or_default();
+    let pointed: String = line.chars().skip(e.column - 1).collect();
+    assert!(pointed.starts_with(at), "«{from}» → «{to}»: {e} points at «{pointed}» instead of «{at}»");
+    for part in parts {
+        assert!(e.message.contains(part), "«{from}» → «{to}»: «{e}» does not say «{part}»");
+    }
+    assert!(e.to_string().starts_with(&format!("mine.toml:{}:{}: ", e.line, e.column)));
+}
+
+#[test]
+fn the_example_is_a_workload() {
+    let w = read("queue.toml", EXAMPLE, &[]).unwrap();
+    assert_eq!((w.code, w.group, w.tables.len(), w.params.len()), ("QUEUE", "transaction-processing", 2, 4));
+    assert_eq!(w.needs, [Capability::Rows, Capability::ReadRows, Capability::CommitWait]);
+    assert_eq!((w.tables[0].rows, w.tables[1].rows), (RowCount::Fixed(100), RowCount::Empty));
+    let program = w.make(&w.params(&BTreeMap::new()).unwrap());
+    program.check().unwrap();
+    assert_eq!((program.statements_per_tx(), program.rows_changed_per_tx()), (4, 4));
+    assert!((program.writing_share() - 0.75).abs() < 1e-9, "three in four put");
+    assert_eq!(program.statements[0].effect, Effect::Change(1));
+    let of = |given: [(&str, i64); 2]| {
+        let given = given.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+        w.make(&w.params(&given).unwrap())
+    };
+    assert_eq!(of([("batch", 10), ("looks", 1)]).rows_changed_per_tx(), 11);
+    let only_puts = of([("batch", 1), ("looks", 0)]);
+    assert!((only_puts.writing_share() - 1.0).abs() < 1e-9, "what has no share is left out");
+    let bytes = only_puts.vars().into_iter().find(|(v, _)| *v == "body").unwrap().1;
+    assert_eq!(bytes, Generator::Payload { bytes: 200 });
+    assert!(matches!(only_puts.body.last(), Some(Step::Choose { arms, .. }) if arms.len() == 1));
+}
+
+#[test]
+fn names_and_keys_that_are_wrong_get_the_nearest() {
+    says("summary =", "sumary =", "sumary", &["no key «sumary»", "did you mean «summary»", "known: code"]);
+    says("updated-in-place = true", "updated = true", "updated", &["a table has no key «updated»"]);
+    says(
+        "type = \"int\", fill = \"key\"",
+        "type = \"integer\", fill = \"key\"",
+        "\"integer\"",
+        &["«integer»", "int, bytes"],
+    );
+    says("fill = \"zero\"", "fill = \"null\"", "\"null\"", &["«null»", "key, zero"]);
+    says("{ execute = \"count\" }", "{ execute = \"cuont\" }", "\"cuont\"", &["«cuont»", "did you mean «count»"]);
+    says("{ repeat = \"batch\"", "{ repeat = \"batsh\"", "\"batsh\"", &["parameter «batsh»", "did you mean «batch»"]);
+    says("INTO {message}", "INTO {mesage}", "\"INSERT", &["table «mesage»", "did you mean «message»"]);
+    says("to = { row = \"channel\" }", "to = { row = \"chanel\" }", "\"chanel\"", &["«chanel»", "channel"]);
+    says("indexes = [\"channel\"]", "indexes = [\"chanel\"]", "\"chanel\"", &["column", "did you mean «channel»"]);
+    says(
+        "column = \"rows_per_s\"",
+        "column = \"row_per_s\"",
+        "\"row_per_s\"",
+        &["no column «row_per_s»", "rows_per_s"],
+    );
+    says("commit = \"wait\"", "commit = \"later\"", "\"later\"", &["«later»", "wait, nowait"]);
+    says("commit = \"wait\"", "group = \"queues\"", "\"queues\"", &["«queues»", "transaction-processing"]);
+    says("{ execute = \"count\" }", "{ exec = \"count\" }", "exec", &["no key «exec»", "did you mean «execute»"]);
+    says("to = \"new-key\"", "to = \"newkey\"", "\"newkey\"", &["«newkey»", "did you mean «new-key»"]);
+}
+
+#[test]
+fn variables_statements_and_effects_must_fit() {
+    let unbound = "{ bind = \"messages\", to = { constant = \"batch\" } },\n      ";
+    says(unbound, "", "\"UPDATE", &["variable «messages»", "«count»", "not bound"]);
+    says("effect = { read = 1 }", "effect = { change = 1 }", "{ change", &["«look»", "SELECT", "read = ROWS"]);
+    says("effect = { change = 1 }", "effect = \"read-any\"", "\"read-any\"", &["«count»", "UPDATE", "change = ROWS"]);
+    says("effect = { change = 1 }", "effect = { change = 0 }", "0", &["is 0", "between 1"]);
+    says(
+        "WHERE id = :channel\"\neffect = { change",
+        "WHERE id = {channel\"\neffect = { change",
+        "\"UPDATE",
+        &["opening brace"],
+    );
+    says(
+        "sql = \"SELECT topic",
+        "sql = \"DROP topic",
+        "\"DROP",
+        &["begins with «DROP»", "SELECT, INSERT, UPDATE or DELETE"],
+    );
+    says(
+        "WHERE id = :channel\"\neffect = { read",
+        "WHERE id = :channel; COMMIT\"\neffect = { read",
+        "\"SELECT",
+        &["semicolon"],
+    );
+    says(
+        "{ share = \"looks\", steps = [{ execute = \"look\" }] }",
+        "{ share = \"looks\", steps = [] }",
+        "\"look\"",
+        &["never executed"],
+    );
+    says("{ bind = \"seq\", to = \"sequence\" },\n  {", "{", "{ row", &["«channel» follows from the sequence"]);
+    says("{ execute = \"count\" },", "{ execute = \"count\", steps = [] },", "{ execute", &["no key «steps»"]);
+    says(
+        "to = { payload = \"bytes\" } },",
+        "to = { payload = \"bytes\" } }, { bind = \"body\", to = \"new-key\" },",
+        "\"body\"",
+        &["to numbers and to bytes"],
+    );
+    says("to = { row = \"channel\" }", "to = { row = \"message\" }", "\"message\"", &["«row» takes"]);
+    says("to = { row = \"channel\" }", "to = { own-row = \"channel\" }", "\"channel\"", &["own no rows", "«row»"]);
+    says("uniform = [1, 9]", "uniform = [9, 1]", "[9, 1]", &["first is above"]);
+    says(
+        "FROM {message}) m\"\ncounts",
+        "FROM {message} WHERE id = :id) m\"\ncounts",
+        "\"SELECT",
+        &["variable «id»", "takes none"],
+    );
+}
+
+#[test]
+fn tables_and_parameters_must_fit() {
+    says("name = \"message\"", "name = \"channel\"", "\"channel\"", &["table «channel» is there twice"]);
+    says("name = \"bytes\"", "name = \"batch\"", "\"batch\"", &["parameter «batch» is there twice"]);
+    says("name = \"topic\"", "name = \"id\"", "\"id\"", &["column «id» is there twice"]);
+    says("name = \"put\"", "name = \"count\"", "\"count\"", &["statement «count» is there twice"]);
+    says(
+        "type = \"int\", fill = \"key\"",
+        "type = \"int\", fill = \"zero\"",
+        "\"zero\"",
+        &["«channel» needs a primary key"],
+    );
+    says(
+        "type = \"bytes\", fill = { payload = \"bytes\" }",
+        "type = \"bytes\", fill = \"zero\"",
+        "\"zero\"",
+        &["«body»", "bytes take a payload"],
+    );
+    says("rows = 100", "rows = -5", "-5", &["rows", "is -5", "between 1"]);
+    says("rows = 100", "rows = \"many\"", "\"many\"", &["«many»", "empty"]);
+    says("rows = 100", "rows = { total = \"looks\" }", "\"looks\"", &["«looks» can be 0 to 100", "narrow"]);
+    says(
+        "default = 3\nmin = 1\nmax = 1000",
+        "default = 0\nmin = 1\nmax = 1000",
+        "0",
+        &["default", "is 0", "between 1 and 1000"],
+    );
+    says("max = 2000", "max = 5000", "\"bytes\"", &["between 1 and 2000", "«bytes» can be 1 to 5000"]);
+    says("name = \"topic\"", "name = \"to\\\"pic\"", "\"to", &["cannot be used", "a to z"]);
+    says("name = \"topic\"", "name = \"a_name_that_no_database_takes\"", "\"a_name", &["20 are the most"]);
+    says("code = \"QUEUE\"", "code = \"QUEUE; DROP\"", "\"QUEUE; DROP\"", &["A to Z"]);
+    says("code = \"QUEUE\"", "code = \"TP-LIGHT\"", "\"TP-LIGHT\"", &["the catalogue has a workload TP-LIGHT"]);
+    says("code = \"QUEUE\"", "code = 7", "7", &["a text in quotes", "integer"]);
+    says("code = \"QUEUE\"\n", "", "", &["needs the key «code»"]);
+    says("code = \"QUEUE\"", "code = \"QUEUE", "", &[]);
+}
+
+#[test]
+fn a_file_is_registered_once_and_its_code_is_its_own() {
+    let text = EXAMPLE.replacen("\"QUEUE\"", "\"QUEUE-ONCE\"", 1);
+    let w = register("a.toml", &text).unwrap();
+    assert!(std::ptr::eq(w, register("b.toml", &text).unwrap()), "the same text is the same workload");
+    assert!(std::ptr::eq(w, crate::find("queue-once").unwrap()));
+    let other = text.replacen("looks", "glances", 1);
+    let e = register("c.toml", &other).unwrap_err();
+    assert!(e.file == "c.toml" && e.line > 1, "{e}");
+    let other = text.replacen("puts batches", "puts many", 1);
+    assert!(register("c.toml", &other).unwrap_err().message.contains("another workload file"));
+}
+
+proptest! {
+    #[test]
+    fn never_panics(text in "\\PC{0,80}") {
+        let _ = read("x", &text, &[]);
+    }
+
+    /// The example with a piece cut out, or another put in.
+    #[test]
+    fn never_panics_on_what_is_nearly_a_workload(at in 0..EXAMPLE.len(), len in 0..40_usize, put in "[\\[\\]{}=\"a-z0-9, \n]{0,6}") {
+        if let (Some(head), Some(tail)) = (EXAMPLE.get(..at), EXAMPLE.get((at + len).min(EXAMPLE.len())..)) {
+            let _ = read("x", &format!("{head}{put}{tail}"), &[]);
+        }
+    }
+}

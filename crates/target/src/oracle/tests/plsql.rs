@@ -44,6 +44,17 @@ fn parse(scripts: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>>
     parsed
 }
 
+/// PMD's grammar reads OFFSET and FETCH, and not one behind the other: the words are held to the reference
+/// by a test of `render.rs`.
+fn without_offset(text: &str) -> String {
+    let mut words = text.split(" OFFSET ");
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, rest| match rest.split_once(" ROWS FETCH NEXT ") {
+        Some((n, rest)) if n.bytes().all(|b| b.is_ascii_digit()) => format!("{text} FETCH FIRST {rest}"),
+        _ => format!("{text} OFFSET {rest}"),
+    })
+}
+
 /// All that is sent: by a run with every workload, to servers that let loadline do all or little.
 fn sent() -> BTreeSet<String> {
     let (willing, unwilling) = (willing(), unwilling());
@@ -83,7 +94,7 @@ fn every_script_is_plsql_and_a_broken_one_is_not() {
     for (i, text) in sent.iter().enumerate() {
         // PMD wants the sign that ends a statement in a script; a driver does not send it.
         let end = if text.ends_with(';') { "" } else { ";" };
-        scripts.insert(format!("{i:03}-whole"), format!("{text}{end}"));
+        scripts.insert(format!("{i:03}-whole"), format!("{}{end}", without_offset(text)));
     }
     // Broken ones: each of these words or signs is needed wherever it stands. PMD only skims DDL and
     // LOCK, which the snapshots hold, and what follows the values of an UPDATE; a DELETE may do without FROM.

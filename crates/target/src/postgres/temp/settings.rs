@@ -58,6 +58,8 @@ impl Settings {
             ("shared_buffers", format!("{shared_buffers}MB")),
             ("max_wal_size", "4GB".to_owned()),
             ("checkpoint_timeout", "15min".to_owned()),
+            // As for a device that serves many reads at once; what is usual is one for a single disk.
+            ("effective_io_concurrency", "32".to_owned()),
             // Two looks at the clock for each write of the log.
             ("track_wal_io_timing", on()),
         ];
