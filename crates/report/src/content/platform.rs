@@ -1,7 +1,7 @@
 //! What was measured: the manifests of all platforms side by side, and how to run them again.
 
 use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
-use loadline_model::manifest::{Manifest, Storage};
+use loadline_model::manifest::{Manifest, Storage, TableLoad};
 use loadline_model::{Jobs, Severity};
 
 use super::{data_set, stop, when};
@@ -24,6 +24,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Machine", collect(&manifests, machine));
     table("Storage", collect(&manifests, storage));
     table("What the storage allowed before the run", collect(&manifests, probes));
+    table("Loading the data set", collect(&manifests, data_set));
     table("Cost of loadline itself", collect(&manifests, overhead));
     table("Calibration: redo per transaction", collect(&manifests, calibration));
     blocks.extend(data_set::blocks(sides));
@@ -96,6 +97,23 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
     out.extend(optional("Storage figures that are not from the device", p.allow_cached.then(|| cached.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
+}
+
+/// How fast each table of the data set was loaded, where this run loaded it.
+fn data_set(m: &Manifest) -> Vec<(String, String)> {
+    let table = |t: &TableLoad| {
+        let text = format!(
+            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, by {} at a time ({})",
+            number(t.rows_loaded as f64, 0),
+            t.load_s + t.finish_s,
+            number(t.rows_per_s(), 0),
+            t.mib_per_s(),
+            t.loaders,
+            t.path
+        );
+        fact(&t.table, text)
+    };
+    m.data_set.iter().map(table).collect()
 }
 
 /// Short times with their fraction, long ones in words.
