@@ -321,8 +321,16 @@ fn cache_hit(record: &TestRecord) -> Check {
     }
 }
 
-/// Blocks that the transactions of the window asked for, at least.
+/// Blocks that the transactions of the window asked for, at least. A transaction that crosses an edge is
+/// counted whole where it ends, and its reads where they are made: half a transaction of each job may be
+/// counted too much, which matters where a window holds few.
 fn asked(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
+    let transactions = record.figure("commits").unwrap_or(0.0).max(1.0);
+    let sure = (1.0 - f64::from(request.jobs) / 2.0 / transactions).max(0.0);
+    asked_by_all(record, request, w).map(|blocks| blocks * sure)
+}
+
+fn asked_by_all(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
     match access(&request.work) {
         Access::Sequential => {
             let bytes = record.figure("data_mib_per_s")? * MIB * w.seconds;
@@ -381,6 +389,14 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     let mut out = String::new();
     if beyond < DEVICE_FROM {
         match (facts.cache_bytes, facts.table_bytes) {
+            (Some(cache), Some(tables)) if cache < tables / CACHE_OF_DATA => {
+                out += &format!(
+                    ": the database's own cache is {} and the data are {}, so it should not hold that much: a longer window \
+                     tells",
+                    format::bytes(cache as f64),
+                    format::bytes(tables as f64)
+                )
+            }
             (Some(cache), Some(tables)) => {
                 out += &format!(
                     ": the database's own cache is {} and the data are {}; give --size {} or more, or make the cache smaller",
@@ -440,9 +456,12 @@ fn data_written(
     Some(judged(record, facts, ID, format!("{detail}: the rest is still in the operating system's page cache")))
 }
 
+/// A cache with less than this part of the data holds too little of them to matter.
+const CACHE_OF_DATA: u64 = 12;
+
 /// Size of the data set of which a cache holds a tenth at most, for the command line.
 fn size_for(cache_bytes: u64) -> String {
-    let mib = cache_bytes.saturating_mul(12).div_ceil(1 << 20);
+    let mib = cache_bytes.saturating_mul(CACHE_OF_DATA).div_ceil(1 << 20);
     if mib >= 1 << 10 { format!("{}GiB", mib.div_ceil(1 << 10)) } else { format!("{mib}MiB") }
 }
 
@@ -497,6 +516,9 @@ mod tests {
         let text = advice(0.01, 1.0, &facts);
         assert!(text.contains("1.0 GiB") && text.contains("--size 12GiB"), "{text}");
         assert!(!text.contains("page cache"), "{text}");
+        let little = CacheFacts { cache_bytes: Some(1 << 20), ..facts.clone() };
+        let text = advice(0.8, 1.0, &little);
+        assert!(text.contains("longer window") && !text.contains("--size"), "{text}");
         let text = advice(1.0, 0.3, &CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() });
         assert!(text.contains("no right") && !text.contains("--size"), "{text}");
         assert_eq!(advice(1.0, 1.0, &facts), "");
