@@ -222,7 +222,7 @@ impl Study {
                 }
             }
         }
-        info.notes.extend(data::make_way(target.as_ref(), &plan, &info)?);
+        info.notes.extend(data::make_way(target.as_ref(), &plan, &info, resumed.is_none())?);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {

@@ -1,5 +1,7 @@
 //! A transaction program: a small value that every target renders, in the database or at the client.
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
 use crate::template::{Piece, Template, TemplateError};
@@ -262,6 +264,17 @@ pub enum ProgramError {
     /// A variable that is a number here and bytes there.
     #[error("the variable «{0}» is bound to numbers and to bytes")]
     TwoTypes(String),
+    /// A turn whose places do not come equally often.
+    #[error(
+        "the turn «{var}» of {of} leaves places out: each transaction must count the sequence on by 1, or by 1 and a \
+         multiple of {of}; a random choice needs no such care"
+    )]
+    Turn {
+        /// The variable.
+        var: String,
+        /// Its places.
+        of: u64,
+    },
     /// Arms that do not cover what chooses between them.
     #[error("the shares of what «{var}» chooses between add up to {shares}, but {needs}")]
     Shares {
@@ -354,7 +367,17 @@ impl Program {
                 mixed = Some((*var).to_owned());
             }
         });
-        mixed.map_or(Ok(()), |var| Err(ProgramError::TwoTypes(var)))
+        if let Some(var) = mixed {
+            return Err(ProgramError::TwoTypes(var));
+        }
+        for (var, generator) in vars {
+            if let Generator::Turn { of } = generator
+                && advances(&self.body, of.max(1)) != BTreeSet::from([1 % of.max(1)])
+            {
+                return Err(ProgramError::Turn { var: var.to_owned(), of });
+            }
+        }
+        Ok(())
     }
 
     /// Statements executed by one transaction, its commit not counted; a bulk of rows is one. Where
@@ -533,6 +556,37 @@ impl Program {
     }
 }
 
+/// By how much `steps` can count the sequence on, modulo `of`. More than a few different ways are not told
+/// apart: nothing then comes equally often.
+fn advances(steps: &[Step], of: u64) -> BTreeSet<u64> {
+    const MANY: usize = 64;
+    let sums = |a: &BTreeSet<u64>, b: &BTreeSet<u64>| -> BTreeSet<u64> {
+        a.iter().flat_map(|x| b.iter().map(move |y| (x + y) % of)).take(MANY * MANY).collect()
+    };
+    let mut out = BTreeSet::from([0]);
+    for step in steps {
+        let by = match step {
+            Step::Bind { generator: Generator::Sequence, .. } => BTreeSet::from([1 % of]),
+            Step::Repeat { times, body } => {
+                // As often as that, by doubling.
+                let (mut times, mut power, mut all) = (*times, advances(body, of), BTreeSet::from([0]));
+                while times > 0 {
+                    if times % 2 == 1 {
+                        all = sums(&all, &power);
+                    }
+                    power = sums(&power, &power);
+                    times /= 2;
+                }
+                all
+            }
+            Step::Choose { arms, .. } => arms.iter().flat_map(|arm| advances(&arm.body, of)).take(MANY).collect(),
+            _ => continue,
+        };
+        out = sums(&out, &by);
+    }
+    out
+}
+
 /// Mean of what `of` says of each arm, by their shares.
 fn weighted(arms: &[Arm], of: &dyn Fn(&[Step]) -> f64) -> f64 {
     let all: u64 = arms.iter().map(|a| a.share).sum();
@@ -592,6 +646,20 @@ mod tests {
         near(program.writing_share(), 0.1);
         assert!(program.varies() && program.writes() && program.reads_and_writes() && !program.is_single_statement());
         assert_eq!(program.cycle(), 10);
+    }
+
+    #[test]
+    fn a_turn_must_reach_all_its_places() {
+        let next = || Step::bind("n", Generator::Sequence);
+        let with = |more: u32| {
+            let mut arms = arms();
+            arms[1].body.push(Step::Repeat { times: more, body: vec![next()] });
+            mix(Step::Choose { var: "turn", arms }).check()
+        };
+        assert_eq!((with(0), with(10), with(30)), (Ok(()), Ok(()), Ok(())));
+        for more in [1, 5, 9] {
+            assert!(matches!(with(more), Err(ProgramError::Turn { of: 10, .. })), "{more}");
+        }
     }
 
     #[test]

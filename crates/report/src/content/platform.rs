@@ -1,10 +1,10 @@
 //! What was measured: the manifests of all platforms side by side, and how to run them again.
 
 use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
-use loadline_model::manifest::{Manifest, Storage};
+use loadline_model::manifest::{Manifest, Storage, TableLoad};
 use loadline_model::{Jobs, Severity};
 
-use super::{stop, when};
+use super::{data_set, stop, when};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::side::Side;
 
@@ -24,8 +24,10 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Machine", collect(&manifests, machine));
     table("Storage", collect(&manifests, storage));
     table("What the storage allowed before the run", collect(&manifests, probes));
+    table("Loading the data set", collect(&manifests, data_set));
     table("Cost of loadline itself", collect(&manifests, overhead));
     table("Calibration: redo per transaction", collect(&manifests, calibration));
+    blocks.extend(data_set::blocks(sides));
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
     Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, group: false, blocks }
@@ -86,12 +88,32 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
         fact("Payload that compresses away", format!("{:.0} %", p.payload_compressibility * 100.0)),
         fact("Seed", p.seed.to_string()),
+        fact("Size of the data set", bytes(p.size_bytes as f64)),
         fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
     ];
     let skipped: Vec<String> = p.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect();
     out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
+    let cached = "kept and marked (--allow-cached)";
+    out.extend(optional("Storage figures that are not from the device", p.allow_cached.then(|| cached.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
+}
+
+/// How fast each table of the data set was loaded, where this run loaded it.
+fn data_set(m: &Manifest) -> Vec<(String, String)> {
+    let table = |t: &TableLoad| {
+        let text = format!(
+            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, by {} at a time ({})",
+            number(t.rows_loaded as f64, 0),
+            t.load_s + t.finish_s,
+            number(t.rows_per_s(), 0),
+            t.mib_per_s(),
+            t.loaders,
+            t.path
+        );
+        fact(&t.table, text)
+    };
+    m.data_set.iter().map(table).collect()
 }
 
 /// Short times with their fraction, long ones in words.

@@ -21,13 +21,20 @@ const ENTRY: u64 = 24;
 
 /// Refuses data that are not those of the plan (or drops them, if it is to be loaded anew), and a data set that
 /// does not fit. Nothing has been made by then. What is not known is said in a note.
-pub(super) fn make_way(target: &dyn Target, plan: &Plan, info: &TargetInfo) -> Result<Option<String>, StudyError> {
+///
+/// `begins`: the run is a new one. One that is resumed has dropped what it had to before.
+pub(super) fn make_way(
+    target: &dyn Target,
+    plan: &Plan,
+    info: &TargetInfo,
+    begins: bool,
+) -> Result<Option<String>, StudyError> {
     let tables = tables(plan)?;
     if tables.is_empty() {
         return Ok(None);
     }
     let mut there = target.data_set()?;
-    if plan.reload && !there.is_empty() {
+    if plan.reload && begins && !there.is_empty() {
         target.drop_data_set()?;
         there.clear();
     }
@@ -183,7 +190,7 @@ mod tests {
             fits(target.as_ref(), &info, &need)
         };
         let refused = with(Some(1 << 20)).unwrap_err().to_string();
-        assert!(refused.contains("1 MiB is free in /data") && refused.contains("indexes"), "{refused}");
+        assert!(refused.contains("1.0 MiB is free in /data") && refused.contains("indexes"), "{refused}");
         assert!(with(Some(1 << 40)).unwrap().is_none());
         assert!(with(None).unwrap().unwrap().contains("not known"));
     }

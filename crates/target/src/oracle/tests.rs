@@ -19,7 +19,10 @@ use super::*;
 use crate::work::Work;
 
 fn work_of(w: &'static Workload) -> Work {
-    Work::new(w, w.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0)
+    // PMD looks far ahead at each assignment: many rows in one statement are many of them, all alike.
+    let several = matches!(w.code, "DBL-12" | "DBL-STREAM");
+    let given = if several { [("rows".to_owned(), 3)].into() } else { BTreeMap::new() };
+    Work::new(w, w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
 }
 
 /// The first of the log writer's workloads.
@@ -54,8 +57,10 @@ fn willing() -> Paper {
             vec![row(&["1"])]
         } else if sql.contains("ACTION LIKE") {
             vec![row(&["Commit:log file sync", "3"]), row(&["CPU", "1"])]
-        } else if sql.starts_with("SELECT COUNT(*)") {
+        } else if sql.starts_with("SELECT COUNT(*)") && sql.contains("BETWEEN :1 AND :2") {
             vec![row(&["0"])]
+        } else if sql.starts_with("SELECT COUNT(*)") {
+            vec![row(&["17"])]
         } else if sql.starts_with("SELECT NAME, SUM(VALUE)") {
             vec![row(&["redo size", "1000"]), row(&["user commits", "5"]), row(&["redo writes", "4"])]
         } else if sql.starts_with("SELECT SUM(") || sql.starts_with("SELECT a.n + ") {
