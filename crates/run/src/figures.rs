@@ -11,7 +11,8 @@ use loadline_store::{TestOutput, rfc3339};
 use loadline_target::Target;
 use loadline_workload::Commit;
 
-use crate::block_figures::{CacheFacts, block_figures};
+use crate::block_checks::CacheFacts;
+use crate::block_figures::block_figures;
 use crate::checkpoint;
 use crate::job::JobResult;
 use crate::load_figures::load_figures;

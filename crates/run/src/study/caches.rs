@@ -10,7 +10,8 @@ use loadline_target::{TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
-use crate::block_figures::{CacheFacts, access, is_one_read};
+use crate::block_checks::CacheFacts;
+use crate::block_figures::{access, is_one_read};
 use crate::data_source::Access;
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
