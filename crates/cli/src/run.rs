@@ -89,6 +89,10 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
     if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
         file.workload = None;
         file.group = None;
+        if args.plan_file.is_none() && args.plan.is_none() {
+            // The default plan's choice of parameters goes with its choice of workloads.
+            file.parameters = None;
+        }
         file.workload_file = None;
     }
     Ok(file.overridden_by(flags))

@@ -478,6 +478,7 @@ fn facts<'a>(
             Some(pct) => Ok(pct / 100.0),
             None => Err(record.absent.get("client_cpu_pct").cloned().unwrap_or_default()),
         },
+        cpus: id.cpus,
         client_driver: request.driver == Driver::Client,
     }
 }

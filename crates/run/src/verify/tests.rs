@@ -53,6 +53,7 @@ impl Case {
             evidence_counts: "changed rows",
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
+            cpus: 2,
             client_driver: true,
         }
     }

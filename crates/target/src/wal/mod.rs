@@ -28,7 +28,7 @@ use session::{WalObserver, WalSession};
 
 const NO_PROCEDURES: &str =
     "the reference log writer has no procedures; its client driver runs inside the same process";
-const NO_SQL: &str = "the reference log writer has a log, and neither tables nor a language";
+const NO_SQL: &str = "the reference log writer has a log and no tables";
 
 /// The kind.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -51,9 +51,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: [Capability::Rows, Capability::Procedures]
-            .map(|capability| (Driver::Client, capability, NO_SQL.to_owned()))
-            .to_vec(),
+        missing: vec![
+            (Driver::Client, Capability::Rows, NO_SQL.to_owned()),
+            (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
+        ],
     },
     check_url: |url| Address::parse(url).map(|_| ()),
     open: |request| Ok(Box::new(Wal::open(request)?)),
