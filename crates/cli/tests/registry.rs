@@ -59,7 +59,10 @@ fn every_workload_runs_on_every_target() {
             });
             if !can {
                 let why = skipped.iter().find(|s| s["code"] == code).map(|s| s["reason"].as_str().unwrap());
-                assert!(why.is_some_and(|why| why.len() > 30), "{code} on {target} is skipped with its reason: {why:?}");
+                assert!(
+                    why.is_some_and(|why| why.len() > 30),
+                    "{code} on {target} is skipped with its reason: {why:?}"
+                );
                 continue;
             }
             let t = tests.iter().find(|t| t["workload"] == code).unwrap_or_else(|| panic!("{code} on {target}"));
@@ -70,7 +73,11 @@ fn every_workload_runs_on_every_target() {
             }
             let kpi = t["kpis"][0].as_str().unwrap();
             let none_here = t["absent"].get(kpi).is_some() && scheme == "null";
-            assert!(none_here || t[kpi].as_f64().is_some_and(|v| v > 0.0), "{code} on {target}: {kpi} {}", t["absent"][kpi]);
+            assert!(
+                none_here || t[kpi].as_f64().is_some_and(|v| v > 0.0),
+                "{code} on {target}: {kpi} {}",
+                t["absent"][kpi]
+            );
         }
     }
     let mut left = leftovers(dir.path());

@@ -231,7 +231,6 @@ const SCAN: &str = "a scan of sizes times each commit of one session at the clie
 const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
 const STREAM: &str = "its batches begin at a rate, which the client keeps";
 
-
 /// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
 /// of a server rule out beside that is known when it is opened.
 #[must_use]
