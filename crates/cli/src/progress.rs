@@ -101,14 +101,15 @@ pub(crate) fn loaded(t: &TableLoad) -> String {
     let s = if t.loaders == 1 { "" } else { "s" };
     let went_on = if t.rows_loaded < t.rows { format!(" of {}", number(t.rows as f64, 0)) } else { String::new() };
     format!(
-        "loaded {}: {}{went_on} rows in {:.1} s by {} session{s} ({}): {} rows/s, {:.1} MiB/s",
+        "loaded {}: {}{went_on} rows in {:.1} s by {} session{s} ({}): {} rows/s, {:.1} MiB/s; keys and statistics {:.1} s",
         t.table,
         number(t.rows_loaded as f64, 0),
-        t.load_s + t.finish_s,
+        t.load_s,
         t.loaders,
         t.path,
         number(t.rows_per_s(), 0),
-        t.mib_per_s()
+        t.mib_per_s(),
+        t.finish_s
     )
 }
 

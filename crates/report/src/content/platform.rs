@@ -103,13 +103,14 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
 fn data_set(m: &Manifest) -> Vec<(String, String)> {
     let table = |t: &TableLoad| {
         let text = format!(
-            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, by {} at a time ({})",
+            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, by {} at a time ({}); keys and statistics {:.1} s",
             number(t.rows_loaded as f64, 0),
-            t.load_s + t.finish_s,
+            t.load_s,
             number(t.rows_per_s(), 0),
             t.mib_per_s(),
             t.loaders,
-            t.path
+            t.path,
+            t.finish_s
         );
         fact(&t.table, text)
     };
