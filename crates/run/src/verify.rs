@@ -264,7 +264,7 @@ fn littles_law(f: &Facts<'_>) -> Check {
         share * 100.0,
         outside_ns / 1e3,
         allowed * 100.0,
-        SMALL_OUTSIDE_NS / 1e3
+        small_ns / 1e3
     );
     Check::require(id, ok, detail)
 }
