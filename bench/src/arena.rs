@@ -168,7 +168,8 @@ impl Arena {
             Some(_) => ((self.target.evidence(&self.work)?.unwrap_or(0) - evidence) as f64, "rows were changed", 0.0),
             None => (commits(&after) - commits(&before), "commits were counted", 10.0),
         };
-        if !((done - said.transactions).abs() <= f64::from(clients) + other + said.transactions * 0.001) {
+        let off = (done - said.transactions).abs();
+        if off.is_nan() || off > f64::from(clients) + other + said.transactions * 0.001 {
             return Err(format!("the peer says {} transactions, and {done} {what}", said.transactions).into());
         }
         Ok(Figure {

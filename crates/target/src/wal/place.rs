@@ -106,8 +106,20 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, TargetError> {
     Ok(entries.flatten().map(|e| e.path()).filter(|p| p.is_file() && !p.ends_with(OWNER)).collect())
 }
 
+/// Removes a folder. The log prepares its next file in the background: one that comes while the folder is being
+/// emptied is removed in another round.
 fn remove(path: &Path) -> Result<String, TargetError> {
-    fs::remove_dir_all(path).map_err(io("removing", path))?;
+    let mut removed = fs::remove_dir_all(path);
+    for _ in 0..50 {
+        match &removed {
+            Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                removed = fs::remove_dir_all(path);
+            }
+            _ => break,
+        }
+    }
+    removed.map_err(io("removing", path))?;
     Ok(format!("removed {}", path.display()))
 }
 
