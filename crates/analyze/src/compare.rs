@@ -1,10 +1,10 @@
 //! Comparison between platforms: factors computed from the figures, with their uncertainty, and
 //! refused where the work was not the same.
 
-use loadline_model::TestRecord;
+use loadline_model::{TestRecord, format};
 use serde::Serialize;
 
-use crate::kpi::{metrics, writes_redo};
+use crate::kpi::{metrics, uses_data, writes_redo};
 use crate::stats::{Estimate, Ratio, ratio};
 use crate::sweep::{JOBS, Point, Sweep, sweeps};
 
@@ -21,6 +21,8 @@ pub struct Platform<'a> {
     pub label: &'a str,
     /// Share of the payload that compresses away, 0…1, if it is known.
     pub payload_compressibility: Option<f64>,
+    /// Size of the data set, bytes, if it is known.
+    pub data_bytes: Option<u64>,
     /// All of its tests.
     pub records: &'a [TestRecord],
 }
@@ -120,6 +122,8 @@ pub struct Comparison {
     pub other: String,
     /// Why the whole comparison is refused.
     pub refused: Option<String>,
+    /// The platform that has no test of it, if that is why.
+    pub lacks: Option<String>,
     /// Peak first, then every job count that both measured.
     pub rows: Vec<Row>,
 }
@@ -217,6 +221,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused: Some(format!("«{lacks}» has no test of {}{over}", sweep.workload)),
+        lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
     }
 }
@@ -251,6 +256,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused,
+        lacks: None,
         rows,
     }
 }
@@ -282,6 +288,18 @@ fn different_setup(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swe
             jobs_word(jobs(a)),
             other.label,
             jobs(b)
+        ));
+    }
+    if let (true, Some(x), Some(y)) = (uses_data(&a.group), base.data_bytes, other.data_bytes)
+        && x != y
+    {
+        let size = |bytes: u64| format::bytes(bytes as f64);
+        return Some(format!(
+            "different data: a data set of {} on «{}», of {} on «{}» (--size)",
+            size(x),
+            base.label,
+            size(y),
+            other.label
         ));
     }
     match (base.payload_compressibility, other.payload_compressibility) {

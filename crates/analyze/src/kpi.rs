@@ -18,6 +18,9 @@ const PROOFS: [&str; 1] = ["cache_hit_pct"];
 /// Groups whose transactions write no redo worth the name: what the log takes in meanwhile is the
 /// database's own and no part of the work.
 const WITHOUT_REDO: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
+/// Groups whose work is made of the data set: a table of another size is scanned, cached and indexed
+/// differently.
+const USING_DATA: [&str; 5] = ["server", "storage", "database-writer", "data-analytics", "transaction-processing"];
 
 /// Whether column `id` is work per time: what grows with load until the platform is at its peak.
 #[must_use]
@@ -29,6 +32,12 @@ pub fn is_rate(id: &str) -> bool {
 #[must_use]
 pub fn higher_is_better(id: &str) -> bool {
     is_rate(id) || MORE_IS_BETTER.contains(&id)
+}
+
+/// Whether the work of group `group` depends on the size of the data set that it finds.
+#[must_use]
+pub fn uses_data(group: &str) -> bool {
+    USING_DATA.contains(&group)
 }
 
 /// Whether redo is part of the work of group `group`.

@@ -11,7 +11,7 @@ use loadline_model::{Driver, TestRecord};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
-    let side = |label, records| Platform { label, payload_compressibility: Some(0.0), records };
+    let side = |label, records| Platform { label, payload_compressibility: Some(0.0), data_bytes: None, records };
     compare(&[side("a", a), side("b", b)]).remove(0)
 }
 
@@ -130,7 +130,7 @@ fn unequal_work_is_refused_with_the_reason() {
     assert!(refused(&|b| b.set("rate_tps", 5.0)).contains("open loop at 5 tps"));
     assert!(refused(&|b| b.valid = false).contains("has no valid test"));
     assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("«b» has no test of LGWR-LAT1"));
-    let side = |label, x, records| Platform { label, payload_compressibility: Some(x), records };
+    let side = |label, x, records| Platform { label, payload_compressibility: Some(x), data_bytes: None, records };
     let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);
     assert!(c.refused.unwrap().contains("0 % of it compresses away on «a», 50 % on «b»"));
 }
@@ -155,7 +155,13 @@ fn nothing_gives_nothing() {
     assert!(sweeps(&[]).is_empty());
     assert!(compare(&[]).is_empty());
     assert!(
-        compare(&[Platform { label: "a", payload_compressibility: None, records: &[record("a", 1, 1)] }]).is_empty()
+        compare(&[Platform {
+            label: "a",
+            payload_compressibility: None,
+            data_bytes: None,
+            records: &[record("a", 1, 1)]
+        }])
+        .is_empty()
     );
 }
 
@@ -174,9 +180,29 @@ proptest! {
             let _ = (s.saturation(), s.load_line(None), s.load_line(Some(1)));
         }
         let (a, b): (Vec<_>, Vec<_>) = tests.into_iter().partition(|r| r.platform == "a");
-        let side = |label, records| Platform { label, payload_compressibility: None, records };
+        let side = |label, records| Platform { label, payload_compressibility: None, data_bytes: None, records };
         for f in compare(&[side("a", &a), side("b", &b)]).iter().flat_map(|c| &c.rows).flat_map(|r| &r.factors) {
             prop_assert!(f.factor.value.is_finite() && f.factor.value > 0.0);
         }
     }
+}
+
+#[test]
+fn data_sets_of_another_size_are_other_work() {
+    let test = |platform: &str, group: &str| {
+        let mut r = measured(platform, 1, 1, 100.0, 10.0);
+        r.group = group.to_owned();
+        vec![r]
+    };
+    let refused = |group: &str, sizes: [Option<u64>; 2]| {
+        let (a, b) = (test("a", group), test("b", group));
+        let side = |label, records, data_bytes| Platform { label, payload_compressibility: None, data_bytes, records };
+        compare(&[side("a", &a, sizes[0]), side("b", &b, sizes[1])]).remove(0).refused
+    };
+    let other = [Some(128 << 20), Some(1 << 30)];
+    let said = refused("data-analytics", other).unwrap();
+    assert_eq!(said, "different data: a data set of 128.0 MiB on «a», of 1.0 GiB on «b» (--size)");
+    assert_eq!(refused("log-writer", other), None, "its tables are its own");
+    assert_eq!(refused("storage", [Some(128 << 20), Some(128 << 20)]), None);
+    assert_eq!(refused("storage", [Some(128 << 20), None]), None, "a run of an older version");
 }

@@ -80,6 +80,7 @@ fn sweeps_over_the_same_are_compared_value_by_value() {
     let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform {
         label,
         payload_compressibility: None,
+        data_bytes: None,
         records: records.as_slice(),
     });
     let all = compare(&sides);
@@ -110,6 +111,7 @@ fn a_read_is_not_compared_by_the_redo_of_others() {
     let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform {
         label,
         payload_compressibility: None,
+        data_bytes: None,
         records: records.as_slice(),
     });
     let row = &compare(&sides)[0].rows[0];

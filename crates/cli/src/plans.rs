@@ -1,6 +1,6 @@
 //! `loadline plans`: the plans that come with loadline.
 
-use loadline_model::plan::Jobs;
+use loadline_model::plan::{Jobs, PlanSpec};
 use loadline_run::make_plan;
 use loadline_run::plans::{NamedPlan, PLANS};
 
@@ -25,9 +25,13 @@ fn list(plans: &[NamedPlan]) -> Result<Listing, Failure> {
     })
 }
 
+/// A target that has what every workload needs. It is not opened.
+const ABLE: &str = "postgres-temp:";
+
 /// What a plan asks for, whatever the target: what does not fit one is skipped there.
 fn row(named: &NamedPlan) -> Result<Vec<String>, Failure> {
-    let plan = make_plan(&named.spec()?).map_err(|e| Failure::usage(format!("the plan «{}»: {e}", named.name)))?;
+    let spec = PlanSpec { target: Some(ABLE.to_owned()), ..named.spec()? };
+    let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("the plan «{}»: {e}", named.name)))?;
     let wanted = plan.workloads.iter().map(|w| w.code.as_str()).chain(plan.skipped.iter().map(|s| s.code.as_str()));
     let jobs = match &plan.jobs {
         Jobs::Auto { .. } => "auto".to_owned(),

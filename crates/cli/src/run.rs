@@ -89,6 +89,10 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
     if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
         file.workload = None;
         file.group = None;
+        if args.plan_file.is_none() && args.plan.is_none() {
+            // The default plan's choice of parameters goes with its choice of workloads.
+            file.parameters = None;
+        }
         file.workload_file = None;
     }
     Ok(file.overridden_by(flags))
@@ -198,19 +202,17 @@ fn workloads(records: &[TestRecord]) -> usize {
 /// Tables, the page of key figures, report, verdict, and the folder's path as the last line of standard output.
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
-    if !outcome.records.is_empty() {
-        let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
-        if workloads(&outcome.records) <= MOST_TABLES {
-            output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
-        }
-        match report::load(&outcome.folder) {
-            Ok((_, data)) => output::stdout(end_page(&data, Some(width)).as_bytes())?,
-            Err(e) => output::say(&format!("loadline: the key figures could not be read back: {}", e.message)),
-        }
-        if workloads(&outcome.records) > MOST_TABLES {
-            let all = format!("\ntables of all tests: loadline report {folder} --format text\n");
-            output::stdout(all.as_bytes())?;
-        }
+    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
+    let many = workloads(&outcome.records) > MOST_TABLES;
+    if !many && !outcome.records.is_empty() {
+        output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
+    }
+    match report::load(&outcome.folder) {
+        Ok((_, data)) => output::stdout(end_page(&data, Some(width)).as_bytes())?,
+        Err(e) => output::say(&format!("loadline: the key figures could not be read back: {}", e.message)),
+    }
+    if many {
+        output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
     }
     for table in &outcome.data_set {
         output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;

@@ -146,8 +146,10 @@ fn check<'a>(test: &'a serde_json::Value, id: &str) -> &'a serde_json::Value {
 #[test]
 fn queries_have_their_figures_and_groups_are_counted() {
     let dir = results();
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, "workload = [\"DA-AGG\", \"DA-SCAN\"]\njobs = 1\n").unwrap();
     for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
-        let more = ["--workload", "DA-AGG", "--workload", "DA-SCAN", "--jobs", "1", "--duration", "600ms"];
+        let more = [plan.to_str().unwrap(), "--duration", "600ms"];
         let tests = measure(target, dir.path().to_str().unwrap(), &more);
         assert_eq!(tests.len(), 4, "{tests:#?}");
         let rows = (SIZE / 100 * 100 / 256) as f64;

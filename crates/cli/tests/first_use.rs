@@ -16,7 +16,8 @@ fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
 fn a_run_ends_with_a_table_a_report_and_its_path() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let ran = ok(&quick(&["--results", path]));
+    let workloads = ["--workload", "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR"];
+    let ran = ok(&quick(&[&["--results", path], &workloads[..]].concat()));
     let folder = ran.folder();
     assert_eq!(folder.parent().unwrap(), dir.path(), "the last line is the run folder");
     assert!(ran.out.contains("LGWR-LAT1") && ran.out.contains("[tps]"), "{}", ran.said());

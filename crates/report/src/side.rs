@@ -72,6 +72,7 @@ pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
         .map(|s| Platform {
             label: &s.label,
             payload_compressibility: Some(s.run.manifest.plan.payload_compressibility),
+            data_bytes: Some(s.run.manifest.plan.size_bytes).filter(|bytes| *bytes > 0),
             records: &s.run.records,
         })
         .collect();

@@ -64,11 +64,26 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{}…", head[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// The same where its place is shown beside it, which says what was swept.
+/// The same where its place is shown beside it (see [`short_place`]), which says what was swept and at what
+/// rate.
 pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
     let over = format!(" over {}", swept(&sweep.over));
-    let name = name(sweep, all);
+    let mut name = name(sweep, all);
+    if let Some(rate) = sweep.rate_tps {
+        name = name.replacen(&asked(rate), "", 1);
+    }
     if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
+}
+
+/// A place of `sweep`, with the rate of an open loop: `1 job, 20 tps`.
+pub(crate) fn short_place(sweep: &Sweep, at: u32) -> String {
+    let place = place(&sweep.over, at);
+    let decimals = |rate: f64| usize::from(rate.fract() != 0.0);
+    sweep.rate_tps.map_or(place.clone(), |rate| format!("{place}, {} tps", number(rate, decimals(rate))))
+}
+
+fn asked(rate: f64) -> String {
+    format!(" at {} tps, open loop", number(rate, 1))
 }
 
 /// The workload, and what tells its sweep from others of the same workload on the platform.
@@ -84,7 +99,7 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
         out = format!("{out} ({})", parts.join(", "));
     }
     if let Some(rate) = sweep.rate_tps {
-        out = format!("{out} at {} tps, open loop", number(rate, 1));
+        out.push_str(&asked(rate));
     }
     out
 }

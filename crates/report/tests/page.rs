@@ -45,6 +45,7 @@ fn a_line_has_the_first_kpi_where_it_is_highest_and_the_latency_there() {
     assert_eq!(line(&page, "SRV-SCAN"), "SRV-SCAN 8,317.0 MiB/s 8 jobs 124 ms 321 ms 4 not told");
     assert_eq!(line(&page, "DBL-11"), "DBL-11 20,549 rows/s 100 rows/tx 9.58 ms 24.9 ms 4 not told");
     assert_eq!(line(&page, "DA-PARALLEL"), "DA-PARALLEL 12,671,137 rows/s 4 threads 315 ms 819 ms 3 not told");
+    assert!(line(&page, "DBL-22").contains("rows/s 1 job, 20 tps"), "{page}");
     // The read itself, not the transaction around it.
     assert!(line(&page, "STO-READ").contains("375 µs 1.18 ms"), "{page}");
     // What does not hold feeds nothing.
@@ -144,6 +145,15 @@ fn groups_have_sections_with_their_own_columns() {
     assert_eq!(section("data-load").matches("disk, 100 rows/tx: ").count(), 3, "a marker in each of three charts");
     let factors = words(&text(&runs, Format::Text));
     assert!(factors.contains("DBL-11 over rows/tx Rows [1/s]"), "{factors}");
+}
+
+#[test]
+fn how_the_data_set_was_loaded_is_told() {
+    let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Markdown).replace('\\', "");
+    assert!(page.contains(
+        "| data_rows | 1,048,576 | 1,048,576 | 100.0 MiB | 1.60 | 0.40 | 524,288 | 50.0 | 2 | COPY, binary |"
+    ));
+    assert!(page.contains("| Size of the data set | 128.0 MiB |"));
 }
 
 #[test]

@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn by_bytes(work: &Work) -> f64 {
-        60.0 + work.params.get("rows") as f64 * (work.params.get("payload") + 72) as f64
+        60.0 + work.program.mean_rows_changed_per_tx() * (work.params.get("payload") + 72) as f64
     }
 
     #[test]
@@ -188,8 +188,9 @@ mod tests {
     #[test]
     fn a_log_of_pages_stays_within_the_definition() {
         // One page of 1,048 bytes a row, two as soon as a payload needs an overflow page.
-        let pages =
-            |w: &Work| w.params.get("rows") as f64 * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 };
+        let pages = |w: &Work| {
+            w.program.mean_rows_changed_per_tx() * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 }
+        };
         for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
             let c = calibrate(&work(w.code), |w| Ok(Ok(pages(w)))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());

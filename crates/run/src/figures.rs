@@ -11,7 +11,8 @@ use loadline_store::{TestOutput, rfc3339};
 use loadline_target::Target;
 use loadline_workload::Commit;
 
-use crate::block_figures::{CacheFacts, block_figures};
+use crate::block_checks::CacheFacts;
+use crate::block_figures::block_figures;
 use crate::checkpoint;
 use crate::job::JobResult;
 use crate::load_figures::load_figures;
@@ -477,6 +478,7 @@ fn facts<'a>(
             Some(pct) => Ok(pct / 100.0),
             None => Err(record.absent.get("client_cpu_pct").cloned().unwrap_or_default()),
         },
+        cpus: id.cpus,
         client_driver: request.driver == Driver::Client,
     }
 }

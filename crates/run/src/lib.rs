@@ -5,6 +5,7 @@
 //! [`figures`], [`verify`]), a record goes to the store. Nobody here prints: what happens is told
 //! as [`Event`]s.
 
+mod block_checks;
 mod block_figures;
 pub mod calibrate;
 pub mod checkpoint;

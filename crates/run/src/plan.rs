@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::capability::Driver;
-use loadline_model::format::{bytes, parse_bytes, parse_duration_s};
+use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
@@ -238,14 +238,15 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && driver == Driver::Database {
         return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
     }
-    if workload.visible.is_some() && driver == Driver::Database {
-        return Some(Refusal { reason: STREAM.to_owned(), forceable: false });
-    }
     let capabilities = (kind.capabilities)();
     let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
     let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
-    let at_client = workload.checkpoint && driver == Driver::Database;
-    refused.or_else(|| at_client.then(|| Refusal { reason: CHECKPOINT.to_owned(), forceable: false }))
+    let at_client = match driver {
+        Driver::Client => None,
+        Driver::Database if workload.checkpoint => Some(CHECKPOINT),
+        Driver::Database => workload.visible.map(|_| STREAM),
+    };
+    refused.or_else(|| at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false }))
 }
 
 /// The driver a workload runs with: the one asked for, or the first that can do what it needs.
@@ -296,12 +297,11 @@ const SIZES: (u64, u64) = (1 << 20, 8 << 40);
 
 fn size(text: Option<&str>) -> Result<u64, PlanError> {
     let Some(text) = text else { return Ok(DEFAULT_SIZE_BYTES) };
-    let (least, most) = (bytes(SIZES.0 as f64), bytes(SIZES.1 as f64));
     let size = parse_bytes(text).map_err(|e| PlanError::Value(format!("size: {e}")))?;
     if (SIZES.0..=SIZES.1).contains(&size) {
         return Ok(size);
     }
-    value(format!("size {text} must be between {least} and {most}"))
+    value(format!("size {text} must be between 1 MiB and 8 TiB"))
 }
 
 fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {

@@ -386,4 +386,45 @@ mod tests {
         );
         assert_eq!(body.text, want);
     }
+
+    #[test]
+    fn a_choice_is_one_if_and_nothing_is_said_in_an_empty_arm() {
+        let arm = |share, body| Arm { share, body };
+        let program = Program {
+            statements: vec![Statement::new("UPDATE {redo} SET n = 1 WHERE k = :k", Effect::Change(1)).unwrap()],
+            body: vec![
+                Step::bind("s", Generator::Sequence),
+                Step::bind("c", Generator::Turn { of: 10 }),
+                Step::Choose {
+                    var: "c",
+                    arms: vec![
+                        arm(7, vec![Step::bind("k", Generator::NewKey), Step::Execute { statement: 0 }]),
+                        arm(2, vec![]),
+                        arm(1, vec![Step::Repeat { times: 10, body: vec![Step::bind("s", Generator::Sequence)] }]),
+                    ],
+                },
+            ],
+            commit: Commit::Wait,
+        };
+        program.check().unwrap();
+        let workload = find("LGWR-LAT1").unwrap();
+        let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
+        let body = body(&work, &Plain, 0);
+        assert_eq!(body.declarations, "  v_c Int\n  v_k Int\n");
+        let want = "l_seq := l_seq + 1;
+v_c := MOD((l_seq + p_draw), 10);
+IF v_c < 7 THEN
+  v_k := p_new_key + l_seq;
+  UPDATE t_redo SET n = 1 WHERE k = v_k;
+    check 0 1
+ELSIF v_c < 9 THEN
+  NULL;
+ELSE
+  FOR l_repeat_1 IN 1..10 LOOP
+    l_seq := l_seq + 1;
+  END LOOP;
+END IF;
+";
+        assert_eq!(body.text, want);
+    }
 }

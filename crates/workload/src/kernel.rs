@@ -140,7 +140,7 @@ fn builtin(times: u32) -> (i64, u64) {
     let (mut x, mut sum) = (1_i64, 0);
     for i in 1..=i64::from(times) {
         x = (x * 31 + i) % MODULUS;
-        let y = x.max(20_000).min(80_000);
+        let y = x.clamp(20_000, 80_000);
         sum += (x - y).abs().isqrt() + (x - y).signum();
     }
     (sum, 7 * u64::from(times))

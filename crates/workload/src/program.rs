@@ -1,8 +1,10 @@
 //! A transaction program: a small value that every target renders, in the database or at the client.
 
-use thiserror::Error;
-
 use crate::template::{Piece, Template, TemplateError};
+
+mod check;
+
+pub use check::ProgramError;
 
 /// Whether a commit waits until it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,38 +244,6 @@ impl Generator {
     }
 }
 
-/// What is wrong with a program.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ProgramError {
-    /// A statement cannot be read.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-    /// A statement uses a variable that nothing binds.
-    #[error("the variable «{0}» is used but never bound")]
-    Unbound(String),
-    /// A statement number that does not exist.
-    #[error("there is no statement number {0}")]
-    NoStatement(usize),
-    /// Rows are added in bulk before the sequence is bound: each time the same ones.
-    #[error(
-        "rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time"
-    )]
-    NoSequence,
-    /// A variable that is a number here and bytes there.
-    #[error("the variable «{0}» is bound to numbers and to bytes")]
-    TwoTypes(String),
-    /// Arms that do not cover what chooses between them.
-    #[error("the shares of what «{var}» chooses between add up to {shares}, but {needs}")]
-    Shares {
-        /// The variable.
-        var: String,
-        /// Sum of the shares.
-        shares: u64,
-        /// What they must add up to, in words.
-        needs: String,
-    },
-}
-
 impl Program {
     /// Variables in the order in which they are first bound, with their generators.
     #[must_use]
@@ -284,77 +254,6 @@ impl Program {
             _ => {}
         });
         out
-    }
-
-    /// Checks that every statement exists, every variable is bound and of one type, and every choice has
-    /// its arms.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), ProgramError> {
-        fn walk(
-            program: &Program,
-            steps: &[Step],
-            bound: &mut Vec<(&'static str, Generator)>,
-        ) -> Result<(), ProgramError> {
-            let of = |bound: &[(&'static str, Generator)], name: &str| {
-                bound.iter().rev().find(|(v, _)| *v == name).map(|(_, g)| *g)
-            };
-            for step in steps {
-                match step {
-                    Step::Bind { var, generator } => {
-                        if let Generator::Plus { var: other, .. } = generator {
-                            let other_type = of(bound, other).map(Generator::var_type);
-                            match other_type {
-                                None => return Err(ProgramError::Unbound((*other).to_owned())),
-                                Some(VarType::Bytes) => return Err(ProgramError::TwoTypes((*other).to_owned())),
-                                Some(VarType::Int) => {}
-                            }
-                        }
-                        bound.push((var, *generator));
-                    }
-                    Step::Repeat { body, .. } => walk(program, body, bound)?,
-                    Step::Bulk { .. } if !bound.iter().any(|(_, g)| *g == Generator::Sequence) => {
-                        return Err(ProgramError::NoSequence);
-                    }
-                    Step::Bulk { .. } | Step::Compute { .. } => {}
-                    Step::Choose { var, arms } => {
-                        let chosen = of(bound, var).ok_or_else(|| ProgramError::Unbound((*var).to_owned()))?;
-                        let shares: u64 = arms.iter().map(|a| a.share).sum();
-                        let needs = match chosen.choices() {
-                            Some(n) if n == shares => None,
-                            Some(n) => Some(format!("it has {n} values")),
-                            None => Some("it is neither a turn nor a random number from 0".to_owned()),
-                        };
-                        if let Some(needs) = needs {
-                            return Err(ProgramError::Shares { var: (*var).to_owned(), shares, needs });
-                        }
-                        // What one arm binds is not bound after another.
-                        for arm in arms {
-                            walk(program, &arm.body, &mut bound.clone())?;
-                        }
-                    }
-                    Step::Execute { statement } => {
-                        let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
-                        if let Some(v) = s.template.vars().find(|v| of(bound, v).is_none()) {
-                            return Err(ProgramError::Unbound(v.to_owned()));
-                        }
-                    }
-                }
-            }
-            Ok(())
-        }
-        walk(self, &self.body, &mut Vec::new())?;
-        let vars = self.vars();
-        let mut mixed = None;
-        each(&self.body, &mut |step| {
-            if let Step::Bind { var, generator } = step
-                && vars.iter().any(|(v, g)| v == var && g.var_type() != generator.var_type())
-            {
-                mixed = Some((*var).to_owned());
-            }
-        });
-        mixed.map_or(Ok(()), |var| Err(ProgramError::TwoTypes(var)))
     }
 
     /// Statements executed by one transaction, its commit not counted; a bulk of rows is one. Where
@@ -557,60 +456,4 @@ fn is_plain(step: &Step) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Nine in ten read a row, the tenth changes two.
-    fn mix(choose: Step) -> Program {
-        let statement = |sql: &str, effect| Statement::new(sql, effect).unwrap();
-        Program {
-            statements: vec![
-                statement("SELECT a FROM {t} WHERE id = :n", Effect::Read(1)),
-                statement("UPDATE {t} SET a = 1 WHERE id = :n", Effect::Change(1)),
-            ],
-            body: vec![Step::bind("n", Generator::Sequence), Step::bind("turn", Generator::Turn { of: 10 }), choose],
-            commit: Commit::Wait,
-        }
-    }
-
-    fn arms() -> Vec<Arm> {
-        let execute = |statement| Step::Execute { statement };
-        vec![
-            Arm { share: 9, body: vec![execute(0)] },
-            Arm { share: 1, body: vec![Step::Repeat { times: 2, body: vec![execute(1)] }] },
-        ]
-    }
-
-    #[test]
-    fn a_mix_has_means_and_a_largest_transaction() {
-        let program = mix(Step::Choose { var: "turn", arms: arms() });
-        program.check().unwrap();
-        assert_eq!((program.statements_per_tx(), program.rows_per_tx(), program.rows_changed_per_tx()), (2, 2, 2));
-        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
-        near(program.mean_statements_per_tx(), 1.1);
-        near(program.mean_rows_changed_per_tx(), 0.2);
-        near(program.writing_share(), 0.1);
-        assert!(program.varies() && program.writes() && program.reads_and_writes() && !program.is_single_statement());
-        assert_eq!(program.cycle(), 10);
-    }
-
-    #[test]
-    fn a_choice_must_cover_its_variable() {
-        let shares = |of: fn(&mut Vec<Arm>)| {
-            let mut arms = arms();
-            of(&mut arms);
-            mix(Step::Choose { var: "turn", arms }).check()
-        };
-        assert!(matches!(shares(|a| a[0].share = 8), Err(ProgramError::Shares { shares: 9, .. })));
-        let by = |var| mix(Step::Choose { var, arms: arms() }).check().unwrap_err().to_string();
-        assert!(by("n").contains("neither a turn"), "{}", by("n"));
-        assert!(by("none").contains("never bound"));
-        let leak = |a: &mut Vec<Arm>| {
-            a[0].body.insert(0, Step::bind("own", Generator::Constant(1)));
-            a[1].body.insert(0, Step::bind("more", Generator::Plus { var: "own", by: 1 }));
-        };
-        assert!(matches!(shares(leak), Err(ProgramError::Unbound(v)) if v == "own"), "arms bind for themselves");
-        let bytes = |a: &mut Vec<Arm>| a[0].body.insert(0, Step::bind("n", Generator::Payload { bytes: 8 }));
-        assert!(matches!(shares(bytes), Err(ProgramError::TwoTypes(v)) if v == "n"));
-    }
-}
+mod tests;

@@ -30,7 +30,7 @@ pub(super) const COLUMNS: &[Column] = &[
             ("postgres", "block_size"),
             ("mysql", "innodb_page_size"),
             ("sqlite", "PRAGMA page_size"),
-            ("oracle", "DBA_TABLESPACES.BLOCK_SIZE")
+            ("oracle", "USER_TABLESPACES.BLOCK_SIZE of the user's default tablespace")
         ]
     ),
     define!(
@@ -71,7 +71,7 @@ pub(super) const COLUMNS: &[Column] = &[
         &[
             ("postgres", "pg_stat_database.blks_read"),
             ("mysql", "Innodb_pages_read, those read ahead included"),
-            ("sqlite", "pages read from the database's file or its log, counted on their way"),
+            ("sqlite", "sqlite3_db_status CACHE_MISS of all sessions"),
             ("oracle", "V$SYSSTAT «physical reads»")
         ]
     ),

@@ -17,8 +17,12 @@ const ONE_TEST: &str = "one test each: no interval";
 pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
     let mut blocks = Vec::new();
     for (base, other) in pairs(comparisons) {
-        let of_pair = comparisons.iter().filter(|c| c.base == base && c.other == other);
-        blocks.push(Block::Table(summary_table(&base, &other, of_pair)));
+        let of_pair = || comparisons.iter().filter(|c| c.base == base && c.other == other);
+        let (lacking, compared): (Vec<&Comparison>, Vec<&Comparison>) = of_pair().partition(|c| c.lacks.is_some());
+        if !compared.is_empty() {
+            blocks.push(Block::Table(summary_table(&base, &other, compared.into_iter())));
+        }
+        blocks.extend([&base, &other].into_iter().filter_map(|side| one_sided(side, &lacking)));
     }
     if !blocks.is_empty() {
         blocks.push(Block::para(
@@ -28,6 +32,13 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
         ));
     }
     Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// What only the other of two platforms measured, in one sentence.
+fn one_sided(side: &str, lacking: &[&Comparison]) -> Option<Block> {
+    let codes: Vec<String> = lacking.iter().filter(|c| c.lacks.as_deref() == Some(side)).map(|c| title(c)).collect();
+    (!codes.is_empty())
+        .then(|| Block::para(format!("Not compared, as «{side}» has no test of it: {}.", codes.join(", "))))
 }
 
 fn pairs(comparisons: &[Comparison]) -> Vec<(String, String)> {

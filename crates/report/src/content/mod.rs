@@ -2,6 +2,7 @@
 //! first, then charts and tables, then the evidence.
 
 mod charts;
+mod data_set;
 mod evidence;
 mod factors;
 mod glossary;

@@ -12,7 +12,7 @@ use super::{count, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Scan, Side, group_title, groups};
-use crate::words::{cut, place, short_name, unit, without_numbers};
+use crate::words::{cut, short_name, short_place, unit, without_numbers};
 
 /// Reasons are cut to as many characters; with their tests they stand in full.
 const REASON: usize = 200;
@@ -91,7 +91,7 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
             let (mean, p99) = latency(sweep, peak);
             cells.push(sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean)).into());
             cells.push(unit(rate).into());
-            cells.push(place(&sweep.over, peak.at).into());
+            cells.push(short_place(sweep, peak.at).into());
             cells.extend([mean, p99].map(|id| time(records, peak, id, notes)));
             cells.push(tests.into());
             cells.push(figure(records, peak, "limit_share_pct", notes));

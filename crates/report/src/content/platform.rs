@@ -4,7 +4,7 @@ use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
 use loadline_model::manifest::{Manifest, Storage, TableLoad};
 use loadline_model::{Jobs, Severity};
 
-use super::{stop, when};
+use super::{data_set, stop, when};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::side::Side;
 
@@ -27,6 +27,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Loading the data set", collect(&manifests, data_set));
     table("Cost of loadline itself", collect(&manifests, overhead));
     table("Calibration: redo per transaction", collect(&manifests, calibration));
+    blocks.extend(data_set::blocks(sides));
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
     Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, group: false, blocks }
@@ -87,10 +88,13 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
         fact("Payload that compresses away", format!("{:.0} %", p.payload_compressibility * 100.0)),
         fact("Seed", p.seed.to_string()),
+        fact("Size of the data set", bytes(p.size_bytes as f64)),
         fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
     ];
     let skipped: Vec<String> = p.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect();
     out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
+    let cached = "kept and marked (--allow-cached)";
+    out.extend(optional("Storage figures that are not from the device", p.allow_cached.then(|| cached.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
 }

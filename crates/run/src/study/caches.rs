@@ -10,7 +10,8 @@ use loadline_target::{TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
-use crate::block_figures::{CacheFacts, access, is_one_read};
+use crate::block_checks::CacheFacts;
+use crate::block_figures::{access, is_one_read};
 use crate::data_source::Access;
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
@@ -18,7 +19,7 @@ use crate::data_source::Access;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause where blocks are read in order, so that what is read ahead is used before it is dropped.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// Rate of a fast device, bytes per second: the pause is so long that it reads a twentieth of the data in it.
+/// Rate of a fast device, bytes per second: the pause is so long that it reads a tenth of the data in it, half of which on average are still there.
 const FAST_SCAN: u64 = 500 << 20;
 /// Share of the files that may still be in the page cache after it was emptied without a word about it.
 const LEFT: f64 = 0.05;
@@ -66,7 +67,7 @@ fn pause(work: &Work) -> Duration {
     if access(work) == Access::Random {
         return PAUSE;
     }
-    Duration::from_millis(work.params.size_bytes() / 20 / (FAST_SCAN / 1000)).clamp(PAUSE, LONGEST_PAUSE)
+    Duration::from_millis(work.params.size_bytes() / 10 / (FAST_SCAN / 1000)).clamp(PAUSE, LONGEST_PAUSE)
 }
 
 impl Context {

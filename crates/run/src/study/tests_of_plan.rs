@@ -11,7 +11,7 @@ use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::window;
 use super::{Context, Limits, StudyError};
-use crate::block_figures::CacheFacts;
+use crate::block_checks::CacheFacts;
 use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};

@@ -53,6 +53,7 @@ impl Case {
             evidence_counts: "changed rows",
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
+            cpus: 2,
             client_driver: true,
         }
     }
@@ -158,4 +159,41 @@ fn a_rate_that_is_not_kept_is_noted() {
     let check = |rate| verify(&Facts { rate_tps: Some(rate), ..case.facts() }).pop().unwrap();
     assert_eq!(check(100.0).outcome, Outcome::Passed);
     assert_eq!(check(10_000.0).outcome, Outcome::Noted);
+}
+
+#[test]
+fn a_mix_is_held_to_the_rows_and_the_syncs_that_its_parts_have() {
+    let case = case(4, 3_000_000);
+    let n = case.merged.transaction.count() as f64;
+    let total = case.merged.total as i64;
+    // Half of the transactions read; the others change 1 to 16 rows, 5 on average.
+    let mix = || Facts {
+        evidence: Ok(Some((total / 2 * 5, 16))),
+        rows_changed: Some((total / 2 * 5) as u64),
+        writing_share: 0.5,
+        window_syncs: Some(n / 8.0),
+        ..case.facts()
+    };
+    assert_eq!(failed(&mix()), Vec::<String>::new());
+    assert_eq!(failed(&Facts { evidence: Ok(Some((total / 2 * 5 - 1, 16))), ..mix() }), ["work-evidence"]);
+    // Were they all to change something, so few syncs would not do; nor would far fewer.
+    assert_eq!(failed(&Facts { writing_share: 1.0, ..mix() }), ["commits-per-sync"]);
+    assert_eq!(failed(&Facts { window_syncs: Some(n / 16.0), ..mix() }), ["commits-per-sync"]);
+}
+
+#[test]
+fn what_must_hold_after_a_test_is_named_when_it_does_not() {
+    let case = case(1, 3_000_000);
+    let says = |found: &[(&'static str, Result<Option<i64>, String>)]| {
+        let facts = Facts { consistency: found, ..case.facts() };
+        verify(&facts).into_iter().find(|c| c.id == "consistency")
+    };
+    assert!(says(&[]).is_none(), "a workload without such queries has no such check");
+    let passed = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(0)))]).unwrap();
+    assert!(passed.outcome == Outcome::Passed && passed.detail.contains("a holds; b holds"));
+    let off = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(-3)))]).unwrap();
+    assert!(off.outcome == Outcome::Failed && off.detail.contains("b holds (off by -3)"), "{}", off.detail);
+    let broken = says(&[("a holds", Err("no such table".into()))]).unwrap();
+    assert!(broken.outcome == Outcome::Failed && broken.detail.contains("no such table"));
+    assert_eq!(says(&[("a holds", Ok(None))]).unwrap().outcome, Outcome::NotMade);
 }

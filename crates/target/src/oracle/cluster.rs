@@ -266,6 +266,18 @@ impl Target for Oracle {
         }
     }
 
+    /// The cache of a user's server stays as it is; its size is a matter of a grant.
+    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
+        Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        let sql = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPACE_NAME = \
+                   (SELECT DEFAULT_TABLESPACE FROM USER_USERS)";
+        self.admin().ok()?.value(sql).ok()??.trim().parse().ok()
+    }
+
     fn checkpoint(&self) -> Result<(), TargetError> {
         self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
         Ok(())

@@ -89,6 +89,9 @@ fn go_through(paper: &Paper, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.settle().unwrap();
+        target.set_cache(Some(1 << 30)).unwrap();
+        target.block_bytes();
+        target.checkpoint().unwrap();
         target.in_database_overhead_ns(&work).unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
         let mut stream = work.stream(1).unwrap();

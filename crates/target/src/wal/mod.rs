@@ -51,7 +51,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: vec![(Driver::Client, Capability::Rows, NO_SQL.to_owned())],
+        missing: vec![
+            (Driver::Client, Capability::Rows, NO_SQL.to_owned()),
+            (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
+        ],
     },
     check_url: |url| Address::parse(url).map(|_| ()),
     open: |request| Ok(Box::new(Wal::open(request)?)),

@@ -13,7 +13,7 @@ use crate::workload::{Kpi, Params, Volume, Workload};
 /// What all have in common.
 pub(super) const BASE: Workload = Workload {
     group: "data-analytics",
-    spoiled_by: "Memory for sorts and hashes, and for temporary tables, that is another than on the platform compared with (the settings are in the manifest); data that does not fit the cache, where it is to be the CPU that is measured, or fits it, where it is to be the storage; other work on the CPUs; at the client the default window of a few seconds, when queries take longer than half of it.",
+    spoiled_by: "Memory for sorts and hashes, and for temporary tables, that is another than on the platform compared with (the settings are in the manifest); data that does not fit the cache, where it is to be the CPU that is measured, or fits it, where it is to be the storage; other work on the CPUs. A window in which few queries complete says little: it is made longer where a query takes more than half of it.",
     kpis: &[
         Kpi { column: "rows_per_s", title: "rows of the fact table" },
         Kpi { column: "data_mib_per_s", title: "data" },

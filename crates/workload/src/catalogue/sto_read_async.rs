@@ -37,7 +37,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-READ-ASYNC",
     group: "storage",
     summary: "random block reads from the device in batches, so that many can be under way",
-    description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours lie anywhere in a large table, so it needs as many random blocks, and knows them all before it reads the first. A database that reads ahead has many of these reads under way at once: PostgreSQL's bitmap scans prefetch (effective_io_concurrency) or, from 18 on, read asynchronously (io_method); Oracle does so with db file parallel read. InnoDB and SQLite read the blocks one by one, and only more jobs put more reads under way. The figures are block reads and MiB per second; blocks are as large as the database has them (column Block: 8 KiB or 16 KiB mostly).",
+    description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours lie anywhere in a large table, so it needs as many random blocks, and knows them all before it reads the first. A database that prefetches or reads asynchronously has many of these reads under way at once; one that reads block by block has one for each job, and the difference to STO-READ shows which it is. The figures are block reads and MiB per second; blocks are as large as the database has them (column Block: 8 KiB or 16 KiB mostly).",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: "block_reads_per_s", title: "reads" },

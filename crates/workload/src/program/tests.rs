@@ -1,0 +1,71 @@
+//! Sums and means of programs, and what is wrong with some.
+
+use super::*;
+
+/// Nine in ten read a row, the tenth changes two.
+fn mix(choose: Step) -> Program {
+    let statement = |sql: &str, effect| Statement::new(sql, effect).unwrap();
+    Program {
+        statements: vec![
+            statement("SELECT a FROM {t} WHERE id = :n", Effect::Read(1)),
+            statement("UPDATE {t} SET a = 1 WHERE id = :n", Effect::Change(1)),
+        ],
+        body: vec![Step::bind("n", Generator::Sequence), Step::bind("turn", Generator::Turn { of: 10 }), choose],
+        commit: Commit::Wait,
+    }
+}
+
+fn arms() -> Vec<Arm> {
+    let execute = |statement| Step::Execute { statement };
+    vec![
+        Arm { share: 9, body: vec![execute(0)] },
+        Arm { share: 1, body: vec![Step::Repeat { times: 2, body: vec![execute(1)] }] },
+    ]
+}
+
+#[test]
+fn a_mix_has_means_and_a_largest_transaction() {
+    let program = mix(Step::Choose { var: "turn", arms: arms() });
+    program.check().unwrap();
+    assert_eq!((program.statements_per_tx(), program.rows_per_tx(), program.rows_changed_per_tx()), (2, 2, 2));
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+    near(program.mean_statements_per_tx(), 1.1);
+    near(program.mean_rows_changed_per_tx(), 0.2);
+    near(program.writing_share(), 0.1);
+    assert!(program.varies() && program.writes() && program.reads_and_writes() && !program.is_single_statement());
+    assert_eq!(program.cycle(), 10);
+}
+
+#[test]
+fn a_turn_must_reach_all_its_places() {
+    let next = || Step::bind("n", Generator::Sequence);
+    let with = |more: u32| {
+        let mut arms = arms();
+        arms[1].body.push(Step::Repeat { times: more, body: vec![next()] });
+        mix(Step::Choose { var: "turn", arms }).check()
+    };
+    assert_eq!((with(0), with(10), with(30)), (Ok(()), Ok(()), Ok(())));
+    for more in [1, 5, 9] {
+        assert!(matches!(with(more), Err(ProgramError::Turn { of: 10, .. })), "{more}");
+    }
+}
+
+#[test]
+fn a_choice_must_cover_its_variable() {
+    let shares = |of: fn(&mut Vec<Arm>)| {
+        let mut arms = arms();
+        of(&mut arms);
+        mix(Step::Choose { var: "turn", arms }).check()
+    };
+    assert!(matches!(shares(|a| a[0].share = 8), Err(ProgramError::Shares { shares: 9, .. })));
+    let by = |var| mix(Step::Choose { var, arms: arms() }).check().unwrap_err().to_string();
+    assert!(by("n").contains("neither a turn"), "{}", by("n"));
+    assert!(by("none").contains("never bound"));
+    let leak = |a: &mut Vec<Arm>| {
+        a[0].body.insert(0, Step::bind("own", Generator::Constant(1)));
+        a[1].body.insert(0, Step::bind("more", Generator::Plus { var: "own", by: 1 }));
+    };
+    assert!(matches!(shares(leak), Err(ProgramError::Unbound(v)) if v == "own"), "arms bind for themselves");
+    let bytes = |a: &mut Vec<Arm>| a[0].body.insert(0, Step::bind("n", Generator::Payload { bytes: 8 }));
+    assert!(matches!(shares(bytes), Err(ProgramError::TwoTypes(v)) if v == "n"));
+}
