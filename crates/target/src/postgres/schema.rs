@@ -16,8 +16,9 @@ use crate::work::Work;
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
 /// Beginning of the comment by which the schema is known as loadline's.
 const MARK: &str = "made by loadline";
-/// Copied rows are sent off when so many bytes have come together.
-const COPY_CHUNK: usize = 256 * 1024;
+/// Copied rows are sent off when so many bytes have come together: few enough that both sides keep them in a
+/// cache of the CPU, and that the server works on some while the next are made.
+const COPY_CHUNK: usize = 32 * 1024;
 /// Rows that are loaded in one transaction, about.
 const ROWS_PER_COPY: u64 = 65_536;
 
