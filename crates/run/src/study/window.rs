@@ -33,7 +33,9 @@ pub(super) fn longer(record: &TestRecord, window_s: f64, again: bool) -> Option<
     // Nothing completed at all: a transaction takes longer than the window.
     let transaction_s = transaction_s.unwrap_or(window_s);
     let wanted = enough(window_s, transaction_s * 1.5);
-    (!again && failed && record.figure("errors") == Some(0.0) && wanted > window_s).then_some(wanted)
+    // What failed is not too long.
+    let sound = record.figure("errors") == Some(0.0) && record.error_texts.is_empty();
+    (!again && failed && sound && wanted > window_s).then_some(wanted)
 }
 
 /// What the record says of a window that is not the plan's.
@@ -41,4 +43,46 @@ pub(super) fn note(window_s: f64, plan_s: f64) -> Option<String> {
     (window_s > plan_s).then(|| {
         format!("the window is {window_s:.1} s instead of {plan_s} s, so that some transactions of each job fit in it")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::{Check, TestRecord};
+
+    use super::*;
+
+    fn record(latency_ms: Option<f64>, window_holds: bool) -> TestRecord {
+        let json = serde_json::json!({
+            "schema": 1, "platform": "", "run": "", "test": 1, "workload": "DA-SCAN", "group": "", "target": "",
+            "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
+            "invalid_reason": null, "checks": [], "errors": 0.0,
+        });
+        let mut record: TestRecord = serde_json::from_value(json).unwrap();
+        if let Some(ms) = latency_ms {
+            record.set("commit_latency_ms", ms);
+        }
+        record.add_check(Check::require("window", window_holds, String::new()));
+        record
+    }
+
+    #[test]
+    fn long_transactions_get_a_longer_window_and_short_ones_that_of_the_plan() {
+        let before = [record(Some(500.0), true)];
+        assert_eq!(of(1.0, &before, "DA-SCAN", 4, None), 4.0, "twice the jobs, twice the time, four of them");
+        assert_eq!(of(1.0, &before, "DA-AGG", 4, None), 1.0, "another workload");
+        assert_eq!(of(30.0, &before, "DA-SCAN", 4, None), 30.0);
+        assert_eq!(of(1.0, &[record(Some(1e6), true)], "DA-SCAN", 2, None), 1.0, "too long for any window of ours");
+        assert_eq!(of(1.0, &before, "DA-SCAN", 4, Some(7.0)), 7.0);
+    }
+
+    #[test]
+    fn a_test_is_made_again_once_and_only_where_time_was_short() {
+        assert_eq!(longer(&record(Some(750.0), false), 1.0, false), Some(4.5));
+        assert_eq!(longer(&record(None, false), 1.0, false), Some(6.0), "nothing completed");
+        assert_eq!(longer(&record(Some(800.0), true), 1.0, false), None, "it holds");
+        assert_eq!(longer(&record(Some(800.0), false), 1.0, true), None, "once");
+        let mut failed = record(None, false);
+        failed.error_texts.insert("no such table".into(), 3);
+        assert_eq!(longer(&failed, 1.0, false), None, "what failed is not too long");
+    }
 }
