@@ -151,7 +151,7 @@ fn groups_have_sections_with_their_own_columns() {
 fn how_the_data_set_was_loaded_is_told() {
     let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Markdown).replace('\\', "");
     assert!(page.contains(
-        "| data_rows | 1,048,576 | 1,048,576 | 100.0 MiB | 1.60 | 0.40 | 524,288 | 50.0 | 2 | COPY, binary |"
+        "| data_rows | 1,048,576 | 1,048,576 | 100.0 MiB | 1.60 | 0.40 | 655,360 | 62.5 | 2 | COPY, binary |"
     ));
     assert!(page.contains("| Size of the data set | 128.0 MiB |"));
 }
