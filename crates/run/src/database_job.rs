@@ -44,11 +44,14 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
         if let Some(progress) = shared.progress.get(job as usize) {
             progress.set(result.total);
         }
-        if !passed_open && result.last_end_ns >= schedule.open_ns {
+        // By our clock, as the next slice begins by it. The last transaction may have ended a little before
+        // the edge by the server's: waiting for the next slice would then read the counters a slice late.
+        result.ran_until_ns = result.ran_until_ns.max(now_ns());
+        if !passed_open && result.ran_until_ns >= schedule.open_ns {
             passed_open = true;
             shared.passed_open.fetch_add(1, Ordering::Relaxed);
         }
-        if !passed_close && result.last_end_ns >= schedule.close_ns {
+        if !passed_close && result.ran_until_ns >= schedule.close_ns {
             passed_close = true;
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
@@ -130,5 +133,47 @@ mod tests {
         // The identity: the job was inside transactions all the time.
         let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
         assert!((0.97..=1.001).contains(&share), "{share}");
+    }
+
+    /// A database whose clock is a microsecond behind ours.
+    struct Behind;
+
+    impl DatabaseSession for Behind {
+        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+            let start_ns = now_ns();
+            std::thread::sleep(std::time::Duration::from_nanos(until_ns.saturating_sub(start_ns)));
+            let end = SliceEnd { start_ns, commit_ns: start_ns, end_ns: until_ns - 1_000 };
+            Ok(Slice { first_start_ns: start_ns, end: Some(end), ..Slice::default() })
+        }
+
+        fn canceller(&self) -> Canceller {
+            Canceller::new(|| ())
+        }
+    }
+
+    #[test]
+    fn an_edge_is_passed_when_the_slice_returns_whatever_the_server_s_clock_says() {
+        let start_ns = now_ns();
+        let schedule = Schedule { start_ns, open_ns: start_ns + 250_000_000, close_ns: start_ns + 1_150_000_000 };
+        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+        let timing = Timing { start_ns, window_ns: schedule.window_ns() };
+        let result = std::thread::scope(|scope| {
+            let running = scope.spawn(|| run(0, &mut Behind, timing, &shared));
+            shared.window.set(schedule).unwrap();
+            while shared.passed_open.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let waited = now_ns() - schedule.open_ns;
+            assert!(
+                waited < schedule.window_ns() / 2,
+                "the counters at the opening would be read at the close: {waited}"
+            );
+            while shared.passed_close.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            shared.stop.store(true, Ordering::Relaxed);
+            running.join().unwrap()
+        });
+        assert!(result.ran_through(&schedule));
     }
 }

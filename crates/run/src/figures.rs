@@ -117,6 +117,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let checks = verify(&facts);
     checks.into_iter().chain(of_blocks).chain(of_checkpoint).for_each(|c| record.add_check(c));
     record.notes.extend(measured.collected.problems.iter().cloned());
+    record.notes.extend(read_late(snapshots_off_s(measured, edges), measured.schedule.window_ns() as f64 / 1e9));
     let mut histograms =
         vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
@@ -487,6 +488,16 @@ fn facts<'a>(
 fn snapshots_off_s(measured: &Measured, edges: (Option<&Snapshot>, Option<&Snapshot>)) -> f64 {
     let off = |s: Option<&Snapshot>, edge_ns: u64| s.map_or(0.0, |s| s.at_ns.abs_diff(edge_ns) as f64 / 1e9);
     off(edges.0, measured.schedule.open_ns) + off(edges.1, measured.schedule.close_ns)
+}
+
+/// What to say of counters that were read so far from the edges that figures from them suffer.
+fn read_late(off_s: f64, window_s: f64) -> Option<String> {
+    (off_s > 0.1 * window_s).then(|| {
+        format!(
+            "the database's counters were read {off_s:.2} s from the edges of the window, when the last job had passed them: figures from them may be off by up to {:.0} %; a longer window helps",
+            off_s / window_s * 100.0
+        )
+    })
 }
 
 /// One row a second: the jobs' own counts, and rates from the counters between whole seconds.

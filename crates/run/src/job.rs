@@ -32,8 +32,8 @@ pub struct JobResult {
     pub error_texts: BTreeMap<String, u64>,
     /// Start of the first transaction, ns.
     pub first_start_ns: Option<u64>,
-    /// End of the last transaction, ns.
-    pub last_end_ns: u64,
+    /// End of the last transaction, or the return of the last slice if that was later, ns.
+    pub ran_until_ns: u64,
     /// How long the transaction that was under way when the window opened had run by then, ns.
     pub age_at_open_ns: u64,
     /// The same at the close.
@@ -86,7 +86,7 @@ impl JobResult {
     #[inline]
     pub fn seen(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
         self.first_start_ns.get_or_insert(start_ns);
-        self.last_end_ns = end_ns;
+        self.ran_until_ns = end_ns;
         if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
             self.age_at_open_ns = schedule.open_ns - start_ns;
         }
@@ -98,7 +98,7 @@ impl JobResult {
     /// Whether the job ran when the window opened and still ran when it closed.
     #[must_use]
     pub fn ran_through(&self, schedule: &Schedule) -> bool {
-        self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.last_end_ns >= schedule.close_ns
+        self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
     }
 
     /// Adds `other`: latencies, counts and errors. Moments and ages are those of single jobs and

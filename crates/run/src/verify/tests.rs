@@ -112,7 +112,7 @@ fn time_lost_between_transactions_is_caught() {
             r.completed(&schedule, t, Some(t), t + 2_000_000);
             t += 3_000_000;
         }
-        r.last_end_ns = schedule.close_ns;
+        r.ran_until_ns = schedule.close_ns;
         *job = r;
     }
     case.merged = JobResult::new(schedule.window_ns(), false);
