@@ -157,23 +157,22 @@ mod tests {
         let schedule = Schedule { start_ns, open_ns: start_ns + 250_000_000, close_ns: start_ns + 1_150_000_000 };
         let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
         let timing = Timing { start_ns, window_ns: schedule.window_ns() };
-        let result = std::thread::scope(|scope| {
+        let wait = |passed: &std::sync::atomic::AtomicU32, edge_ns: u64| {
+            while passed.load(Ordering::Relaxed) == 0 && now_ns() < schedule.close_ns + 2_000_000_000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            now_ns() - edge_ns
+        };
+        let (open, close, result) = std::thread::scope(|scope| {
             let running = scope.spawn(|| run(0, &mut Behind, timing, &shared));
             shared.window.set(schedule).unwrap();
-            while shared.passed_open.load(Ordering::Relaxed) == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            let waited = now_ns() - schedule.open_ns;
-            assert!(
-                waited < schedule.window_ns() / 2,
-                "the counters at the opening would be read at the close: {waited}"
-            );
-            while shared.passed_close.load(Ordering::Relaxed) == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
+            let open = wait(&shared.passed_open, schedule.open_ns);
+            let close = wait(&shared.passed_close, schedule.close_ns);
             shared.stop.store(true, Ordering::Relaxed);
-            running.join().unwrap()
+            (open, close, running.join().unwrap())
         });
-        assert!(result.ran_through(&schedule));
+        // Else the counters at the opening would be read at the close.
+        assert!(open < schedule.window_ns() / 2, "{open}");
+        assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");
     }
 }
