@@ -20,6 +20,7 @@ mod kernels;
 mod loading;
 mod place;
 mod render;
+mod room;
 mod schema;
 mod session;
 mod slice;
