@@ -50,6 +50,14 @@ struct Before {
     unchanged: Vec<Option<i64>>,
 }
 
+/// What a load before a test failed with, as what the test failed with.
+fn loading(e: StudyError, failed: &dyn Fn(TargetError) -> StudyError) -> StudyError {
+    match e {
+        StudyError::Target(e) => failed(e),
+        e => e,
+    }
+}
+
 impl Context {
     /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
     /// they lie far apart in time.
@@ -79,6 +87,9 @@ impl Context {
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     self.one_test(workload, &work, position, value.map(|v| v.column), listener)?;
+                }
+                if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
+                    self.make_room(work, listener);
                 }
             }
         }
@@ -307,7 +318,7 @@ impl Context {
         let test = position.test;
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
-        self.target.load(work, 1).map_err(gone)?;
+        self.load_again(work, 1, listener).map_err(|e| loading(e, &gone))?;
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
@@ -350,7 +361,7 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
-        self.target.load(work, jobs).map_err(gone)?;
+        self.load_again(work, jobs, listener).map_err(|e| loading(e, &gone))?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
