@@ -282,6 +282,10 @@ impl Target for Mysql {
         Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
+    fn rows_lie_in_key(&self) -> bool {
+        true
+    }
+
     fn settle(&self) -> Result<Option<String>, TargetError> {
         match self.checkpoint() {
             Ok(()) => Ok(None),
