@@ -30,5 +30,5 @@ pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
-pub use url::redact;
+pub use url::{hide, redact};
 pub use work::Work;
