@@ -435,6 +435,11 @@ impl Target for Postgres {
         true
     }
 
+    fn counter_lag_s(&self) -> f64 {
+        // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
+        if self.version.flush_stats().is_some() { 0.0 } else { 1.0 }
+    }
+
     fn buffer_wait_events(&self) -> &'static [&'static str] {
         BUFFER_WAIT_EVENTS
     }
