@@ -209,6 +209,32 @@ fn it_is_shown_as_those_of_the_catalogue_are() {
 }
 
 #[test]
+fn a_plan_with_a_file_is_narrowed_by_flags() {
+    let dir = results();
+    let plan = dir.path().join("plan.toml");
+    let text = format!(
+        "workload-file = [\"{}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n",
+        example().display()
+    );
+    std::fs::write(&plan, text).unwrap();
+    let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
+    let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));
+    for (flags, queue, light, lat1) in [
+        (&[][..], true, true, false),
+        (&["--workload", "QUEUE"][..], true, false, false),
+        (&["--workload", "TP-LIGHT"][..], false, true, false),
+        (&["--workload", "LGWR-LAT1,QUEUE"][..], true, false, true),
+        (&["--group", "log-writer"][..], false, false, true),
+    ] {
+        let out = dry(flags);
+        let found = (runs(&out, "QUEUE"), runs(&out, "TP-LIGHT"), runs(&out, "LGWR-LAT1"));
+        assert_eq!(found, (queue, light, lat1), "{flags:?}: {out}");
+        assert_eq!(out.contains("queue.toml"), queue, "a file that is not run is not kept: {out}");
+        assert_eq!(out.contains("whatever --size is"), queue || light, "{out}");
+    }
+}
+
+#[test]
 fn a_broken_file_starts_nothing() {
     let dir = results();
     let file = dir.path().join("broken.toml");

@@ -310,10 +310,7 @@ impl Study {
                 }
             }
         };
-        let written = context
-            .measure_overhead()
-            .map_err(StudyError::from)
-            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
+        let written = context.measure_overhead().and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.

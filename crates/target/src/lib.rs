@@ -7,7 +7,9 @@ mod data_set;
 mod error;
 mod loading;
 mod mysql;
+mod names;
 mod null;
+mod number;
 mod oracle;
 mod parallel;
 mod postgres;
@@ -26,6 +28,8 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
+pub use names::own_tables;
+pub use number::Number;
 pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;

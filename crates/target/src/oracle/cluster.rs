@@ -16,9 +16,10 @@ use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
 use super::{awr, block, job_limit, render, schema};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::number::Number;
 use crate::registry::{OpenRequest, Secret};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// The variable a password is taken from when the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
@@ -319,8 +320,8 @@ impl Target for Oracle {
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
-        Ok(Some(evidence_value(self.admin()?.value(&render::query(work, query)?)?)?))
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
+        Number::read(self.admin()?.value(&render::query(work, query)?)?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
