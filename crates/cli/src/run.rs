@@ -125,6 +125,13 @@ fn jobs(text: &str) -> Result<JobsSpec, Failure> {
 
 fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let spec = spec(args)?;
+    let jobs = match &spec.jobs {
+        Some(JobsSpec::Word(word)) => Some(word),
+        _ => None,
+    };
+    let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
+    let lists = [&spec.node, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
+    secrets::keep(words.chain(lists.into_iter().flatten().flatten()).map(String::as_str));
     let plan = make_plan(&spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     let url = spec.target.clone().unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());

@@ -177,4 +177,16 @@ fn no_message_shows_a_password() {
         assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
         assert!(ran.err.contains(says), "{args:?} does not say «{says}»: {}", ran.said());
     }
+    for key in ["target", "node", "workload", "group", "workload-file", "jobs", "size", "parameters", "results"] {
+        let value = match key {
+            "node" | "workload" | "group" | "workload-file" => format!("[\"{url}\"]"),
+            "target" => format!("\"{}\"", url.replace("postgres", "postgers")),
+            _ => format!("\"{url}\""),
+        };
+        let text = if key == "parameters" { format!("[parameters.\"{url}\"]\n") } else { format!("{key} = {value}\n") };
+        std::fs::write(plan, format!("repeat = {}\n{text}", if key == "results" { 0 } else { 1 })).unwrap();
+        let ran = run(&["run", plan]);
+        assert_eq!(ran.code, 2, "{key}: {}", ran.said());
+        assert!(!ran.said().contains("s3cr3tpw"), "{key}: {}", ran.said());
+    }
 }

@@ -234,6 +234,42 @@ fn a_plan_with_a_file_is_narrowed_by_flags() {
     }
 }
 
+/// Sums over no rows prove nothing, rows that nobody counts are no figure, and both are said.
+#[test]
+fn null_is_no_proof_and_uncounted_rows_are_left_out() {
+    let _alone = alone();
+    let dir = results();
+    let file = dir.path().join("mine.toml");
+    let text = |query: &str| {
+        format!(
+            "code = \"LOOKS\"\nsummary = \"looks\"\nprogram = [{{ execute = \"look\" }}]\n{query}\n\
+             [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[table]]\nname = \"none\"\nrows = \"empty\"\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}}\"\neffect = \"read-any\"\n"
+        )
+    };
+    for (query, says) in [
+        ("[[consistency]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT COALESCE(SUM(id), 0) FROM {none}\"\nwhat = \"it holds\"", None),
+    ] {
+        std::fs::write(&file, text(query)).unwrap();
+        let ran = run(&[
+            "run", "--workload-file", file.to_str().unwrap(), "--jobs", "1", "--duration", "300ms", "--warmup", "200ms",
+            "--no-probe", "--results", dir.path().to_str().unwrap(),
+        ]);
+        let tests = tests_of(&ran.folder());
+        let check = tests[0]["checks"].as_array().unwrap().iter().find(|c| c["id"] == "consistency").unwrap();
+        let detail = check["detail"].as_str().unwrap();
+        assert_eq!(check["outcome"] == "failed", says.is_some(), "{query}: {}", ran.said());
+        assert!(says.is_none_or(|s| detail.contains(s) && detail.contains("it holds")), "{detail}");
+        for id in ["rows_per_tx", "rows_per_s"] {
+            assert!(tests[0].get(id).is_none_or(serde_json::Value::is_null), "{id}: {}", tests[0]);
+            assert!(tests[0]["absent"][id].as_str().unwrap().contains("read-any"), "{}", tests[0]["absent"]);
+        }
+    }
+}
+
 #[test]
 fn a_broken_file_starts_nothing() {
     let dir = results();
