@@ -20,6 +20,7 @@ use crate::parallel::{self, Processes};
 use crate::sizes;
 use crate::sweep::next_jobs;
 use crate::test::{Request, TestError, run_test};
+use crate::visible;
 
 /// Why a test has no limit.
 const NO_LIMIT: &str = "the limit of the log is measured for workloads that are defined by their redo";
@@ -366,7 +367,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s,
-            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
+            rate_tps: visible::rate(work, plan.rate_tps),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
@@ -407,6 +408,7 @@ impl Context {
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
         self.parallel(&mut output.record, tried);
+        output.record.notes.extend(visible::other_rate(work, self.manifest.plan.rate_tps));
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
