@@ -19,7 +19,7 @@ use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
-use crate::visible::{self, Reader, Seen};
+use crate::visible::{self, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
