@@ -13,10 +13,11 @@ use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, job_limit, render, room, schema};
+use super::{awr, block, job_limit, parallel, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::own_tables::{self, Own, Whole};
+use crate::parallel::Together;
 use crate::registry::{OpenRequest, Secret};
 use crate::room::{FreeRoom, LogRoom};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -131,7 +132,9 @@ impl Oracle {
                 self.shown(number)
             )));
         }
-        session.execute(&render::parallel(work), &[])?;
+        for sql in parallel::settings(work) {
+            session.execute(&sql, &[])?;
+        }
         let job = session.id().zip(instance).map(|(id, instance)| cancel::Job { id, instance });
         Ok((session, node.control.canceller(job)))
     }
@@ -186,6 +189,11 @@ impl Target for Oracle {
             "CPU figures are from V$OSSTAT, which the server brings up to date at its own pace: short windows are coarse"
                 .to_owned(),
         ];
+        notes.push(
+            "the jobs' sessions keep no results of queries (RESULT_CACHE_MODE = MANUAL) and run none in parallel, but for \
+             the workload that asks for a degree of parallelism"
+                .to_owned(),
+        );
         if self.nodes.len() > 1 {
             notes.push(format!(
                 "{} nodes; counters are added up over all instances of the database, those without jobs included",
@@ -339,6 +347,14 @@ impl Target for Oracle {
         let sql =
             format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", render::table_name(work, table));
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
+    }
+
+    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
+        parallel::most(self.admin()?.as_mut())
+    }
+
+    fn together(&self, work: &Work) -> Result<Option<Together>, TargetError> {
+        parallel::attempt(self.job_session(work, 0)?.0.as_mut(), work)
     }
 
     fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {

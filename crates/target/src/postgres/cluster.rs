@@ -216,7 +216,7 @@ impl Target for Postgres {
         notes.push(
             "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
              max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
-             parallel_tuple_cost = 0"
+             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
                 .into(),
         );
         Ok(TargetInfo {

@@ -278,3 +278,23 @@ fn data_are_not_complete_without_their_statistics() {
     assert_eq!(db.psql(analyzed), "t");
     target.clean().unwrap();
 }
+
+#[test]
+fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() {
+    let db = server().database("together");
+    let target = db.target();
+    let work = |workers: i64| {
+        let workload = loadline_workload::find("DA-PARALLEL").unwrap();
+        let params = workload.params(&[("workers".to_owned(), workers)].into()).unwrap();
+        Work::new(workload, params.with_size(2 << 20), 7, 0.0)
+    };
+    target.create(&work(1)).unwrap();
+    target.load(&work(1), 1).unwrap();
+    for workers in [12, 2, 1] {
+        target.reset(&work(workers)).unwrap();
+        // By the size of this table the planner would take seven at the most.
+        let together = target.together(&work(workers)).unwrap().unwrap();
+        assert_eq!((together.planned, together.came), (workers as u32, workers as u32));
+    }
+    assert_eq!(target.most_together().unwrap().map(|m| m.0), Some(17));
+}
