@@ -33,5 +33,5 @@ pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, Targ
 pub use render::Rendered;
 pub use room::{FreeRoom, LogRoom};
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
-pub use url::redact;
+pub use url::{hide, redact};
 pub use work::Work;
