@@ -231,7 +231,7 @@ impl Study {
             (CpuSource::Snapshot, None)
         };
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
-        let data_files = caches::data_files(&info);
+        let data_files = caches::data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {

@@ -5,6 +5,7 @@
 pub mod clock;
 mod data_set;
 mod error;
+mod file_facts;
 mod loading;
 mod mysql;
 mod null;
@@ -28,6 +29,7 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
+pub use file_facts::{FileFacts, OwnFiles};
 pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;

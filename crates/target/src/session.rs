@@ -9,6 +9,7 @@ use loadline_workload::{Arg, Execute};
 
 use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::file_facts::FileFacts;
 use crate::parallel::Together;
 use crate::room::{FreeRoom, LogRoom};
 use crate::work::Work;
@@ -295,6 +296,11 @@ pub trait Target: Send + Sync {
     /// not counted.
     fn buffer_wait_events(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// What is peculiar about its files and about the counters of them.
+    fn file_facts(&self) -> FileFacts {
+        FileFacts::default()
     }
 
     /// What a reader of the record should know of what the counters did between two snapshots, in
