@@ -255,8 +255,18 @@ fn null_is_no_proof_and_uncounted_rows_are_left_out() {
     ] {
         std::fs::write(&file, text(query)).unwrap();
         let ran = run(&[
-            "run", "--workload-file", file.to_str().unwrap(), "--jobs", "1", "--duration", "300ms", "--warmup", "200ms",
-            "--no-probe", "--results", dir.path().to_str().unwrap(),
+            "run",
+            "--workload-file",
+            file.to_str().unwrap(),
+            "--jobs",
+            "1",
+            "--duration",
+            "300ms",
+            "--warmup",
+            "200ms",
+            "--no-probe",
+            "--results",
+            dir.path().to_str().unwrap(),
         ]);
         let tests = tests_of(&ran.folder());
         let check = tests[0]["checks"].as_array().unwrap().iter().find(|c| c["id"] == "consistency").unwrap();

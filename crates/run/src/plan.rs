@@ -7,7 +7,7 @@ use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
-use loadline_target::{TargetError, TargetKind, kind_of, own_tables, redact};
+use loadline_target::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 
@@ -154,7 +154,7 @@ const MOST_FILE_BYTES: u64 = 1 << 20;
 fn tables_differ(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
     let mut seen: BTreeMap<String, (&str, &str)> = BTreeMap::new();
     for planned in workloads {
-        for (table, name) in own_tables(find(&planned.code)?) {
+        for (table, name) in table_names(find(&planned.code)?) {
             if let Some((other, of)) = seen.get(&name) {
                 return value(format!(
                     "the table «{of}» of {other} and the table «{table}» of {} would both be called {name} in the database: \
@@ -331,6 +331,14 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
             w.code
         ));
     }
+    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible?.rate);
+    if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
+        let code = workloads.first().map_or("", |w| w.code.as_str());
+        return value(format!(
+            "{code} has a rate of its own, to which --rate does not apply: set its parameter «{name}» in a plan file \
+             (under [parameters.{code}])"
+        ));
+    }
     Ok(Some(rate))
 }
 
@@ -482,6 +490,14 @@ mod tests {
         let one = |plan: Plan| (plan.workloads.len(), plan.workloads[0].code.clone(), plan.workload_files.len());
         assert_eq!(one(make_plan(&known("TP-LIGHT")).unwrap()), (1, "TP-LIGHT".to_owned(), 0));
         assert_eq!(one(make_plan(&known("TP")).unwrap()), (1, "TP".to_owned(), 1));
+    }
+
+    #[test]
+    fn a_rate_is_refused_where_all_workloads_have_their_own() {
+        let codes = |codes: &[&str]| Some(codes.iter().map(|c| (*c).to_owned()).collect());
+        let of = |c| PlanSpec { rate: Some(10.0), workload: codes(c), ..spec() };
+        refused(of(&["DBL-STREAM"]), &["DBL-STREAM", "«batches»", "[parameters.DBL-STREAM]"]);
+        assert!(make_plan(&of(&["DBL-STREAM", "LGWR-LAT1"])).is_ok());
     }
 
     #[test]

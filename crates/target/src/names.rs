@@ -10,7 +10,7 @@ pub(crate) fn own(workload: &Workload, table: &str) -> String {
 /// The tables that `workload` makes for itself, each with its name in a database: no two workloads of a plan may
 /// have the same.
 #[must_use]
-pub fn own_tables(workload: &Workload) -> Vec<(&'static str, String)> {
+pub fn table_names(workload: &Workload) -> Vec<(&'static str, String)> {
     let tables = workload.tables.iter().filter(|t| t.scope == Scope::Workload);
     tables.map(|t| (t.name, own(workload, t.name))).collect()
 }
@@ -21,13 +21,13 @@ mod tests {
 
     use loadline_workload::CATALOGUE;
 
-    use super::own_tables;
+    use super::table_names;
 
     #[test]
     fn no_two_workloads_of_the_catalogue_share_a_table() {
         let mut seen = BTreeMap::new();
         for w in CATALOGUE {
-            for (table, name) in own_tables(w) {
+            for (table, name) in table_names(w) {
                 let before = seen.insert(name.clone(), w.code);
                 assert!(before.is_none(), "{name}: {table} of {} and of {before:?}", w.code);
             }

@@ -16,10 +16,11 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
-use crate::parallel::{self, Processes};
+use crate::parallel::{self, Counted, Processes};
 use crate::sizes;
 use crate::sweep::{Points, next_jobs};
 use crate::test::{Request, TestError, run_test};
+use crate::visible;
 
 /// Why a test has no limit.
 const NO_LIMIT: &str = "the limit of the log is measured for workloads that are defined by their redo";
@@ -48,6 +49,14 @@ struct Value {
 struct Before {
     evidence: Option<i64>,
     unchanged: Vec<Result<Option<i64>, String>>,
+}
+
+/// What a load before a test failed with, as what the test failed with.
+fn loading(e: StudyError, failed: &dyn Fn(TargetError) -> StudyError) -> StudyError {
+    match e {
+        StudyError::Target(e) => failed(e),
+        e => e,
+    }
 }
 
 impl Context {
@@ -79,6 +88,9 @@ impl Context {
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     self.one_test(workload, &work, position, value.map(|v| v.column), listener)?;
+                }
+                if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
+                    self.make_room(work, listener);
                 }
             }
         }
@@ -295,7 +307,7 @@ impl Context {
         let test = position.test;
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
-        self.target.load(work, 1).map_err(gone)?;
+        self.load_again(work, 1, listener).map_err(|e| loading(e, &gone))?;
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
@@ -338,7 +350,7 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
-        self.target.load(work, jobs).map_err(gone)?;
+        self.load_again(work, jobs, listener).map_err(|e| loading(e, &gone))?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
@@ -354,7 +366,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s,
-            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
+            rate_tps: visible::rate(work, plan.rate_tps),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
@@ -395,7 +407,9 @@ impl Context {
         output.record.notes.extend(window::coarse(&output.record));
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
-        self.parallel(&mut output.record, tried);
+        let counted = parallel::counted(&output.snapshots);
+        self.parallel(&mut output.record, tried, counted);
+        output.record.notes.extend(visible::other_rate(work, self.manifest.plan.rate_tps));
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -406,12 +420,18 @@ impl Context {
     }
 
     /// Whether the processes that a query asks for came, and what they were good for.
-    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+    fn parallel(
+        &self,
+        record: &mut TestRecord,
+        tried: Option<(u32, Result<Option<Together>, String>)>,
+        counted: Option<Counted>,
+    ) {
         let Some((asked, tried)) = tried else {
             return record.leave_out("speed_up", "its queries are not run in parallel");
         };
         let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
-        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let queries = record.figure("commits").unwrap_or(0.0);
+        let processes = Processes { asked, tried, waits: &record.waits, counted, jobs: record.jobs, queries, cpus };
         let check = parallel::check(&processes);
         record.add_check(check);
         parallel::speed_up(record, &self.records);
