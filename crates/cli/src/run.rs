@@ -131,7 +131,10 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     };
     let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
     let lists = [&spec.node, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
-    secrets::keep(words.chain(lists.into_iter().flatten().flatten()).map(String::as_str));
+    let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
+    let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
+    let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings);
+    secrets::keep(all.map(String::as_str));
     let plan = make_plan(&spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     let url = spec.target.clone().unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
