@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
 use loadline_run::plans::{self, NamedPlan};
 
-/// Finds the load line of a database platform: how fast it can commit and write redo, how that
-/// grows with load, and where it goes under. Every figure comes with the database's own counters
+/// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes,
+/// how that grows with load, and where it goes under. Every figure comes with the database's own counters
 /// beside it, and a figure that they do not back is marked.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default the plan «quick» on embedded SQLite, in about a minute
+    /// Measure a platform: by default the plan «quick» on embedded SQLite, in two to five minutes
     Run(Box<RunArgs>),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),

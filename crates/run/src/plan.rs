@@ -15,7 +15,7 @@ use thiserror::Error;
 pub const DEFAULT_TARGET: &str = "sqlite:";
 /// Default folder of runs.
 pub const DEFAULT_RESULTS: &str = "loadline-results";
-/// Default window: short enough for a first study in about a minute.
+/// Default window: short enough for a first study of one workload in a minute.
 pub const DEFAULT_DURATION_S: f64 = 4.0;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
