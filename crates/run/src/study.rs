@@ -5,6 +5,7 @@ mod data;
 #[cfg(test)]
 mod native_report_tests;
 mod prepare;
+mod room;
 mod tests_of_plan;
 mod window;
 
@@ -222,14 +223,15 @@ impl Study {
                 }
             }
         }
-        info.notes.extend(data::make_way(target.as_ref(), &plan, &info, resumed.is_none())?);
+        let room = room::look(target.as_ref(), &plan, &info, resumed.is_none())?;
+        info.notes.extend(room.notes);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
             (CpuSource::Snapshot, None)
         };
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
-        let data_files = caches::data_files(&info);
+        let data_files = caches::data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
@@ -313,7 +315,9 @@ impl Study {
         let written = context
             .measure_overhead()
             .map_err(StudyError::from)
-            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
+            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
+            // As late as it can be: until here a run may be refused, and the data should then be there.
+            .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.

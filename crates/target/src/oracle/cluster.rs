@@ -13,11 +13,13 @@ use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, job_limit, parallel, render, schema};
-use crate::data_set::{self, FoundTable, LoadProgress};
+use super::{awr, block, job_limit, parallel, render, room, schema};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::own_tables::{self, Own, Whole};
 use crate::parallel::Together;
 use crate::registry::{OpenRequest, Secret};
+use crate::room::{FreeRoom, LogRoom};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::{Work, evidence_value};
 
@@ -40,6 +42,8 @@ pub(super) struct Oracle {
     no_flash: Option<String>,
     /// Whether the user asked for AWR.
     awr: bool,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
 }
 
 impl Oracle {
@@ -52,7 +56,15 @@ impl Oracle {
             nodes.push(Node { control: Control::new(place, password, dial), instance: None });
         }
         let (run, awr) = (request.run.clone(), request.native_report);
-        let mut oracle = Oracle { nodes, run, version: String::new(), sights: Vec::new(), no_flash: None, awr };
+        let mut oracle = Oracle {
+            nodes,
+            run,
+            version: String::new(),
+            sights: Vec::new(),
+            no_flash: None,
+            awr,
+            whole: Whole::default(),
+        };
         let mut first: Option<String> = None;
         for i in 0..oracle.nodes.len() {
             let mut session = oracle.session(i, "look")?;
@@ -235,12 +247,20 @@ impl Target for Oracle {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
         schema::create(self.admin()?.as_mut(), work)
     }
 
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        schema::drop_own(self.admin()?.as_mut(), work)
+    }
+
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        schema::load(self.admin()?.as_mut(), work, jobs)?;
-        data_set::load(work, &|| Ok(Box::new(self.loader()?)), false, progress)
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        own_tables::load(&Own { work, jobs: &jobs, server: 0, whole: &self.whole }, &open, false, progress)?;
+        data_set::load(work, &open, false, progress)
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
@@ -258,10 +278,12 @@ impl Target for Oracle {
         Ok(())
     }
 
-    /// What the user's quota and the tablespace leave is known to an administrator only; a quota is not.
-    fn free_bytes(&self) -> Result<Option<u64>, TargetError> {
-        let sql = "SELECT SUM(BYTES) FROM USER_FREE_SPACE WHERE TABLESPACE_NAME = (SELECT DEFAULT_TABLESPACE FROM USER_USERS)";
-        Ok(self.admin()?.value(sql)?.and_then(|v| v.parse().ok()))
+    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
+        room::free(self.admin()?.as_mut())
+    }
+
+    fn log_room(&self, _data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
+        room::log(self.admin()?.as_mut())
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {

@@ -21,6 +21,7 @@ mod loading;
 mod parallel;
 mod place;
 mod render;
+mod room;
 mod schema;
 mod session;
 mod slice;

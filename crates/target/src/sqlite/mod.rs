@@ -4,6 +4,7 @@
 //! pages of 1 KiB: with its usual 4 KiB the smallest transaction would log 4 KiB and could not be
 //! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
 
+mod checkpoint;
 mod data_counters;
 mod files;
 mod loading;
@@ -11,24 +12,28 @@ mod log_counters;
 mod session;
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Cache, Commit, Piece, RowCount, Scope, Table, Template};
+use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::file_facts::{FileFacts, OwnFiles};
 use crate::loading::table_stem;
+use crate::own_tables::{self, Own, Whole, own_tables};
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
+use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use files::Place;
-use loading::{SqliteLoader, create_table, load_table, table_name};
+use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
 use session::{SqliteSession, wait_for_writer};
 
@@ -42,6 +47,11 @@ const APPLICATION_ID: i64 = 0x6c6f_6164;
 const SMALL_CACHE_KIB: u64 = 1024;
 /// The same where the cache is measured: what the workloads read there is some 20 MiB.
 const LARGE_CACHE_KIB: u64 = 65_536;
+
+/// What a transaction of a load takes in the log, at the most.
+const TRANSACTION_BYTES: u64 = 64 << 20;
+/// The usual size of a page here, bytes.
+const PAGE_SIZE: u64 = 1024;
 
 /// Settings that can be given, with their defaults here.
 const SETTINGS: &[(&str, &str)] =
@@ -82,6 +92,13 @@ struct Sqlite {
     page_size: u64,
     /// Whether the user said how large a session's cache is.
     cache_given: bool,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
+    /// Whether the user said how long the log grows.
+    log_given: bool,
+    /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
+    /// any descriptor of it, so this one is closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
+    file: Option<Arc<File>>,
 }
 
 pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
@@ -103,8 +120,12 @@ impl Sqlite {
             counters,
             page_size: 0,
             cache_given: request.settings.contains_key("cache_size"),
+            whole: Whole::default(),
+            log_given: request.settings.contains_key("wal_autocheckpoint"),
+            file: None,
         };
         let db = sqlite.connect(Commit::Wait)?;
+        sqlite.file = Some(Arc::new(sqlite.place.open()?));
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
     }
@@ -264,7 +285,9 @@ fn render(work: &Work) -> Vec<Rendered> {
         .map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t)))
         .collect();
     let (mode, _) = synchronous(work.program.commit);
-    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}")));
+    let log =
+        checkpoint::log_pages(work, PAGE_SIZE).map_or(String::new(), |n| format!("; PRAGMA wal_autocheckpoint = {n}"));
+    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}{log}")));
     out.push(Rendered::new("begin", if work.program.writes() { "BEGIN IMMEDIATE" } else { "BEGIN" }));
     for (i, s) in work.program.statements.iter().enumerate() {
         let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
@@ -298,7 +321,10 @@ impl Target for Sqlite {
             "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
                 .to_owned(),
         ];
-        if self.page_size == 1024 {
+        if !self.log_given {
+            notes.push(checkpoint::NOTE.to_owned());
+        }
+        if self.page_size == PAGE_SIZE {
             notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
         }
         Ok(TargetInfo {
@@ -346,21 +372,26 @@ impl Target for Sqlite {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables.iter().filter(|t| t.scope == Scope::Workload) {
+        self.whole.forget(work);
+        for table in own_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
         Ok(())
     }
 
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        let stems: Vec<String> = own_tables(work).map(|t| table_stem(work, t.name)).collect();
+        loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
+    }
+
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let mut db = self.connect(Commit::Nowait)?;
         let jobs: Vec<u32> = (0..jobs).collect();
-        let own = |t: &&Table| t.scope == Scope::Workload && t.rows != RowCount::Empty;
-        for table in work.workload.tables.iter().filter(own) {
-            load_table(&mut db, work, table, &jobs).map_err(failed("loading"))?;
-        }
-        data_set::load(work, &|| Ok(Box::new(self.loader()?)), true, progress)
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load(&own, &open, true, progress)?;
+        data_set::load(work, &open, true, progress)
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
@@ -380,6 +411,14 @@ impl Target for Sqlite {
         Ok(())
     }
 
+    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
+    /// that makes all of a table's indexes.
+    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
+        let never = self.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
+        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
+        Ok(LogRoom { bytes: rows.saturating_add(indexes), ..LogRoom::default() })
+    }
+
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let db = self.connect(Commit::Wait)?;
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
@@ -387,8 +426,13 @@ impl Target for Sqlite {
     }
 
     fn checkpoint(&self) -> Result<(), TargetError> {
-        let db = self.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed("the checkpoint"))
+        checkpoint::make(&self.connect(Commit::Wait)?, self.file.as_deref(), checkpoint::AT_MOST)
+    }
+
+    fn file_facts(&self) -> FileFacts {
+        let own =
+            self.file.as_ref().map(|file| OwnFiles { open: vec![Arc::clone(file)], named: vec![self.place.log()] });
+        FileFacts { own, ..FileFacts::default() }
     }
 
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
@@ -402,7 +446,10 @@ impl Target for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
-        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters))?))
+        if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
+            set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
+        }
+        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), self.file.clone())?))
     }
 
     fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
