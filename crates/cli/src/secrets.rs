@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_target::{AskPassword, Secret, redact};
 
@@ -12,6 +12,22 @@ use crate::exit::Failure;
 
 /// Environment variable that carries the argument of this number.
 const CARRIER: &str = "LOADLINE_ARGUMENT_";
+
+/// Arguments and values of the plan with a password in them.
+static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Hides what of `texts` has a password in it from all that is printed from now on.
+pub(crate) fn keep<'a>(texts: impl Iterator<Item = &'a str>) {
+    let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    secrets.extend(texts.filter(|t| is_secret(t)).map(str::to_owned));
+}
+
+/// `text` without the passwords of the command line and of the plan, whatever quotes them: a URL that stands where none
+/// belongs is quoted by whoever looks for something else there.
+pub(crate) fn hide(text: &str) -> String {
+    let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    secrets.iter().fold(text.to_owned(), |text, secret| loadline_target::hide(&text, secret))
+}
 
 fn is_secret(argument: &str) -> bool {
     argument.contains("://") && redact(argument) != argument
@@ -40,6 +56,7 @@ pub(crate) fn arguments() -> Result<Vec<OsString>, Failure> {
             forget(&carrier);
         }
     }
+    keep(arguments.iter().filter_map(|a| a.to_str()));
     Ok(arguments)
 }
 

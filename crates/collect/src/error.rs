@@ -14,6 +14,17 @@ pub enum CollectError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// This process may not open any more files.
+    #[error(
+        "none of {files} files under «{}» could be opened: this process has as many open as it may. Raise the limit of \
+        open files (ulimit -n)", .path.display()
+    )]
+    OpenFiles {
+        /// The directory.
+        path: PathBuf,
+        /// Files that there are.
+        files: u32,
+    },
     /// What is under a directory could not be found out.
     #[error(transparent)]
     Device(#[from] loadline_device::DeviceError),

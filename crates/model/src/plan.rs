@@ -23,6 +23,10 @@ pub struct PlanSpec {
     pub group: Option<Vec<String>>,
     /// Files of workloads that the user has written; all of them are run.
     pub workload_file: Option<Vec<String>>,
+    /// Files of workloads that can be named in `workload` and in `parameters` and are not run for being there: those
+    /// of a plan file, where flags say which workloads are run.
+    #[serde(skip)]
+    pub known_workload_file: Option<Vec<String>>,
     /// `auto` or a list of job counts.
     pub jobs: Option<JobsSpec>,
     /// Length of the measured window, e.g. `30s`.
@@ -65,7 +69,7 @@ pub struct PlanSpec {
 
 /// `auto`, or job counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "jobs are «auto», a count from 1 to 4096, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
     /// A list of job counts.
     List(Vec<u32>),
@@ -77,7 +81,7 @@ pub enum JobsSpec {
 
 /// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a time is a number of seconds or a text with a unit: 30, \"30s\", \"5m\"")]
 pub enum TimeSpec {
     /// Seconds.
     Seconds(f64),
@@ -96,6 +100,7 @@ impl PlanSpec {
             workload: other.workload.or(self.workload),
             group: other.group.or(self.group),
             workload_file: other.workload_file.or(self.workload_file),
+            known_workload_file: other.known_workload_file.or(self.known_workload_file),
             jobs: other.jobs.or(self.jobs),
             duration: other.duration.or(self.duration),
             warmup: other.warmup.or(self.warmup),

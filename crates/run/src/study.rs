@@ -231,7 +231,7 @@ impl Study {
             (CpuSource::Snapshot, None)
         };
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
-        let data_files = caches::data_files(&info);
+        let data_files = caches::data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
@@ -314,7 +314,6 @@ impl Study {
         };
         let written = context
             .measure_overhead()
-            .map_err(StudyError::from)
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // As late as it can be: until here a run may be refused, and the data should then be there.
             .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });

@@ -19,7 +19,7 @@ use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
-use crate::visible::{self, Reader, Seen};
+use crate::visible::{self, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
@@ -225,7 +225,8 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let asked = splits.then(|| checkpoint::ask(Arc::clone(&request.target), schedule, Arc::clone(&shared))).flatten();
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let mut results = end_jobs(jobs, &cancellers, &shared);
-    let seen = reader.map(Reader::finish);
+    let made = results.first().map_or(0, |job| job.total);
+    let seen = reader.map(|reader| reader.finish(made));
     let checkpoint = asked.map(|thread| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned())));
     if let Some(outcome) = &checkpoint {
         checkpoint::time_jobs(&mut results, &schedule, outcome);

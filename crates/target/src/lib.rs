@@ -5,9 +5,12 @@
 pub mod clock;
 mod data_set;
 mod error;
+mod file_facts;
 mod loading;
 mod mysql;
+mod names;
 mod null;
+mod number;
 mod oracle;
 mod own_tables;
 mod parallel;
@@ -28,10 +31,13 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
+pub use file_facts::{FileFacts, OwnFiles};
+pub use names::table_names;
+pub use number::Number;
 pub use parallel::Together;
 pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
 pub use render::Rendered;
 pub use room::{FreeRoom, LogRoom};
 pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
-pub use url::redact;
+pub use url::{hide, redact};
 pub use work::Work;

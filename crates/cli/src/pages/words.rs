@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use loadline_target::Work;
-use loadline_workload::kernel::FIBONACCI;
+use loadline_workload::kernel::{FIBONACCI, STARTS};
 use loadline_workload::{
     Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,
 };
@@ -25,6 +25,21 @@ pub(super) fn program(work: &Work) -> String {
         return out;
     }
     let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
+    // Of some statements nothing says how many rows they touch.
+    let open = work.program.statements.iter().any(|s| s.effect.rows().is_none());
+    if open {
+        let mean = work.program.mean_statements_per_tx();
+        let largest = count(statements, "statement");
+        let _ = if work.program.varies() {
+            writeln!(
+                out,
+                "\nIn all, on average: {mean:.2} statements, and the commit. The largest transaction has {largest}."
+            )
+        } else {
+            writeln!(out, "\nIn all: {largest}, and the commit.")
+        };
+        return out;
+    }
     if work.program.varies() {
         let _ = writeln!(
             out,
@@ -84,8 +99,8 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let (operations, result) = (kernel.operations(*times), kernel.expected(*times));
                 let _ = writeln!(
                     out,
-                    "{indent}{n}. In the database's own language: {}: {operations} operations. The result must be \
-                     {result}; any other is an error.",
+                    "{indent}{n}. In the database's own language: {}: {operations} operations. It starts from the \
+                     transaction's number modulo {STARTS}, and the result must be {result} above that; any other is an error.",
                     computation(*kernel, *times)
                 );
             }
@@ -164,7 +179,10 @@ pub(super) fn tables(work: &Work) -> String {
                 )
             }
             RowCount::Total(param) => {
-                format!("{} (parameter `{param}`), loaded before the first test", count(total, "row"))
+                format!(
+                    "{} (parameter `{param}`, whatever `--size` says), loaded before the first test",
+                    count(total, "row")
+                )
             }
             RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(rows, "row")),
             RowCount::Share { .. } => format!(

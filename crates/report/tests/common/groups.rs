@@ -30,10 +30,10 @@ const SHAPES: [Shape; 14] = [
     (
         "DBWR-CKPT",
         "database-writer",
-        "calm_tps",
-        1_800.0,
+        "checkpoint_tps",
+        1_210.0,
         0.55,
-        &[("checkpoint_tps", 1_210.0), ("calm_time_ns_p99", 1_900_000.0), ("checkpoint_time_ns_p99", 14_300_000.0)],
+        &[("calm_tps", 1_800.0), ("checkpoint_time_ns_p99", 14_300_000.0), ("calm_time_ns_p99", 1_900_000.0)],
     ),
     ("DBL-11", "data-load", "rows_per_s", 4_100.0, 0.48, &[("sql_service_time_s", 0.000_412)]),
     ("DBL-22", "data-load", "rows_per_s", 612_000.0, 16.3, &[("data_mib_per_s", 74.0)]),
@@ -154,6 +154,9 @@ fn made(
         "storage" => {
             r.data_source = Some(if *code == "STO-WRITE" { "cached" } else { "device" }.to_owned());
             r.set("block_bytes", 8192.0);
+            if *code == "STO-READ" {
+                r.set("read_wait_pct", 53.0);
+            }
             r.set("device_util_pct", 71.0);
             r.leave_out("device_read_share_pct", "the device under the data files is not known");
             r.leave_out("physical_writes_per_s", "PostgreSQL 15 does not count writes by kind, only 16 and later do");

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_collect::page_cache::{DataFiles, Keeper};
+use loadline_collect::page_cache::{DataFiles, Keeper, Missed};
 use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
-use loadline_target::{TargetError, Work};
+use loadline_target::{Target, TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
@@ -36,30 +36,45 @@ impl Caches {
     pub(super) fn end(mut self) -> (CacheFacts, Vec<String>) {
         if let Some(kept) = self.keeper.take().map(Keeper::stop) {
             let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
-            let unreadable = match kept.unreadable {
-                0 => String::new(),
-                n => format!("; {n} more could not be opened by this user"),
-            };
             self.notes.push(format!(
                 "{} data files were kept out of the operating system's page cache during the test by at least {} passes over \
                  them (the longest took {:.0} ms), which took {cpu:.1} % of a CPU and had changed blocks written to the device \
-                 at once{unreadable}",
+                 at once{}",
                 kept.files,
                 kept.passes,
-                kept.slowest_pass_ns as f64 / 1e6
+                kept.slowest_pass_ns as f64 / 1e6,
+                missed(kept.missed)
             ));
         }
         (self.facts, self.notes)
     }
 }
 
+/// What to say of files that were not looked after.
+fn missed(missed: Missed) -> String {
+    let mut out = String::new();
+    if missed.unreadable > 0 {
+        out += &format!("; {} more could not be opened by this user", missed.unreadable);
+    }
+    if missed.beyond_limit > 0 {
+        out += &format!(
+            "; {} more, the smallest, are beyond the number of files that loadline may have open (half of ulimit -n)",
+            missed.beyond_limit
+        );
+    }
+    out
+}
+
 /// The data files of a target, or why they cannot be looked after.
-pub(super) fn data_files(info: &TargetInfo) -> Result<DataFiles, String> {
+pub(super) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataFiles, String> {
     if !info.local {
         return Err("the database runs on another machine".to_owned());
     }
+    if let Some(own) = target.file_facts().own {
+        return Ok(DataFiles::These { open: own.open, named: own.named });
+    }
     let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;
-    Ok(DataFiles { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
+    Ok(DataFiles::Below { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
 }
 
 /// How long the keeper pauses between two passes.
@@ -127,5 +142,30 @@ impl Context {
         }
         caches.keeper = Some(Keeper::start(files, pause(work)).map_err(|e| e.to_string())?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_embedded_database_only_its_own_files_are_looked_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bench.db");
+        let url = format!("sqlite:{}", path.display());
+        let target = loadline_target::open(&loadline_target::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
+        let files = data_files(target.as_ref(), &target.info().unwrap()).unwrap();
+        let DataFiles::These { open, named } = files else { panic!("{files:?}") };
+        assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));
+        assert_eq!(open[0].metadata().unwrap().len(), std::fs::metadata(&path).unwrap().len());
+    }
+
+    #[test]
+    fn what_was_not_looked_after_is_named_for_what_it_is() {
+        assert_eq!(missed(Missed::default()), "");
+        let text = missed(Missed { unreadable: 0, beyond_limit: 3 });
+        assert!(text.contains("ulimit -n") && !text.contains("user"), "{text}");
+        assert!(missed(Missed { unreadable: 2, beyond_limit: 0 }).contains("2 more could not be opened by this user"));
     }
 }

@@ -16,10 +16,11 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
-use crate::parallel::{self, Processes};
+use crate::parallel::{self, Counted, Processes};
 use crate::sizes;
 use crate::sweep::{Points, next_jobs};
 use crate::test::{Request, TestError, run_test};
+use crate::visible;
 
 /// Why a test has no limit.
 const NO_LIMIT: &str = "the limit of the log is measured for workloads that are defined by their redo";
@@ -47,7 +48,7 @@ struct Value {
 /// What was asked before a test.
 struct Before {
     evidence: Option<i64>,
-    unchanged: Vec<Option<i64>>,
+    unchanged: Vec<Result<Option<i64>, String>>,
 }
 
 /// What a load before a test failed with, as what the test failed with.
@@ -245,15 +246,18 @@ impl Context {
 
     /// Asks what a test is held against, before it.
     fn before(&self, work: &Work) -> Result<Before, TargetError> {
-        let unchanged = work.workload.unchanged.iter().map(|c| self.target.integer(work, c.query));
-        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect::<Result<_, _>>()? })
+        let ask = |query| self.target.integer(work, query).map_err(|e| format!("before the test: {e}"));
+        let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
+        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
     /// Whether what must hold after a test holds: by how much each query is off.
     fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
         let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
         let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
-        let off = |(query, before): (&str, &Option<i64>)| Ok(ask(query)?.zip(*before).map(|(now, was)| now - was));
+        let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
+            Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
+        };
         let unchanged = work.workload.unchanged.iter().zip(&before.unchanged);
         absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
     }
@@ -362,7 +366,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s,
-            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
+            rate_tps: visible::rate(work, plan.rate_tps),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
@@ -403,7 +407,9 @@ impl Context {
         output.record.notes.extend(window::coarse(&output.record));
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
-        self.parallel(&mut output.record, tried);
+        let counted = parallel::counted(&output.snapshots);
+        self.parallel(&mut output.record, tried, counted);
+        output.record.notes.extend(visible::other_rate(work, self.manifest.plan.rate_tps));
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -414,12 +420,18 @@ impl Context {
     }
 
     /// Whether the processes that a query asks for came, and what they were good for.
-    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+    fn parallel(
+        &self,
+        record: &mut TestRecord,
+        tried: Option<(u32, Result<Option<Together>, String>)>,
+        counted: Option<Counted>,
+    ) {
         let Some((asked, tried)) = tried else {
             return record.leave_out("speed_up", "its queries are not run in parallel");
         };
         let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
-        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let queries = record.figure("commits").unwrap_or(0.0);
+        let processes = Processes { asked, tried, waits: &record.waits, counted, jobs: record.jobs, queries, cpus };
         let check = parallel::check(&processes);
         record.add_check(check);
         parallel::speed_up(record, &self.records);

@@ -13,14 +13,16 @@ use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, job_limit, render, room, schema};
+use super::{awr, block, job_limit, parallel, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::number::Number;
 use crate::own_tables::{self, Own, Whole};
+use crate::parallel::Together;
 use crate::registry::{OpenRequest, Secret};
 use crate::room::{FreeRoom, LogRoom};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// The variable a password is taken from when the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
@@ -131,7 +133,9 @@ impl Oracle {
                 self.shown(number)
             )));
         }
-        session.execute(&render::parallel(work), &[])?;
+        for sql in parallel::settings(work) {
+            session.execute(&sql, &[])?;
+        }
         let job = session.id().zip(instance).map(|(id, instance)| cancel::Job { id, instance });
         Ok((session, node.control.canceller(job)))
     }
@@ -186,6 +190,11 @@ impl Target for Oracle {
             "CPU figures are from V$OSSTAT, which the server brings up to date at its own pace: short windows are coarse"
                 .to_owned(),
         ];
+        notes.push(
+            "the jobs' sessions keep no results of queries (RESULT_CACHE_MODE = MANUAL) and run none in parallel, but for \
+             the workload that asks for a degree of parallelism"
+                .to_owned(),
+        );
         if self.nodes.len() > 1 {
             notes.push(format!(
                 "{} nodes; counters are added up over all instances of the database, those without jobs included",
@@ -341,8 +350,16 @@ impl Target for Oracle {
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
-        Ok(Some(evidence_value(self.admin()?.value(&render::query(work, query)?)?)?))
+    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
+        parallel::most(self.admin()?.as_mut())
+    }
+
+    fn together(&self, work: &Work) -> Result<Option<Together>, TargetError> {
+        parallel::attempt(self.job_session(work, 0)?.0.as_mut(), work)
+    }
+
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
+        Number::read(self.admin()?.value(&render::query(work, query)?)?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -18,6 +18,7 @@ mod job_limit;
 mod jobs;
 mod kernels;
 mod loading;
+mod parallel;
 mod place;
 mod render;
 mod room;

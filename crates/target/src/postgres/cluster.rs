@@ -20,12 +20,13 @@ use super::wire::Connection;
 use super::{doctor, parallel, procedure, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
 use crate::registry::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
 struct Instance {
@@ -216,7 +217,7 @@ impl Target for Postgres {
         notes.push(
             "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
              max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
-             parallel_tuple_cost = 0"
+             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
                 .into(),
         );
         Ok(TargetInfo {
@@ -426,13 +427,9 @@ impl Target for Postgres {
         Some("the server also counts transactions that each worker of a parallel query makes for itself when it starts")
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = render::query(work, query)?;
-        let mut total = 0_i64;
-        for text in self.each(|_, c| c.value(&sql))? {
-            total = total.saturating_add(evidence_value(text)?);
-        }
-        Ok(Some(total))
+        Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

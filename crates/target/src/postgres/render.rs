@@ -139,6 +139,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         let settings = parallel::settings(together);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
+        out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));
     }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Datum, RowCount, Table};
 
+use super::parallel;
 use super::procedure;
 use super::protocol;
 use super::render::{SCHEMA, create_table, literal, quoted, table_name};
@@ -86,10 +87,13 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&sql).map(drop)
 }
 
-/// Empties the tables that the workload fills itself.
+/// Empties the tables that the workload fills itself, and says how many workers its queries get.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
+    }
+    for sql in parallel::of_tables(work) {
+        c.query(&sql)?;
     }
     Ok(())
 }

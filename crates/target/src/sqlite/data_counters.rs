@@ -71,8 +71,22 @@ impl Share {
     #[inline]
     pub(super) fn statement_done(&mut self, db: &Connection, counters: &DataCounters) {
         self.statements += 1;
+        self.add_changed(db, counters);
         if self.statements >= self.every {
             self.add(db, counters);
+        }
+    }
+
+    /// Adds the rows changed, after every statement: a check holds them against those of the jobs. Writers take
+    /// turns anyway, and what only reads touches nothing that others have.
+    #[inline]
+    #[allow(unsafe_code)]
+    fn add_changed(&mut self, db: &Connection, counters: &DataCounters) {
+        // SAFETY: the handle is that of an open connection, which only this thread uses.
+        let changed = u64::try_from(unsafe { ffi::sqlite3_total_changes64(db.handle()) }).unwrap_or(0);
+        if changed > self.changed {
+            counters.changed.fetch_add(changed - self.changed, Ordering::Relaxed);
+            self.changed = changed;
         }
     }
 
@@ -80,17 +94,14 @@ impl Share {
     #[allow(unsafe_code)]
     pub(super) fn add(&mut self, db: &Connection, counters: &DataCounters) {
         // SAFETY: the handle is that of an open connection, which only this thread uses.
-        let (hits, misses, changed) = unsafe {
+        let (hits, misses) = unsafe {
             let handle = db.handle();
-            let hits = taken(handle, ffi::SQLITE_DBSTATUS_CACHE_HIT);
-            (hits, taken(handle, ffi::SQLITE_DBSTATUS_CACHE_MISS), ffi::sqlite3_total_changes64(handle))
+            (taken(handle, ffi::SQLITE_DBSTATUS_CACHE_HIT), taken(handle, ffi::SQLITE_DBSTATUS_CACHE_MISS))
         };
         let gets = hits + misses;
-        let changed = u64::try_from(changed).unwrap_or(0);
         counters.gets.fetch_add(gets, Ordering::Relaxed);
         counters.misses.fetch_add(misses, Ordering::Relaxed);
-        counters.changed.fetch_add(changed.saturating_sub(self.changed), Ordering::Relaxed);
-        self.changed = changed;
+        self.add_changed(db, counters);
         self.statements = 0;
         // A window must not end in the middle of much that is not added yet.
         self.every = if gets > MANY_PAGES { 1 } else { (self.every.max(1) * 2).min(SELDOM) };

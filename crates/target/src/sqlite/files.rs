@@ -75,6 +75,16 @@ impl Place {
         if self.temporary.is_some() { "sqlite:".into() } else { format!("sqlite:{}", self.database.display()) }
     }
 
+    /// The write-ahead log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.beside("-wal")
+    }
+
+    /// The database's file for reading. Whoever closes it gives up all locks of this process on it.
+    pub(super) fn open(&self) -> Result<File, TargetError> {
+        File::open(&self.database).map_err(io("opening", &self.database))
+    }
+
     fn beside(&self, suffix: &str) -> PathBuf {
         let mut name = self.database.as_os_str().to_owned();
         name.push(suffix);

@@ -4,6 +4,7 @@
 //! pages of 1 KiB: with its usual 4 KiB the smallest transaction would log 4 KiB and could not be
 //! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
 
+mod checkpoint;
 mod data_counters;
 mod files;
 mod loading;
@@ -11,6 +12,7 @@ mod log_counters;
 mod session;
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,7 +24,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::file_facts::{FileFacts, OwnFiles};
 use crate::loading::table_stem;
+use crate::number::Number;
 use crate::own_tables::{self, Own, Whole, own_tables};
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
@@ -47,6 +51,8 @@ const LARGE_CACHE_KIB: u64 = 65_536;
 
 /// What a transaction of a load takes in the log, at the most.
 const TRANSACTION_BYTES: u64 = 64 << 20;
+/// The usual size of a page here, bytes.
+const PAGE_SIZE: u64 = 1024;
 
 /// Settings that can be given, with their defaults here.
 const SETTINGS: &[(&str, &str)] =
@@ -61,7 +67,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     summary: "embedded, needs nothing: a private database next to the results, or a file of your choice",
     url_forms: &[
         ("sqlite:", "a private database in a temporary folder next to the results, removed after the run"),
-        ("sqlite:/dir/file.db", "a database file that loadline makes and keeps"),
+        (
+            "sqlite:/dir/file.db",
+            "a database file that loadline makes, and removes after the run (--keep-data: keeps, with the data set)",
+        ),
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
@@ -89,6 +98,11 @@ struct Sqlite {
     cache_given: bool,
     /// The workload's own tables that need not be counted.
     whole: Whole,
+    /// Whether the user said how long the log grows.
+    log_given: bool,
+    /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
+    /// any descriptor of it, so this one is closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
+    file: Option<Arc<File>>,
 }
 
 pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
@@ -111,8 +125,11 @@ impl Sqlite {
             page_size: 0,
             cache_given: request.settings.contains_key("cache_size"),
             whole: Whole::default(),
+            log_given: request.settings.contains_key("wal_autocheckpoint"),
+            file: None,
         };
         let db = sqlite.connect(Commit::Wait)?;
+        sqlite.file = Some(Arc::new(sqlite.place.open()?));
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
     }
@@ -272,7 +289,9 @@ fn render(work: &Work) -> Vec<Rendered> {
         .map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t)))
         .collect();
     let (mode, _) = synchronous(work.program.commit);
-    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}")));
+    let log =
+        checkpoint::log_pages(work, PAGE_SIZE).map_or(String::new(), |n| format!("; PRAGMA wal_autocheckpoint = {n}"));
+    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}{log}")));
     out.push(Rendered::new("begin", if work.program.writes() { "BEGIN IMMEDIATE" } else { "BEGIN" }));
     for (i, s) in work.program.statements.iter().enumerate() {
         let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
@@ -306,7 +325,10 @@ impl Target for Sqlite {
             "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
                 .to_owned(),
         ];
-        if self.page_size == 1024 {
+        if !self.log_given {
+            notes.push(checkpoint::NOTE.to_owned());
+        }
+        if self.page_size == PAGE_SIZE {
             notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
         }
         Ok(TargetInfo {
@@ -412,8 +434,13 @@ impl Target for Sqlite {
     }
 
     fn checkpoint(&self) -> Result<(), TargetError> {
-        let db = self.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed("the checkpoint"))
+        checkpoint::make(&self.connect(Commit::Wait)?, self.file.as_deref(), checkpoint::AT_MOST)
+    }
+
+    fn file_facts(&self) -> FileFacts {
+        let own =
+            self.file.as_ref().map(|file| OwnFiles { open: vec![Arc::clone(file)], named: vec![self.place.log()] });
+        FileFacts { own, ..FileFacts::default() }
     }
 
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
@@ -427,7 +454,10 @@ impl Target for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
-        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters))?))
+        if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
+            set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
+        }
+        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), self.file.clone())?))
     }
 
     fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
@@ -438,11 +468,10 @@ impl Target for Sqlite {
         Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = work.query(query, |table| table_name(work, table))?;
         let db = self.connect(Commit::Wait)?;
-        let sum: Option<i64> = db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?;
-        Ok(Some(sum.unwrap_or(0)))
+        Ok(Some(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?)))
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {

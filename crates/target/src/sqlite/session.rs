@@ -1,5 +1,6 @@
 //! A job's connection to SQLite.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,10 +41,17 @@ pub(super) struct SqliteSession {
     writes: bool,
     counters: Arc<LogCounters>,
     share: Share,
+    /// Closed after the connection: see `Sqlite::file`.
+    _file: Option<Arc<File>>,
 }
 
 impl SqliteSession {
-    pub(super) fn new(db: Connection, work: &Work, counters: Arc<LogCounters>) -> Result<Self, TargetError> {
+    pub(super) fn new(
+        db: Connection,
+        work: &Work,
+        counters: Arc<LogCounters>,
+        file: Option<Arc<File>>,
+    ) -> Result<Self, TargetError> {
         let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for (text, statement) in statements.iter().zip(&work.program.statements) {
@@ -53,7 +61,7 @@ impl SqliteSession {
             }
         }
         let writes = work.program.writes();
-        Ok(SqliteSession { db, statements, work: work.clone(), writes, counters, share: Share::default() })
+        Ok(SqliteSession { db, statements, work: work.clone(), writes, counters, share: Share::default(), _file: file })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {

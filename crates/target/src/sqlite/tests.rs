@@ -154,6 +154,34 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
 }
 
+/// An account that is gone is missed, and a sum over no rows is no 0 that something must be.
+#[test]
+fn lost_rows_and_null_are_no_proof() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.db");
+    let target = registry::open(&request(&format!("sqlite:{}", file.display()), dir.path())).unwrap();
+    let workload = loadline_workload::find("TP-LIGHT").unwrap();
+    let given = BTreeMap::from([("accounts".to_owned(), 20)]);
+    let work = Work::new(workload, workload.params(&given).unwrap(), 1, 0.0);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    let found = || workload.consistency.iter().map(|c| target.integer(&work, c.query)).collect::<Vec<_>>();
+    assert!(found().iter().all(|f| matches!(f, Ok(Some(0)))), "{:?}", found());
+    let without = |which: &str| {
+        let sql = format!("DELETE FROM loadline_tp_light_account WHERE {which}");
+        Connection::open(&file).unwrap().execute_batch(&sql).unwrap();
+    };
+    without("id = 7");
+    assert!(matches!(found()[0], Ok(Some(-1))), "{:?}", found());
+    without("id >= 0");
+    assert!(found().iter().any(|f| f.as_ref().is_err_and(|e| e.to_string().contains("NULL"))), "{:?}", found());
+    assert_eq!(target.evidence(&work).unwrap(), Some(0), "of the rows changed, none are there");
+    let none = target.integer(&work, "SELECT id FROM {account}");
+    assert!(none.is_err(), "no row: {none:?}");
+    let unknown = target.integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
+    assert!(unknown.contains("«nothing»"), "{unknown}");
+}
+
 #[test]
 fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     let scratch = tempfile::tempdir().unwrap();
@@ -177,4 +205,75 @@ fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     assert_eq!(load()[0].rows_loaded, rows, "made anew, loaded anew");
     target.drop_own(&work).unwrap();
     assert_eq!(target.table_bytes(&work, "spread").unwrap(), None);
+}
+
+/// Locks (fcntl) that this process has on the file at `path`.
+fn locks(path: &std::path::Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let number = format!(":{} ", std::fs::metadata(path).unwrap().ino());
+    let all = std::fs::read_to_string("/proc/locks").unwrap();
+    all.lines().filter(|l| l.contains(" POSIX ") && l.contains(&number)).count()
+}
+
+#[test]
+fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
+    let workload = loadline_workload::find("STO-RANDOM").unwrap();
+    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    let mut session = target.client_session(&work, 0).unwrap();
+    let mut stream = work.stream(0).unwrap();
+    session.begin().unwrap();
+    stream.transaction(session.as_mut()).unwrap();
+    session.commit().unwrap();
+    assert!(locks(&path) > 0, "a session in WAL mode holds a lock on the database as long as it is open");
+    let own = target.file_facts().own.unwrap();
+    assert_eq!(own.named, [dir.path().join("x.db-wal")]);
+    // The target may go first: sessions outlive it.
+    drop((own, target));
+    assert!(locks(&path) > 0);
+    drop(session);
+    assert_eq!(locks(&path), 0);
+}
+
+#[test]
+fn the_log_is_short_where_changes_must_reach_the_storage_and_long_before_a_checkpoint() {
+    let params = |code: &str| {
+        let workload = loadline_workload::find(code).unwrap();
+        Work::new(workload, workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let target = registry::open(&request("sqlite:", dir.path())).unwrap();
+    let log = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path().join("loadline.db-wal");
+    let run = |code: &str, transactions: u32| {
+        let work = params(code);
+        target.create(&work).unwrap();
+        target.load(&work, 1).unwrap();
+        target.settle().unwrap();
+        let before = target.observer().unwrap().snapshot().unwrap();
+        let mut session = target.client_session(&work, 0).unwrap();
+        let mut stream = work.stream(0).unwrap();
+        for _ in 0..transactions {
+            session.begin().unwrap();
+            stream.transaction(session.as_mut()).unwrap();
+            session.commit().unwrap();
+        }
+        let after = target.observer().unwrap().snapshot().unwrap();
+        let counted = before.delta(&after, counter::ROWS_CHANGED).unwrap();
+        assert_eq!(counted as u32, transactions, "each change is counted when its statement is done");
+        let written = before.delta(&after, counter::BLOCK_WRITES).unwrap();
+        (written, session)
+    };
+    let (written, _) = run("DBWR-THR", 500);
+    assert!((400.0..=600.0).contains(&written), "{written} blocks written for 500 that were changed");
+    let (written, _session) = run("DBWR-CKPT", 1100);
+    assert_eq!(written, 0.0, "everything waits for the checkpoint that is asked for");
+    assert!(std::fs::metadata(&log).unwrap().len() > 1100 * 1024);
+    let before = target.observer().unwrap().snapshot().unwrap();
+    target.checkpoint().unwrap();
+    let after = target.observer().unwrap().snapshot().unwrap();
+    assert!(before.delta(&after, counter::BLOCK_WRITES).unwrap() > 500.0);
 }

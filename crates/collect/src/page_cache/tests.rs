@@ -1,0 +1,161 @@
+//! Tests of what is dropped from the page cache, and of what is left alone.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
+
+use super::keeper::LOOK_EVERY;
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A data directory on a disk (/tmp may be in memory), with a table, a catalog and a log.
+fn place() -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    for sub in ["base", "log"] {
+        std::fs::create_dir(dir.path().join(sub)).unwrap();
+        std::fs::write(dir.path().join(sub).join("file"), vec![7; 1 << 20]).unwrap();
+    }
+    std::fs::write(dir.path().join("base/catalog"), [7; 8192]).unwrap();
+    dir
+}
+
+fn below(path: &Path, except: Option<PathBuf>) -> DataFiles {
+    DataFiles::Below { directory: path.to_owned(), except }
+}
+
+fn cached(path: &Path) -> Option<u64> {
+    cached_bytes(&File::open(path).unwrap())
+}
+
+/// Descriptors of this process for files under `dir`, with their names.
+fn descriptors(dir: &Path) -> Vec<(u32, PathBuf)> {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let number = |name: std::ffi::OsString| name.to_str().unwrap().parse().unwrap();
+    let all = links.filter_map(|e| Some((number(e.file_name()), std::fs::read_link(e.path()).ok()?)));
+    let mut own: Vec<(u32, PathBuf)> = all.filter(|(_, to)| to.starts_with(dir) && to.is_file()).collect();
+    own.sort();
+    own
+}
+
+#[test]
+fn data_files_are_dropped_and_the_log_is_not() {
+    let dir = place();
+    let dropped = below(dir.path(), Some(dir.path().join("log"))).drop_all().unwrap();
+    assert_eq!((dropped.files, dropped.missed, dropped.bytes), (1, Missed::default(), 1 << 20));
+    let (Some(table), Some(log)) = (cached(&dir.path().join("base/file")), cached(&dir.path().join("log/file"))) else {
+        return;
+    };
+    assert!(table < 1 << 18 && dropped.left.unwrap() < 1 << 18, "{table} bytes are left");
+    assert!(log >= 1 << 20, "{log} bytes are left");
+}
+
+#[test]
+fn a_keeper_drops_what_is_read_and_finds_new_files() {
+    let dir = place();
+    // A link to a tablespace elsewhere, and one that leads back.
+    let elsewhere = place();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("tablespace")).unwrap();
+    std::os::unix::fs::symlink(dir.path(), elsewhere.path().join("back")).unwrap();
+    let files = below(dir.path(), None);
+    files.drop_all().unwrap();
+    let keeper = Keeper::start(files, MS).unwrap();
+    let table = elsewhere.path().join("base/file");
+    let mut rest = Vec::new();
+    File::open(&table).unwrap().read_to_end(&mut rest).unwrap();
+    if cached(&table).is_some() {
+        let end = Instant::now() + Duration::from_secs(5);
+        while cached(&table).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
+            std::thread::sleep(MS);
+        }
+        assert!(cached(&table).unwrap() <= 1 << 18);
+    }
+    std::fs::write(dir.path().join("base/new"), vec![7; 1 << 20]).unwrap();
+    std::thread::sleep(LOOK_EVERY + Duration::from_millis(200));
+    let kept = keeper.stop();
+    assert_eq!((kept.files, kept.missed), (5, Missed::default()));
+    assert!(kept.passes > 1 && kept.cpu_ns > 0 && kept.cpu_ns < kept.ran_ns, "{kept:?}");
+}
+
+#[test]
+fn a_file_is_opened_once_and_stays_open() {
+    let dir = place();
+    let keeper = Keeper::start(below(dir.path(), None), MS).unwrap();
+    let before = descriptors(dir.path());
+    // Descriptors that are closed and opened anew take the lowest free number: this one is in the way.
+    let _lower = File::open("/proc/self/stat").unwrap();
+    let end = Instant::now() + LOOK_EVERY + Duration::from_millis(200);
+    while Instant::now() < end {
+        let now = descriptors(dir.path());
+        assert_eq!(now.len(), 2, "{now:?}");
+        assert_eq!(now, before);
+        std::thread::sleep(MS);
+    }
+    drop(keeper);
+    assert!(descriptors(dir.path()).is_empty());
+}
+
+#[test]
+fn the_largest_files_are_kept_where_not_all_may_be_opened() {
+    let dir = place();
+    std::fs::write(dir.path().join("base/large"), vec![7; 2 << 20]).unwrap();
+    let keeper = Keeper::with_at_most(below(dir.path(), None), MS, 1).unwrap();
+    assert!(descriptors(dir.path())[0].1.ends_with("large"));
+    let kept = keeper.stop();
+    assert_eq!((kept.files, kept.missed), (1, Missed { unreadable: 0, beyond_limit: 2 }));
+    let error = Keeper::with_at_most(below(dir.path(), None), MS, 0).unwrap_err().to_string();
+    assert!(error.contains("ulimit -n") && !error.contains("may read"), "{error}");
+    let (mut missed, no_more) = (Missed::default(), std::io::Error::from(Errno::EMFILE));
+    missed.count(&no_more);
+    missed.count(&std::io::Error::from(Errno::EACCES));
+    missed.count(&std::io::Error::from(Errno::ENOENT));
+    assert_eq!(missed, Missed { unreadable: 1, beyond_limit: 1 });
+}
+
+#[test]
+fn only_the_files_of_a_list_are_touched_and_locks_on_open_ones_stay() {
+    let dir = place();
+    let (database, log) = (dir.path().join("base/file"), dir.path().join("base/file-wal"));
+    std::fs::write(&log, vec![7; 1 << 20]).unwrap();
+    std::fs::write(dir.path().join("base/holiday.jpg"), vec![7; 1 << 20]).unwrap();
+    let open = Arc::new(File::options().read(true).write(true).open(&database).unwrap());
+    let all = libc_lock();
+    nix::fcntl::fcntl(&*open, nix::fcntl::FcntlArg::F_SETLK(&all)).unwrap();
+    let number = open.metadata().unwrap().ino();
+    let is_locked = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|l| l.contains(" POSIX ") && l.contains(&format!(":{number} ")))
+    };
+    assert!(is_locked());
+    let files = DataFiles::These { open: vec![open], named: vec![database.clone(), log.clone()] };
+    let dropped = files.drop_all().unwrap();
+    assert_eq!((dropped.files, dropped.bytes), (2, 2 << 20), "a name of an open file is that file");
+    let keeper = Keeper::start(files.clone(), MS).unwrap();
+    std::thread::sleep(LOOK_EVERY + Duration::from_millis(100));
+    let touched: Vec<PathBuf> = descriptors(dir.path()).into_iter().map(|(_, to)| to).collect();
+    assert_eq!(touched.len(), 2, "{touched:?}");
+    assert!(!touched.iter().any(|p| p.ends_with("holiday.jpg")), "{touched:?}");
+    assert_eq!(keeper.stop().files, 2);
+    assert!(is_locked(), "somebody has closed a descriptor of the file");
+    drop(files);
+    assert!(!is_locked(), "the test would show it");
+}
+
+fn libc_lock() -> nix::libc::flock {
+    nix::libc::flock {
+        l_type: nix::libc::F_WRLCK as i16,
+        l_whence: nix::libc::SEEK_SET as i16,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+#[test]
+fn nothing_to_keep_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = Keeper::start(below(dir.path(), None), MS).unwrap().stop();
+    assert_eq!(kept.files, 0, "files may come later");
+    let error = below(&dir.path().join("none"), None).drop_all().unwrap_err().to_string();
+    assert!(error.contains("none"), "{error}");
+}
