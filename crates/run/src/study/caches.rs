@@ -154,7 +154,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bench.db");
         let url = format!("sqlite:{}", path.display());
-        let target = loadline_target::open(&loadline_target::OpenRequest::new(url, dir.path().to_owned())).unwrap();
+        let target = loadline_target::open(&loadline_target::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
         let files = data_files(target.as_ref(), &target.info().unwrap()).unwrap();
         let DataFiles::These { open, named } = files else { panic!("{files:?}") };
         assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));
