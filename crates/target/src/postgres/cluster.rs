@@ -20,6 +20,7 @@ use super::wire::Connection;
 use super::{doctor, parallel, procedure, render, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::file_facts::FileFacts;
 use crate::parallel::Together;
 use crate::registry::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
@@ -433,6 +434,10 @@ impl Target for Postgres {
 
     fn publishes_counters(&self) -> bool {
         true
+    }
+
+    fn file_facts(&self) -> FileFacts {
+        FileFacts { growth_is_written: self.version.growth_is_written(), ..FileFacts::default() }
     }
 
     fn buffer_wait_events(&self) -> &'static [&'static str] {
