@@ -1,18 +1,24 @@
 //! Comparison between platforms: factors computed from the figures, with their uncertainty, and
 //! refused where the work was not the same.
 
-use loadline_model::{TestRecord, format};
+use std::collections::BTreeMap;
+
+use loadline_model::TestRecord;
+use loadline_model::manifest::Calibration;
+use loadline_model::plan::WorkloadFile;
 use serde::Serialize;
 
-use crate::kpi::{metrics, uses_data, writes_redo};
-use crate::stats::{Estimate, Ratio, ratio};
-use crate::sweep::{JOBS, Point, Sweep, sweeps};
+use crate::kpi::metrics;
+use crate::stats::Ratio;
+use crate::sweep::{JOBS, Sweep, sweeps};
 
-/// Redo per transaction may differ by this share between two platforms before they count as doing
-/// different work: the calibration's own tolerance.
-pub const REDO_TOLERANCE: f64 = 0.10;
-/// Redo per transaction that counts as none, KiB: what a database writes on its own meanwhile.
-const NO_REDO_KIB: f64 = 0.1;
+mod setup;
+mod work;
+
+pub use work::REDO_TOLERANCE;
+
+use setup::Setup;
+use work::Compared;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +29,21 @@ pub struct Platform<'a> {
     pub payload_compressibility: Option<f64>,
     /// Size of the data set, bytes, if it is known.
     pub data_bytes: Option<u64>,
+    /// What calibration set, by workload code, if it is known.
+    pub calibration: Option<&'a BTreeMap<String, Calibration>>,
+    /// Workloads of the user's own, as they were written.
+    pub workload_files: &'a [WorkloadFile],
     /// All of its tests.
     pub records: &'a [TestRecord],
+}
+
+impl<'a> Platform<'a> {
+    /// A platform of which nothing but its tests is known.
+    #[must_use]
+    pub fn of(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
+        let (payload_compressibility, data_bytes, calibration) = (None, None, None);
+        Platform { label, payload_compressibility, data_bytes, calibration, workload_files: &[], records }
+    }
 }
 
 /// A figure that platforms are compared by.
@@ -112,6 +131,8 @@ pub struct Row {
 pub struct Comparison {
     /// Workload code.
     pub workload: String,
+    /// Group of the workload.
+    pub group: String,
     /// What was swept: `jobs`, or the column of another parameter.
     pub over: String,
     /// What is compared, the workload's KPIs first.
@@ -129,6 +150,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the log is what the workload is about: a transaction is then told as a commit.
+    #[must_use]
+    pub fn about_the_log(&self) -> bool {
+        self.group == "log-writer"
+    }
+
     /// Lowest and highest factor of column `id` over equal job counts, each with its job count.
     #[must_use]
     pub fn range(&self, id: &str) -> Option<((u32, Factor), (u32, Factor))> {
@@ -175,7 +202,7 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     for other in others {
         let mut partnered = vec![false; base_sweeps.len()];
         for sweep in sweeps(other.records) {
-            match partner(&base_sweeps, &sweep) {
+            match partner(base, &base_sweeps, other, &sweep) {
                 Some((index, partner)) => {
                     if let Some(mark) = partnered.get_mut(index) {
                         *mark = true;
@@ -198,11 +225,17 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
 
 /// The base platform's sweep that `sweep` is held against: the same driver and parameters if
 /// there is one, else the same driver, else any of the same workload (which is then refused).
-fn partner<'a>(base: &'a [Sweep], sweep: &Sweep) -> Option<(usize, &'a Sweep)> {
+fn partner<'a>(
+    base: &Platform<'_>,
+    sweeps: &'a [Sweep],
+    other: &Platform<'_>,
+    sweep: &Sweep,
+) -> Option<(usize, &'a Sweep)> {
     let alike = |b: &Sweep| b.workload == sweep.workload && b.over == sweep.over;
-    let same: Vec<(usize, &Sweep)> = base.iter().enumerate().filter(|(_, b)| alike(b)).collect();
+    let same: Vec<(usize, &Sweep)> = sweeps.iter().enumerate().filter(|(_, b)| alike(b)).collect();
     let pick = |wanted: &dyn Fn(&Sweep) -> bool| same.iter().copied().find(|(_, b)| wanted(b));
-    pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps && b.parameters == sweep.parameters)
+    let parameters = |b: &Sweep| Setup::of(base, b, other, sweep).different_parameters().is_none();
+    pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps && parameters(b))
         .or_else(|| pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps))
         .or_else(|| pick(&|b| b.driver == sweep.driver))
         .or_else(|| same.first().copied())
@@ -216,6 +249,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
     let over = if sweep.over_jobs() { String::new() } else { format!(" over {}", sweep.over) };
     Comparison {
         workload: sweep.workload.clone(),
+        group: sweep.group.clone(),
         over: sweep.over.clone(),
         metrics: metrics(&sweep.group, &sweep.kpis),
         base: base.label.to_owned(),
@@ -227,13 +261,9 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
 }
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
-    let refused = different_setup(base, a, other, b);
-    let work = Compared {
-        names: (base.label, other.label),
-        metrics: metrics(&a.group, &a.kpis),
-        with_redo: writes_redo(&a.group),
-        over_jobs: a.over_jobs(),
-    };
+    let setup = Setup::of(base, a, other, b);
+    let refused = setup.different();
+    let work = Compared::of(&setup, metrics(&a.group, &a.kpis));
     let mut rows = Vec::new();
     if refused.is_none() {
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
@@ -251,6 +281,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
     }
     Comparison {
         workload: a.workload.clone(),
+        group: a.group.clone(),
         over: a.over.clone(),
         metrics: work.metrics,
         base: base.label.to_owned(),
@@ -259,159 +290,4 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         lacks: None,
         rows,
     }
-}
-
-fn different_setup(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Option<String> {
-    if a.driver != b.driver {
-        return Some(format!(
-            "different drivers: «{}» was measured with the {} driver, «{}» with the {} driver",
-            base.label, a.driver, other.label, b.driver
-        ));
-    }
-    if a.rate_tps != b.rate_tps {
-        let rate = |r: Option<f64>| r.map_or("closed loop".to_owned(), |r| format!("open loop at {r} tps"));
-        return Some(format!(
-            "different load: «{}» ran {}, «{}» {}",
-            base.label,
-            rate(a.rate_tps),
-            other.label,
-            rate(b.rate_tps)
-        ));
-    }
-    if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
-        let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);
-        return Some(format!(
-            "different load: «{}» was swept over {} with {} {}, «{}» with {}",
-            base.label,
-            a.over,
-            jobs(a),
-            jobs_word(jobs(a)),
-            other.label,
-            jobs(b)
-        ));
-    }
-    if let (true, Some(x), Some(y)) = (uses_data(&a.group), base.data_bytes, other.data_bytes)
-        && x != y
-    {
-        let size = |bytes: u64| format::bytes(bytes as f64);
-        return Some(format!(
-            "different data: a data set of {} on «{}», of {} on «{}» (--size)",
-            size(x),
-            base.label,
-            size(y),
-            other.label
-        ));
-    }
-    match (base.payload_compressibility, other.payload_compressibility) {
-        (Some(x), Some(y)) if (x - y).abs() > 1e-9 => Some(format!(
-            "different payload: {:.0} % of it compresses away on «{}», {:.0} % on «{}»",
-            x * 100.0,
-            base.label,
-            y * 100.0,
-            other.label
-        )),
-        _ => None,
-    }
-}
-
-/// What two sweeps of the same workload are held to.
-struct Compared<'a> {
-    names: (&'a str, &'a str),
-    metrics: Vec<Metric>,
-    /// Whether redo is part of the work.
-    with_redo: bool,
-    over_jobs: bool,
-}
-
-impl Compared<'_> {
-    fn row(&self, at: At, a: &Point, b: &Point) -> Row {
-        // At the peaks of a sweep over rows per transaction these differ by intent.
-        let alike = self.over_jobs || a.at == b.at;
-        let unequal = || alike.then(|| unequal_work(self.names, self.with_redo, a, b)).flatten();
-        let refused = no_valid_test(self.names, a, b).or_else(unequal);
-        let factors = if refused.is_some() {
-            Vec::new()
-        } else {
-            self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.id)?, b.figure(m.id)?)).collect()
-        };
-        let caveat = if refused.is_some() { None } else { unchecked(self.names, self.with_redo, a, b) };
-        Row { at, factors, refused, caveat }
-    }
-}
-
-fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
-    let factor = if metric.higher_is_better { ratio(b, a)? } else { ratio(a, b)? };
-    Some(Factor { metric, base: a.mean, other: b.mean, n_base: a.n, n_other: b.n, factor })
-}
-
-fn no_valid_test(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
-    let side = |name: &str, p: &Point| {
-        p.tests.is_empty().then(|| format!("«{name}» has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
-    };
-    side(names.0, a).or_else(|| side(names.1, b))
-}
-
-fn jobs_word(n: u32) -> &'static str {
-    if n == 1 { "job" } else { "jobs" }
-}
-
-fn unequal_work(names: (&str, &str), with_redo: bool, a: &Point, b: &Point) -> Option<String> {
-    let counts = [
-        ("rows_per_tx", "rows per transaction"),
-        ("statements_per_tx", "statements per transaction"),
-        ("threads", "parallel workers"),
-    ];
-    for (id, what) in counts {
-        if let (Some(x), Some(y)) = (a.figure(id), b.figure(id)) {
-            // Counts are whole numbers; half of one is room for a mean over repetitions.
-            if (x.mean - y.mean).abs() >= 0.5 {
-                return Some(format!(
-                    "unequal work: {:.0} {what} on «{}», {:.0} on «{}»",
-                    x.mean, names.0, y.mean, names.1
-                ));
-            }
-        }
-    }
-    if !with_redo {
-        return None;
-    }
-    let (x, y) = (a.figure("redo_kib_per_tx")?.mean, b.figure("redo_kib_per_tx")?.mean);
-    if x.max(y) <= NO_REDO_KIB {
-        return None;
-    }
-    let apart = x.max(y) / x.min(y) - 1.0;
-    ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
-        let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
-        format!(
-            "unequal work: {x:.2} KiB of redo per transaction on «{}», {y:.2} on «{}»: {differ}, more than {:.0} %",
-            names.0,
-            names.1,
-            REDO_TOLERANCE * 100.0
-        )
-    })
-}
-
-fn unchecked(names: (&str, &str), with_redo: bool, a: &Point, b: &Point) -> Option<String> {
-    let evidence = [
-        ("redo_kib_per_tx", "redo per transaction"),
-        ("rows_per_tx", "rows per transaction"),
-        ("statements_per_tx", "statements per transaction"),
-    ];
-    let lacks = |point: &Point| -> Vec<&str> {
-        evidence
-            .iter()
-            .filter(|(id, _)| with_redo || *id != "redo_kib_per_tx")
-            .filter(|(id, _)| point.figure(id).is_none())
-            .map(|(_, what)| *what)
-            .collect()
-    };
-    let (a, b) = (lacks(a), lacks(b));
-    let told = |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));
-    let missing: Vec<String> = if a == b {
-        told(&a, "both platforms".to_owned()).into_iter().collect()
-    } else {
-        [told(&a, format!("«{}»", names.0)), told(&b, format!("«{}»", names.1))].into_iter().flatten().collect()
-    };
-    (!missing.is_empty())
-        .then(|| format!("not recorded, so equal work could not be checked by it: {}", missing.join("; ")))
 }

@@ -15,12 +15,27 @@ const TIMES: [&str; 3] = [MEAN_TIME, "transaction_time_ns_p50", "transaction_tim
 const MEAN_TIME: &str = "transaction_time_ns_mean";
 /// Proofs of the work and no measure of the platform: as good as equal wherever a test holds.
 const PROOFS: [&str; 1] = ["cache_hit_pct"];
-/// Groups whose transactions write no redo worth the name: what the log takes in meanwhile is the
-/// database's own and no part of the work.
-const WITHOUT_REDO: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
-/// Groups whose work is made of the data set: a table of another size is scanned, cached and indexed
-/// differently.
-const USING_DATA: [&str; 5] = ["server", "storage", "database-writer", "data-analytics", "transaction-processing"];
+/// Groups whose transactions write no redo worth the name, but for those of [`WRITING`]: what the log takes in
+/// meanwhile is the database's own and no part of the work.
+const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
+/// Workloads of these groups that do write. (A test holds this list to the catalogue.)
+pub const WRITING: [&str; 2] = ["STO-WRITE", "STO-RANDOM"];
+/// Workloads whose tables are as large as `--size` says: one of another size is scanned, cached and indexed
+/// differently. Tables of all others have rows of their own number. (A test holds this list to the catalogue.)
+pub const SIZED: [&str; 12] = [
+    "STO-READ",
+    "STO-READ-ASYNC",
+    "STO-SCAN",
+    "STO-RANDOM",
+    "DBWR-THR",
+    "DBWR-CKPT",
+    "DA-SCAN",
+    "DA-AGG",
+    "DA-JOIN",
+    "DA-SORT",
+    "DA-WINDOW",
+    "DA-PARALLEL",
+];
 
 /// Whether column `id` is work per time: what grows with load until the platform is at its peak.
 #[must_use]
@@ -34,16 +49,39 @@ pub fn higher_is_better(id: &str) -> bool {
     is_rate(id) || MORE_IS_BETTER.contains(&id)
 }
 
-/// Whether the work of group `group` depends on the size of the data set that it finds.
+/// Whether the work of `workload` depends on the size of the data set (`--size`).
 #[must_use]
-pub fn uses_data(group: &str) -> bool {
-    USING_DATA.contains(&group)
+pub fn uses_data(workload: &str) -> bool {
+    SIZED.contains(&workload)
 }
 
-/// Whether redo is part of the work of group `group`.
+/// Whether redo is part of the work of `workload` in `group`.
 #[must_use]
-pub fn writes_redo(group: &str) -> bool {
-    !WITHOUT_REDO.contains(&group)
+pub fn writes_redo(group: &str, workload: &str) -> bool {
+    !READING.contains(&group) || WRITING.contains(&workload)
+}
+
+/// Whether the workloads of `group` are defined by their redo: others write as much as the database needs
+/// for the same rows, which is a figure of the platform.
+#[must_use]
+pub fn defined_by_redo(group: &str) -> bool {
+    group == "log-writer"
+}
+
+/// Whether column `id` is the throughput of a part of the window only, told apart by a checkpoint.
+#[must_use]
+pub fn in_checkpoint(id: &str) -> bool {
+    time_in_checkpoint(id).is_some()
+}
+
+/// The 99th percentile of the transactions that the throughput `id` of a part of the window is of.
+#[must_use]
+pub fn time_in_checkpoint(id: &str) -> Option<&'static str> {
+    match id {
+        "checkpoint_tps" => Some("checkpoint_time_ns_p99"),
+        "calm_tps" => Some("calm_time_ns_p99"),
+        _ => None,
+    }
 }
 
 /// Id of the figure that tells how much these tests of one workload did: its first KPI where that is a

@@ -3,6 +3,7 @@
 
 pub mod bound;
 pub mod compare;
+pub mod kept;
 pub mod kpi;
 pub mod sawtooth;
 pub mod stats;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use loadline_model::{Driver, TestRecord};
 use serde::Serialize;
 
-use crate::kpi::rate_of;
+use crate::kept::{Kind, SetAside};
+use crate::kpi::{in_checkpoint, rate_of};
 use crate::stats::Estimate;
 
 /// What sweeps go over if records do not say otherwise.
@@ -54,6 +55,13 @@ pub struct Point {
     pub at: u32,
     /// Numbers of the valid tests: only these feed the figures.
     pub tests: Vec<u32>,
+    /// Where the blocks came from that these tests read (`device`, `lukewarm`, `cached`), if they say.
+    pub data_source: Option<String>,
+    /// What was refused and forced in these tests, if anything (see [`TestRecord::forced`]).
+    pub forced: Option<String>,
+    /// Valid tests of another source, or forced otherwise: they stay visible and feed nothing, as a mean of
+    /// both kinds would be the figure of neither.
+    pub set_aside: Vec<SetAside>,
     /// Figures by column id: means over the valid repetitions; columns that end in `_max` hold the
     /// largest value. A percentile is the mean of the repetitions' percentiles, each repetition
     /// counting as one observation; it is not a percentile of the pooled transactions.
@@ -159,8 +167,11 @@ pub enum LoadLine {
         /// It is the highest job count measured: power may rise further.
         at_least: bool,
     },
-    /// No valid test has both throughput and latency.
-    Unknown,
+    /// There is none to be told.
+    Unknown {
+        /// Why.
+        why: &'static str,
+    },
 }
 
 impl Sweep {
@@ -209,12 +220,12 @@ impl Sweep {
         Saturation::Rising { jobs: *jobs, previous_jobs: *previous_jobs, growth_pct }
     }
 
-    /// The load line, for a latency objective in ns if there is one; unknown in a sweep over something else
-    /// than jobs, which changes the work and not the load.
+    /// The load line, for a latency objective in ns if there is one. It takes two job counts, as one tells
+    /// nothing of what more load does, and work that comes as fast as it is done: a given rate is the load.
     #[must_use]
     pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
-        if !self.over_jobs() {
-            return LoadLine::Unknown;
+        if let Some(why) = self.no_load_line() {
+            return LoadLine::Unknown { why };
         }
         let valid: Vec<(u32, f64, f64)> = self
             .points
@@ -226,17 +237,36 @@ impl Sweep {
         match objective_ns {
             Some(ns) => objective_line(&valid, ns as f64 / 1e6, highest),
             None => valid.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2))).map_or(
-                LoadLine::Unknown,
+                LoadLine::Unknown { why: ONE_COUNT },
                 |&(jobs, throughput, latency_ms)| LoadLine::Power {
                     jobs,
                     throughput,
                     latency_ms,
-                    at_least: jobs == highest && valid.len() > 1,
+                    at_least: jobs == highest,
                 },
             ),
         }
     }
+
+    /// Why no load line can be told, if that is so.
+    fn no_load_line(&self) -> Option<&'static str> {
+        if !self.over_jobs() {
+            return Some("the work was swept, not the load");
+        }
+        if self.rate_tps.is_some() {
+            return Some("the rate was given, so the load was not swept");
+        }
+        if in_checkpoint(self.rate) {
+            return Some("the rate is a part of the window's, of which there is no mean latency");
+        }
+        let both =
+            |p: &&Point| self.rate_at(p).is_some_and(|r| r.mean > 0.0) && p.latency_ms().is_some_and(|l| l > 0.0);
+        (self.points.iter().filter(both).count() < 2).then_some(ONE_COUNT)
+    }
 }
+
+/// Why there is no load line without a second point.
+const ONE_COUNT: &str = "fewer than two valid job counts";
 
 fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
     let meets = |v: &&(u32, f64, f64)| v.2 <= objective_ms;
@@ -245,10 +275,8 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
         let at_least = jobs == highest;
         return LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below };
     }
-    valid.iter().min_by(|a, b| a.2.total_cmp(&b.2)).map_or(LoadLine::Unknown, |v| LoadLine::NoneMeets {
-        objective_ms,
-        lowest_latency_ms: v.2,
-        jobs: v.0,
+    valid.iter().min_by(|a, b| a.2.total_cmp(&b.2)).map_or(LoadLine::Unknown { why: ONE_COUNT }, |v| {
+        LoadLine::NoneMeets { objective_ms, lowest_latency_ms: v.2, jobs: v.0 }
     })
 }
 
@@ -320,7 +348,10 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
 
 fn point_of(at: u32, tests: &[&TestRecord]) -> Point {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for record in tests.iter().filter(|r| r.valid) {
+    let valid = || tests.iter().copied().filter(|r| r.valid);
+    let kind = valid().map(Kind::of).min_by_key(Kind::rank).unwrap_or_default();
+    let (fed, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| Kind::of(r) == kind);
+    for record in &fed {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
         }
@@ -335,7 +366,10 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> Point {
     Point {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
-        tests: tests.iter().filter(|r| r.valid).map(|r| r.test).collect(),
+        tests: fed.iter().map(|r| r.test).collect(),
+        data_source: kind.data_source.map(str::to_owned),
+        forced: kind.forced.map(str::to_owned),
+        set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         invalid: tests
             .iter()

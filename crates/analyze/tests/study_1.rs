@@ -10,7 +10,7 @@ use loadline_analyze::sweep::{LATENCY, LoadLine, Saturation, THROUGHPUT, sweeps}
 
 fn comparison(workload: &str) -> loadline_analyze::Comparison {
     let (x5, x9) = (study_1("X5-2"), study_1("X9M-2"));
-    let platform = |label, records| Platform { label, payload_compressibility: None, data_bytes: None, records };
+    let platform = |label, records| Platform::of(label, records);
     compare(&[platform("X5-2", &x5), platform("X9M-2", &x9)]).into_iter().find(|c| c.workload == workload).unwrap()
 }
 

@@ -11,7 +11,7 @@ use loadline_model::{Driver, TestRecord};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
-    let side = |label, records| Platform { label, payload_compressibility: Some(0.0), data_bytes: None, records };
+    let side = |label, records| Platform { payload_compressibility: Some(0.0), ..Platform::of(label, records) };
     compare(&[side("a", a), side("b", b)]).remove(0)
 }
 
@@ -28,7 +28,7 @@ fn invalid_tests_stay_visible_and_feed_nothing() {
     let only_bad = sweeps(&[bad]);
     assert_eq!(only_bad[0].peak(), None);
     assert_eq!(only_bad[0].saturation(), Saturation::Unknown);
-    assert_eq!(only_bad[0].load_line(None), LoadLine::Unknown);
+    assert!(matches!(only_bad[0].load_line(None), LoadLine::Unknown { .. }));
 }
 
 #[test]
@@ -73,6 +73,31 @@ fn the_load_line_follows_the_objective_or_the_power() {
     assert_eq!(sweep.saturation(), Saturation::Saturated { peak_jobs: 8 }, "3 % more for twice the jobs is flat");
     let rising = [(1, 100.0), (2, 190.0), (4, 300.0)].map(|(jobs, tps)| measured("a", jobs, jobs, tps, 1.0));
     assert!(matches!(sweeps(&rising)[0].saturation(), Saturation::Rising { jobs: 4, previous_jobs: 2, .. }));
+}
+
+#[test]
+fn one_point_or_a_given_rate_is_no_load_line() {
+    let one = [measured("a", 1, 4, 100.0, 1.0), measured("a", 2, 4, 101.0, 1.0)];
+    let mut bad = measured("a", 3, 8, 190.0, 1.1);
+    bad.valid = false;
+    let why = |tests: &[TestRecord], objective| match sweeps(tests)[0].load_line(objective) {
+        LoadLine::Unknown { why } => why,
+        line => panic!("{line:?}"),
+    };
+    for objective in [None, Some(9_000_000), Some(1)] {
+        let with_invalid = [one[0].clone(), bad.clone()];
+        assert!(why(&one, objective).contains("fewer than two valid job counts"));
+        assert!(why(&with_invalid, objective).contains("fewer than two valid job counts"));
+        let mut given: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
+        given.iter_mut().for_each(|r| r.set("rate_tps", 20.0));
+        assert!(why(&given, objective).contains("rate was given"));
+    }
+    let mut parts: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
+    for r in &mut parts {
+        r.kpis = vec!["checkpoint_tps".to_owned()];
+        r.set("checkpoint_tps", 10.0);
+    }
+    assert!(why(&parts, None).contains("part of the window"));
 }
 
 #[test]
@@ -130,7 +155,7 @@ fn unequal_work_is_refused_with_the_reason() {
     assert!(refused(&|b| b.set("rate_tps", 5.0)).contains("open loop at 5 tps"));
     assert!(refused(&|b| b.valid = false).contains("has no valid test"));
     assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("«b» has no test of LGWR-LAT1"));
-    let side = |label, x, records| Platform { label, payload_compressibility: Some(x), data_bytes: None, records };
+    let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
     let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);
     assert!(c.refused.unwrap().contains("0 % of it compresses away on «a», 50 % on «b»"));
 }
@@ -154,15 +179,7 @@ fn every_metric_is_a_column() {
 fn nothing_gives_nothing() {
     assert!(sweeps(&[]).is_empty());
     assert!(compare(&[]).is_empty());
-    assert!(
-        compare(&[Platform {
-            label: "a",
-            payload_compressibility: None,
-            data_bytes: None,
-            records: &[record("a", 1, 1)]
-        }])
-        .is_empty()
-    );
+    assert!(compare(&[Platform::of("a", &[record("a", 1, 1)])]).is_empty());
 }
 
 proptest! {
@@ -180,7 +197,7 @@ proptest! {
             let _ = (s.saturation(), s.load_line(None), s.load_line(Some(1)));
         }
         let (a, b): (Vec<_>, Vec<_>) = tests.into_iter().partition(|r| r.platform == "a");
-        let side = |label, records| Platform { label, payload_compressibility: None, data_bytes: None, records };
+        let side = |label, records| Platform::of(label, records);
         for f in compare(&[side("a", &a), side("b", &b)]).iter().flat_map(|c| &c.rows).flat_map(|r| &r.factors) {
             prop_assert!(f.factor.value.is_finite() && f.factor.value > 0.0);
         }
@@ -188,21 +205,24 @@ proptest! {
 }
 
 #[test]
-fn data_sets_of_another_size_are_other_work() {
-    let test = |platform: &str, group: &str| {
+fn data_sets_of_another_size_are_other_work_where_tables_grow_with_it() {
+    let test = |platform: &str, workload: &str| {
         let mut r = measured(platform, 1, 1, 100.0, 10.0);
-        r.group = group.to_owned();
+        r.workload = workload.to_owned();
         vec![r]
     };
-    let refused = |group: &str, sizes: [Option<u64>; 2]| {
-        let (a, b) = (test("a", group), test("b", group));
-        let side = |label, records, data_bytes| Platform { label, payload_compressibility: None, data_bytes, records };
+    let refused = |workload: &str, sizes: [Option<u64>; 2]| {
+        let (a, b) = (test("a", workload), test("b", workload));
+        let side = |label, records, data_bytes| Platform { data_bytes, ..Platform::of(label, records) };
         compare(&[side("a", &a, sizes[0]), side("b", &b, sizes[1])]).remove(0).refused
     };
     let other = [Some(128 << 20), Some(1 << 30)];
-    let said = refused("data-analytics", other).unwrap();
+    let said = refused("DA-SCAN", other).unwrap();
     assert_eq!(said, "different data: a data set of 128.0 MiB on «a», of 1.0 GiB on «b» (--size)");
-    assert_eq!(refused("log-writer", other), None, "its tables are its own");
-    assert_eq!(refused("storage", [Some(128 << 20), Some(128 << 20)]), None);
-    assert_eq!(refused("storage", [Some(128 << 20), None]), None, "a run of an older version");
+    assert!(refused("DBWR-THR", other).is_some());
+    for own_tables in ["LGWR-LAT1", "TP-LIGHT", "SRV-QUERY1", "STO-WRITE", "DBL-11"] {
+        assert_eq!(refused(own_tables, other), None, "{own_tables}: its tables are its own");
+    }
+    assert_eq!(refused("STO-READ", [Some(128 << 20), Some(128 << 20)]), None);
+    assert_eq!(refused("STO-READ", [Some(128 << 20), None]), None, "a run of an older version");
 }

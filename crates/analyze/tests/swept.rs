@@ -52,7 +52,11 @@ fn a_sweep_over_rows_is_none_over_jobs() {
     assert_eq!(rows.rate, "rows_per_s");
     assert_eq!(rows.peak().unwrap().at, 100);
     assert!(matches!(rows.saturation(), Saturation::Rising { jobs: 100, previous_jobs: 10, .. }));
-    assert_eq!(rows.load_line(None), LoadLine::Unknown, "more rows are no more load");
+    assert_eq!(
+        rows.load_line(None),
+        LoadLine::Unknown { why: "the work was swept, not the load" },
+        "more rows are no more load"
+    );
     assert!(matches!(jobs.load_line(None), LoadLine::Power { jobs: 4, throughput, .. } if throughput == 32_000.0));
 }
 
@@ -77,12 +81,7 @@ fn without_a_rate_among_the_kpis_or_its_figure_throughput_counts() {
 #[test]
 fn sweeps_over_the_same_are_compared_value_by_value() {
     let (a, b) = (study("a", 1.0), study("b", 2.0));
-    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform {
-        label,
-        payload_compressibility: None,
-        data_bytes: None,
-        records: records.as_slice(),
-    });
+    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
     let all = compare(&sides);
     assert_eq!(all.iter().map(|c| c.over.as_str()).collect::<Vec<_>>(), ["rows_per_tx", "jobs"]);
     assert_eq!(all[0].rows.iter().map(|r| r.at).skip(1).collect::<Vec<_>>(), [1, 2, 10, 100].map(At::Jobs));
@@ -108,12 +107,7 @@ fn a_read_is_not_compared_by_the_redo_of_others() {
         vec![r]
     };
     let (a, b) = (read("a", 0.2), read("b", 3.0));
-    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform {
-        label,
-        payload_compressibility: None,
-        data_bytes: None,
-        records: records.as_slice(),
-    });
+    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
     let row = &compare(&sides)[0].rows[0];
     assert_eq!((row.refused.as_deref(), row.caveat.as_deref()), (None, None));
     assert_eq!(row.factors.iter().map(|f| f.metric.id).collect::<Vec<_>>(), ["rows_per_s", "transaction_time_ns_mean"]);

@@ -8,6 +8,8 @@ use loadline_run::test::TestError;
 use loadline_store::StoreError;
 use loadline_target::TargetError;
 
+use crate::secrets;
+
 /// A test failed or is invalid, or something went wrong while measuring.
 pub(crate) const FAILED: u8 = 1;
 /// The command line, a plan or a value cannot be taken; nothing was started.
@@ -84,7 +86,7 @@ impl From<StoreError> for Failure {
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
     if failure.code != INTERRUPTED {
-        eprintln!("loadline: {}", failure.message);
+        eprintln!("loadline: {}", secrets::hide(&failure.message));
     }
     ExitCode::from(failure.code)
 }

@@ -22,6 +22,7 @@ mod workloads;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
@@ -34,12 +35,7 @@ fn main() -> ExitCode {
     };
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(e) => {
-            // Help and version are no errors; everything else is usage.
-            let code = if e.use_stderr() { exit::USAGE } else { 0 };
-            let _ = e.print();
-            return ExitCode::from(code);
-        }
+        Err(e) => return usage(&e),
     };
     logging(cli.verbose);
     let result = match cli.command {
@@ -58,6 +54,29 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => exit::show(&failure),
     }
+}
+
+/// What clap says of the command line.
+fn usage(e: &clap::Error) -> ExitCode {
+    // Help and version are no errors; everything else is usage.
+    if !e.use_stderr() {
+        let _ = e.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = e.render().to_string();
+    let hidden = secrets::hide(&text);
+    if hidden == text {
+        let _ = e.print();
+    } else {
+        output::say(hidden.trim_end());
+    }
+    if let Some(ContextValue::String(found)) = e.get(ContextKind::InvalidArg)
+        && e.kind() == ErrorKind::UnknownArgument
+        && found.contains("://")
+    {
+        output::say("\na URL goes behind --target");
+    }
+    ExitCode::from(exit::USAGE)
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {

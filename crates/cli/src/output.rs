@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::exit::Failure;
+use crate::secrets;
 
 /// Writes `bytes` to standard output. A reader that has gone (`| head`) is no error.
 pub(crate) fn stdout(bytes: &[u8]) -> Result<(), Failure> {
@@ -27,5 +28,5 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// A line on standard error.
 #[allow(clippy::print_stderr)]
 pub(crate) fn say(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", secrets::hide(text));
 }

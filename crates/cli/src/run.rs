@@ -11,6 +11,7 @@ use loadline_report::{end_page, terminal_table};
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
+use loadline_run::sweep::Points;
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_target::{OpenRequest, kind_of};
@@ -255,6 +256,19 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// How a workload is swept, where it is not over the jobs of the plan.
+fn swept(points: &Points) -> String {
+    let then = if points.over_jobs { ", then the jobs" } else { "" };
+    match &points.parameter {
+        Some((name, values)) => {
+            let values: Vec<String> = values.iter().map(i64::to_string).collect();
+            format!(", 1 job with {name} = {}{then}", values.join(", "))
+        }
+        None if points.over_jobs => String::new(),
+        None => ", one test".to_owned(),
+    }
+}
+
 /// The plan in words.
 fn describe(plan: &Plan, results: &Path) -> String {
     let per_test = plan.warmup_s + plan.duration_s + 0.6;
@@ -297,13 +311,15 @@ fn describe(plan: &Plan, results: &Path) -> String {
     let tests = |n: f64| {
         if exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
     };
-    out += &format!("workloads   {}\n", tests(steps));
+    let points: Vec<Points> = plan.workloads.iter().map(Points::of).collect();
+    let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", but where it is said" };
+    out += &format!("workloads   {}{apart}\n", tests(steps));
     for file in &plan.workload_files {
         out += &format!("  (from {})\n", file.name);
     }
-    for w in &plan.workloads {
+    for (w, points) in plan.workloads.iter().zip(&points) {
         let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
-        out += &format!("  {:<12} {} driver{forced}\n", w.code, w.driver);
+        out += &format!("  {:<12} {} driver{}{forced}\n", w.code, w.driver, swept(points));
     }
     let mut reasons: Vec<&str> =
         plan.workloads.iter().map(|w| w.driver_reason.as_str()).filter(|r| !r.is_empty()).collect();
@@ -314,7 +330,8 @@ fn describe(plan: &Plan, results: &Path) -> String {
     for s in &plan.skipped {
         out += &format!("  skipped: {}: {}\n", s.code, s.reason);
     }
-    let total = steps * plan.workloads.len() as f64 * f64::from(plan.repeat) * per_test;
+    let in_all: f64 = points.iter().map(|p| p.count(steps)).sum();
+    let total = in_all * f64::from(plan.repeat) * per_test;
     let assumed = if exact { "" } else { ", if every sweep takes 5 steps" };
     out += &format!("time        about {}{assumed}\n", duration_s(total));
     out

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use loadline_target::{AskPassword, Secret, redact};
 
@@ -12,6 +12,16 @@ use crate::exit::Failure;
 
 /// Environment variable that carries the argument of this number.
 const CARRIER: &str = "LOADLINE_ARGUMENT_";
+
+/// Arguments with a password in them.
+static SECRETS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// `text` without the passwords of the command line, whatever quotes them: a URL that stands where none belongs is
+/// quoted by whoever looks for something else there.
+pub(crate) fn hide(text: &str) -> String {
+    let secrets = SECRETS.get().into_iter().flatten();
+    secrets.fold(text.to_owned(), |text, secret| loadline_target::hide(&text, secret))
+}
 
 fn is_secret(argument: &str) -> bool {
     argument.contains("://") && redact(argument) != argument
@@ -40,6 +50,9 @@ pub(crate) fn arguments() -> Result<Vec<OsString>, Failure> {
             forget(&carrier);
         }
     }
+    let secrets = arguments.iter().filter_map(|a| a.to_str()).filter(|a| is_secret(a));
+    // Set once: arguments are read once.
+    let _ = SECRETS.set(secrets.map(str::to_owned).collect());
     Ok(arguments)
 }
 

@@ -139,3 +139,40 @@ fn a_damaged_run_says_which_file_and_line() {
     let ran = run(&["report", shown]);
     assert!(ran.code == 1 && ran.err.contains("manifest.json"), "{}", ran.said());
 }
+
+/// A URL that stands where none belongs is quoted by whoever looks for something else there: never with its password.
+#[test]
+fn no_message_shows_a_password() {
+    let dir = results();
+    let url = "postgres://u:s3cr3tpw@h/d";
+    let plan = dir.path().join("plan.toml");
+    let plan = plan.to_str().unwrap();
+    std::fs::write(plan, format!("target = \"{url}\njobs = 1\n")).unwrap();
+    let hint = "behind --target";
+    let with_equals = format!("--targt={url}");
+    let cases: &[(&[&str], &str)] = &[
+        (&["run", url], hint),
+        (&["doctor", url], hint),
+        (&["clean", url], hint),
+        (&[url], "postgres://u@h/d"),
+        (&["run", &with_equals], "--target"),
+        (&["run", "--driver", url], "postgres://u@h/d"),
+        (&["run", "--seed", url], "postgres://u@h/d"),
+        (&["run", "--setting", url], "NAME=VALUE"),
+        (&["run", "--workload", url], "postgres://u@h/d"),
+        (&["run", "--workload-file", url], "postgres://u@h/d"),
+        (&["run", "--jobs", url], "postgres://u@h/d"),
+        (&["run", "--resume", url], "u@h/d"),
+        (&["run", "--limits", url], "u@h/d"),
+        (&["report", url], "u@h/d"),
+        (&["probe", url], "u@h/d"),
+        (&["workloads", url], "postgres://u@h/d"),
+        (&["run", plan], "line 1, column"),
+    ];
+    for (args, says) in cases {
+        let ran = run(args);
+        assert_ne!(ran.code, 0, "{args:?}");
+        assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
+        assert!(ran.err.contains(says), "{args:?} does not say «{says}»: {}", ran.said());
+    }
+}

@@ -63,6 +63,27 @@ fn a_killed_run_on_a_private_server_goes_on() {
 }
 
 #[test]
+fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
+    let dir = results();
+    let mut command = loadline();
+    command.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300s"]);
+    command.args(["--no-probe", "--results", dir.path().to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let manifests = || {
+        let folders = std::fs::read_dir(dir.path()).into_iter().flatten().flatten();
+        folders.filter(|f| f.path().join("manifest.json").exists()).count()
+    };
+    common::wait_for("the run to begin", 60, || manifests() == 1);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    signal(&child, Signal::SIGINT);
+    let asked = std::time::Instant::now();
+    common::wait_for("its end", 60, || child.try_wait().unwrap().is_some());
+    assert!(asked.elapsed().as_secs() < 30);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
 fn ctrl_c_ends_in_order_and_leaves_nothing() {
     for target in ["sqlite:", "postgres-temp:"] {
         let dir = results();

@@ -68,6 +68,9 @@ fn group_on(target: &str) {
     let (p50, p99) =
         (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
     assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
+    // The last batches of the window are looked for after its end.
+    let seen = stream["checks"].as_array().unwrap().iter().find(|c| c["id"] == "batches-seen").unwrap();
+    assert_eq!(seen["outcome"], "passed", "{stream:#}");
 }
 
 #[test]

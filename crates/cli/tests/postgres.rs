@@ -151,7 +151,7 @@ fn work_that_goes_wrong_in_mid_run_is_marked() {
             "--jobs",
             "2",
             "--duration",
-            "3s",
+            "300s",
             "--driver",
             driver,
             "--results",
@@ -163,7 +163,9 @@ fn work_that_goes_wrong_in_mid_run_is_marked() {
                 .is_ok_and(|n| n.parse::<i64>().is_ok_and(|n| n > 50))
         });
         server.sql("DROP TABLE loadline.lgwr_lat1_redo").unwrap();
+        let dropped = std::time::Instant::now();
         let ran = common::Ran::of(child.wait_with_output().unwrap());
+        assert!(dropped.elapsed().as_secs() < 100, "it does not wait for the window to close");
         assert_eq!(ran.code, 1, "{driver}: {}", ran.said());
         let t = &tests_of(&ran.folder())[0];
         assert_eq!(t["valid"], false, "{t:#}");

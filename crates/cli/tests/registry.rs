@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{leftovers, ok, results, tests_of};
+use common::{leftovers, ok, results, tests_of, valid};
 
 #[test]
 fn every_workload_runs_on_every_target() {
@@ -40,8 +40,11 @@ fn every_workload_runs_on_every_target() {
                 assert_eq!(target, "wal:", "{}", ran.said());
                 continue;
             }
-            assert_eq!(ran.code, 0, "{target} with the {driver} driver: {}", ran.said());
-            tests.extend(tests_of(&ran.folder()));
+            let done = tests_of(&ran.folder());
+            let noisy = done.iter().filter(|t| t["valid"] != true).count();
+            let sound = done.iter().all(valid) && noisy * 10 <= done.len();
+            assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
+            tests.extend(done);
             let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
             let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
             skipped.extend(manifest["plan"]["skipped"].as_array().unwrap().clone());
@@ -66,7 +69,7 @@ fn every_workload_runs_on_every_target() {
                 continue;
             }
             let t = tests.iter().find(|t| t["workload"] == code).unwrap_or_else(|| panic!("{code} on {target}"));
-            assert_eq!(t["valid"], true, "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
+            assert!(valid(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
             // Every column has a figure or a reason, and the first that counts has a figure.
             for id in ["redo_kib_per_tx", "log_file_sync_ms", "redo_writes_per_s", "cpu_busy_pct", "limit_share_pct"] {
                 assert!(t.get(id).is_some() != t["absent"].get(id).is_some(), "{code} on {target}: {id}");

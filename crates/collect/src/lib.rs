@@ -12,4 +12,4 @@ pub mod page_cache;
 pub mod sampler;
 
 pub use error::CollectError;
-pub use sampler::{Collected, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
+pub use sampler::{Collected, CpuSource, Edge, PendingEdge, Point, Sampler, SamplerConfig, Source};

@@ -65,7 +65,7 @@ pub struct PlanSpec {
 
 /// `auto`, or job counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "jobs are «auto», a count from 1 to 4096, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
     /// A list of job counts.
     List(Vec<u32>),
@@ -77,7 +77,7 @@ pub enum JobsSpec {
 
 /// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a time is a number of seconds or a text with a unit: 30, \"30s\", \"5m\"")]
 pub enum TimeSpec {
     /// Seconds.
     Seconds(f64),

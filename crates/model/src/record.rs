@@ -12,6 +12,9 @@ use crate::snapshot::WaitProfile;
 /// Version of the record's layout; raised when a reader of the old one would misread the new one.
 pub const RECORD_SCHEMA: u32 = 1;
 
+/// What [`TestRecord::forced`] says where figures of storage are not proved to be the device's and were kept.
+pub const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
+
 /// One line of `tests.jsonl`. Figures stand at the top level under their column ids
 /// (see [`crate::column`]), so that `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +111,17 @@ impl TestRecord {
         self.figures.get(id).copied()
     }
 
+    /// The option without which this test would not be valid: `--allow-cached`, `--force`, or both.
+    #[must_use]
+    pub fn kept_by(&self) -> Option<&'static str> {
+        let forced = self.forced.as_deref()?;
+        Some(match (forced.contains(NOT_THE_DEVICES), by_force(forced).is_some()) {
+            (true, true) => "--allow-cached and --force",
+            (true, false) => "--allow-cached",
+            _ => "--force",
+        })
+    }
+
     /// Adds a check and recomputes validity.
     pub fn add_check(&mut self, check: Check) {
         self.checks.push(check);
@@ -115,5 +129,27 @@ impl TestRecord {
             self.checks.iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.detail.as_str()).collect();
         self.valid = failed.is_empty();
         self.invalid_reason = (!failed.is_empty()).then(|| failed.join("; "));
+    }
+}
+
+/// What of `forced` (see [`TestRecord::forced`]) was refused and then forced with `--force`; `None` if it is
+/// nothing but [`NOT_THE_DEVICES`].
+#[must_use]
+pub fn by_force(forced: &str) -> Option<String> {
+    let rest = forced.replace(NOT_THE_DEVICES, "");
+    let rest = rest.trim_matches([';', ' ']);
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forced_is_told_from_what_was_kept() {
+        let both = format!("fsync is off; {NOT_THE_DEVICES}");
+        assert_eq!(by_force(&both).as_deref(), Some("fsync is off"));
+        assert_eq!(by_force(NOT_THE_DEVICES), None);
+        assert_eq!(by_force("a; b").as_deref(), Some("a; b"));
     }
 }

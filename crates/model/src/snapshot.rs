@@ -133,4 +133,12 @@ pub mod counter {
     pub const ROWS_CHANGED: &str = "loadline.rows_changed";
     /// Checkpoints: those that began or those that ended, whichever the database counts.
     pub const CHECKPOINTS: &str = "loadline.checkpoints";
+    /// Processes that queries were to have beside those of their sessions.
+    pub const WORKERS_PLANNED: &str = "loadline.workers_planned";
+    /// Those of [`WORKERS_PLANNED`] that came.
+    pub const WORKERS_CAME: &str = "loadline.workers_came";
+    /// Queries that began with as many processes as they had asked for, several.
+    pub const PARALLEL_WHOLE: &str = "loadline.parallel_whole";
+    /// Queries that asked for several processes and began with fewer.
+    pub const PARALLEL_LESS: &str = "loadline.parallel_less";
 }

@@ -12,7 +12,7 @@ pub(crate) struct Document {
     pub(crate) subtitle: String,
     /// «14 tests: 13 valid, 1 invalid».
     pub(crate) verdict: String,
-    /// Whether every test holds and the run is complete.
+    /// Whether every test holds by itself and the run is complete.
     pub(crate) all_well: bool,
     /// What qualifies the verdict: run cut off, workloads skipped, damaged files.
     pub(crate) remarks: Vec<String>,

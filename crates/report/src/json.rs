@@ -4,7 +4,7 @@ use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bo
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
-use crate::content::{Waits, waits_of};
+use crate::content::{Waits, kept_tests, waits_of};
 use crate::side::{Scan, Side, comparisons, sides};
 use crate::{ReportError, RunData};
 
@@ -31,6 +31,8 @@ struct Summary<'a> {
     tests: usize,
     valid: usize,
     invalid: usize,
+    /// Valid ones that are so by `--allow-cached` or `--force` only.
+    kept_by_option: usize,
     sweeps: Vec<SweepSummary<'a>>,
     scans: Vec<ScanSummary<'a>>,
     comparisons: Vec<Comparison>,
@@ -85,6 +87,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
             tests,
             valid,
             invalid: tests - valid,
+            kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
             comparisons: comparisons(&sides),

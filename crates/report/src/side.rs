@@ -73,6 +73,8 @@ pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
             label: &s.label,
             payload_compressibility: Some(s.run.manifest.plan.payload_compressibility),
             data_bytes: Some(s.run.manifest.plan.size_bytes).filter(|bytes| *bytes > 0),
+            calibration: Some(&s.run.manifest.calibration),
+            workload_files: &s.run.manifest.plan.workload_files,
             records: &s.run.records,
         })
         .collect();

@@ -1,6 +1,7 @@
 //! Words for columns and places of a sweep: the same in tables, charts and sentences.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::sweep::{LATENCY, THROUGHPUT};
 use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::number;
@@ -14,9 +15,30 @@ pub(crate) fn lower(title: &str) -> String {
     }
 }
 
+/// The column's title in the words of workloads about the log, or of others, whose transactions are none of
+/// commits alone.
+pub(crate) fn told(column: &Column, log: bool) -> &'static str {
+    match column.id {
+        LATENCY if !log => "Transaction time",
+        THROUGHPUT if !log => "Transactions",
+        _ => column.title,
+    }
+}
+
+/// The same with its unit: `Transactions [tps]`.
+pub(crate) fn told_heading(column: &Column, log: bool) -> String {
+    let title = told(column, log);
+    if column.unit.is_empty() { title.to_owned() } else { format!("{title} [{}]", column.unit) }
+}
+
 /// The unit of a rate in words: `queries/s`, `MiB/s redo`, `tps`.
 pub(crate) fn unit(column: &Column) -> String {
     let title = lower(column.title);
+    match column.id {
+        "checkpoint_tps" => return "tps in checkpoint".to_owned(),
+        "calm_tps" => return "tps out of checkpoint".to_owned(),
+        _ => {}
+    }
     match column.unit {
         "1/s" => format!("{title}/s"),
         "MiB/s" if title == "data" => "MiB/s".to_owned(),
@@ -128,6 +150,7 @@ mod tests {
         assert_eq!(of("io_per_s"), "I/O/s");
         assert_eq!(of("mops_per_s"), "million op/s");
         assert_eq!(of("commit_throughput_tps"), "tps");
+        assert_eq!(of("checkpoint_tps"), "tps in checkpoint");
         assert_eq!(lower("SQL service time"), "SQL service time");
     }
 }

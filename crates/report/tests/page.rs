@@ -142,7 +142,7 @@ fn groups_have_sections_with_their_own_columns() {
     let table = terminal_table(&runs[0].records, Some(120));
     assert!(words(&table).contains("Not shown: Redo write time [µs], Redo sync time [µs] (DBL-11, DBL-22)"), "{table}");
     // Points of a sweep over rows are none over jobs.
-    assert_eq!(section("data-load").matches("disk, 100 rows/tx: ").count(), 3, "a marker in each of three charts");
+    assert_eq!(section("data-load").matches("disk, 100 rows/tx: ").count(), 4, "a marker in each of four charts");
     let factors = words(&text(&runs, Format::Text));
     assert!(factors.contains("DBL-11 over rows/tx Rows [1/s]"), "{factors}");
 }

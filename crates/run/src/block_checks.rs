@@ -1,6 +1,7 @@
 //! Checks of where blocks came from and went to: a cache, or the device.
 
 use loadline_model::check::{Check, Outcome};
+use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, format};
 use loadline_target::Work;
@@ -221,9 +222,9 @@ pub(crate) fn judged(record: &mut TestRecord, facts: &CacheFacts, id: &str, deta
     if !facts.allow_cached {
         return Check::require(id, false, format!("{detail}; --allow-cached keeps such figures, marked"));
     }
-    const MARK: &str = "--allow-cached: not the device's figures";
-    if !record.forced.as_ref().is_some_and(|f| f.contains(MARK)) {
-        record.forced = Some(record.forced.take().map_or(MARK.to_owned(), |before| format!("{before}; {MARK}")));
+    if !record.forced.as_ref().is_some_and(|f| f.contains(NOT_THE_DEVICES)) {
+        let mark = |before: String| format!("{before}; {NOT_THE_DEVICES}");
+        record.forced = Some(record.forced.take().map_or(NOT_THE_DEVICES.to_owned(), mark));
     }
     Check::new(id, Outcome::Noted, detail)
 }

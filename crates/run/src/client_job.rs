@@ -105,9 +105,7 @@ pub(crate) fn run(
             }
         }
         let start_ns = now_ns();
-        if job == 0 && intended_ns.is_some() {
-            result.starts_ns.push(start_ns);
-        }
+        result.intended_ns.extend(intended_ns.filter(|_| job == 0));
         let outcome = transaction(session, stream, single);
         let end_ns = now_ns();
         shared.update(&mut schedule);
@@ -157,6 +155,11 @@ pub(crate) fn run(
             publish(session, &mut result);
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
+    }
+    if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
+        // What was due by the close and never began is late as well.
+        let due = std::iter::repeat_with(|| pace.next_start_ns());
+        result.intended_ns.extend(due.take_while(|at| *at < schedule.close_ns));
     }
     result
 }

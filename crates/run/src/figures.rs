@@ -88,7 +88,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         }
     }
     load_figures(&mut record, &request.work, &merged);
-    visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
+    let of_batches = visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
     client_figures(&mut record, measured, &merged, id, request.target.in_process());
@@ -114,7 +114,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         record.set("rows_changed_database", grown as f64);
     }
     let checks = verify(&facts);
-    checks.into_iter().chain(of_blocks).chain(of_checkpoint).for_each(|c| record.add_check(c));
+    checks.into_iter().chain(of_blocks).chain(of_checkpoint).chain(of_batches).for_each(|c| record.add_check(c));
     record.notes.extend(measured.collected.problems.iter().cloned());
     record.notes.extend(read_late(snapshots_off_s(measured, edges), measured.schedule.window_ns() as f64 / 1e9));
     let mut histograms =

@@ -40,8 +40,9 @@ pub struct JobResult {
     pub age_at_close_ns: u64,
     /// Open loop: how far behind its schedule the job was at the close, ns.
     pub behind_ns: u64,
-    /// Open loop, first job: when its transactions began, failed ones among them, ns.
-    pub starts_ns: Vec<u64>,
+    /// Open loop, first job: when each of its transactions was meant to begin, ns; failed ones are among them,
+    /// and those that were due before the close and had not begun when the job ended.
+    pub intended_ns: Vec<u64>,
     /// Why the job ended before it was told to.
     pub lost: Option<String>,
 }

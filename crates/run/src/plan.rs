@@ -289,6 +289,14 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
             w.code
         ));
     }
+    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible?.rate);
+    if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
+        let code = workloads.first().map_or("", |w| w.code.as_str());
+        return value(format!(
+            "{code} has a rate of its own, to which --rate does not apply: set its parameter «{name}» in a plan file \
+             (under [parameters.{code}])"
+        ));
+    }
     Ok(Some(rate))
 }
 
@@ -404,6 +412,14 @@ mod tests {
         refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
         let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
         refused(PlanSpec { parameters: rows(0), ..spec() }, &["«rows»", "0", "between 1"]);
+    }
+
+    #[test]
+    fn a_rate_is_refused_where_all_workloads_have_their_own() {
+        let codes = |codes: &[&str]| Some(codes.iter().map(|c| (*c).to_owned()).collect());
+        let of = |c| PlanSpec { rate: Some(10.0), workload: codes(c), ..spec() };
+        refused(of(&["DBL-STREAM"]), &["DBL-STREAM", "«batches»", "[parameters.DBL-STREAM]"]);
+        assert!(make_plan(&of(&["DBL-STREAM", "LGWR-LAT1"])).is_ok());
     }
 
     #[test]

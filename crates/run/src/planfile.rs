@@ -4,18 +4,21 @@ use std::path::Path;
 
 use loadline_model::format::nearest;
 use loadline_model::plan::PlanSpec;
+use loadline_target::redact;
 use thiserror::Error;
 
 /// Why a plan file cannot be used.
 #[derive(Debug, Error)]
 pub enum PlanFileError {
     /// It cannot be read.
-    #[error("cannot read the plan {path}: {source}")]
+    #[error("cannot read the plan {path}: {source}{hint}")]
     Read {
-        /// The file.
+        /// The file, without a password.
         path: String,
         /// Why.
         source: std::io::Error,
+        /// What was meant, perhaps; else empty.
+        hint: &'static str,
     },
     /// It is not a plan.
     #[error("{path} is not a plan: {message}")]
@@ -61,8 +64,11 @@ pub const KEYS: &[&str] = &[
 /// # Errors
 /// [`PlanFileError`] naming the file, the line, and for an unknown key the nearest valid one.
 pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| PlanFileError::Read { path: shown.clone(), source })?;
+    // A URL without its flag is taken for a file.
+    let shown = redact(&path.display().to_string());
+    let hint = if shown.contains("://") { " (a URL goes behind --target)" } else { "" };
+    let failed = |source| PlanFileError::Read { path: shown.clone(), source, hint };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
     let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
     // Files that a plan names lie beside it.
     let beside = path.parent().unwrap_or(Path::new(""));
@@ -75,10 +81,10 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// Reads the text of a plan file.
 ///
 /// # Errors
-/// What is wrong, with the line.
+/// What is wrong, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
     // Keys first: a friendly word about an unknown key is worth more than what a parser says.
-    let table: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
+    let table: toml::Table = toml::from_str(text).map_err(|e| told(text, &e))?;
     for key in table.keys() {
         if !KEYS.contains(&key.as_str()) {
             let line = text
@@ -86,10 +92,29 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
                 .position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
             let at = line.map_or(String::new(), |l| format!("line {}: ", l + 1));
             let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-            return Err(format!("{at}there is no key «{key}»{near} (known: {})", KEYS.join(", ")));
+            return Err(format!("{at}there is no key «{}»{near} (known: {})", redact(key), KEYS.join(", ")));
         }
     }
-    toml::from_str(text).map_err(|e| e.to_string())
+    toml::from_str(text).map_err(|e| told(text, &e))
+}
+
+/// What the parser says, with line and column. It would show the line as well, and with it what stands there.
+fn told(text: &str, error: &toml::de::Error) -> String {
+    let message = redact(&without_text(error.message()));
+    let Some(before) = error.span().and_then(|at| text.get(..at.start.min(text.len()))) else { return message };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {message}")
+}
+
+/// `message` without the text that it quotes where another type is expected.
+fn without_text(message: &str) -> String {
+    let cut = || {
+        let start = message.find("string \"")? + "string".len();
+        let end = start + message.get(start..)?.rfind("\", expected")? + 1;
+        Some(format!("{}{}", message.get(..start)?, message.get(end..)?))
+    };
+    cut().unwrap_or_else(|| message.to_owned())
 }
 
 #[cfg(test)]
@@ -120,6 +145,41 @@ mod tests {
         let e = parse("driver = \"clinet\"").unwrap_err();
         assert!(e.contains("clinet") && e.contains("client"), "{e}");
         assert!(parse("jobs = [").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn no_error_quotes_a_password() {
+        for (text, at) in [
+            ("jobs = 1\ntarget = \"postgres://ann:s3cret@h/d\njobs = 1", "line 2, column"),
+            ("target = postgres://ann:s3cret@h/d", "line 1, column"),
+            ("node = \"postgres://ann:s3cret@h/d\"", "line 1, column 8: invalid type: string, expected a sequence"),
+            (
+                "repeat = \"postgres://ann:s3, expected\\\" cret@h/d\"",
+                "line 1, column 10: invalid type: string, expected",
+            ),
+            ("jobs = 1\ndriver = \"postgres://ann:s3cret@h/d\"", "line 2, column 10"),
+            ("\"postgres://ann:s3cret@h/d\" = 1", "line 1: there is no key «postgres://ann@h/d»"),
+            ("[postgres]\n\"ann:s3cret@h/d\" = \"s3cret", "line 2"),
+            ("setting = [\"s3cret\"]", "line 1"),
+            ("setting = { password = 3 , a = \"s3cret\"}", "line 1"),
+            ("parameters = { TP = { x = \"s3cret\" } }", "line 1"),
+            ("target = \"a\"\ntarget = \"s3cret\"", "line 2"),
+        ] {
+            let e = parse(text).unwrap_err();
+            assert!(e.starts_with(at) && !e.contains("s3") && !e.contains("cret"), "«{text}»: {e}");
+        }
+        let e = read(Path::new("postgres://ann:s3cret@h/d")).unwrap_err().to_string();
+        assert!(e.contains("postgres://ann@h/d") && e.contains("behind --target"), "{e}");
+    }
+
+    #[test]
+    fn job_counts_that_are_none_are_told() {
+        for text in ["jobs = -1", "jobs = [1, -2]", "jobs = 1.5", "jobs = true"] {
+            let e = parse(text).unwrap_err();
+            assert!(e.contains("line 1, column 8") && e.contains("«auto»") && e.contains("4096"), "{e}");
+        }
+        let e = parse("duration = true").unwrap_err();
+        assert!(e.contains("line 1, column 12") && e.contains("\"30s\""), "{e}");
     }
 
     #[test]

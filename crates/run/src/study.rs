@@ -5,6 +5,7 @@ mod data;
 #[cfg(test)]
 mod native_report_tests;
 mod prepare;
+mod room;
 mod tests_of_plan;
 mod window;
 
@@ -222,7 +223,8 @@ impl Study {
                 }
             }
         }
-        info.notes.extend(data::make_way(target.as_ref(), &plan, &info, resumed.is_none())?);
+        let room = room::look(target.as_ref(), &plan, &info, resumed.is_none())?;
+        info.notes.extend(room.notes);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
@@ -313,7 +315,9 @@ impl Study {
         let written = context
             .measure_overhead()
             .map_err(StudyError::from)
-            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?));
+            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
+            // As late as it can be: until here a run may be refused, and the data should then be there.
+            .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.

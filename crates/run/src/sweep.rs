@@ -1,5 +1,8 @@
 //! Which job count comes next: rise until throughput no longer grows.
 
+use loadline_model::plan::PlannedWorkload;
+use loadline_workload::Sweep;
+
 /// A step grew if its throughput is above the best so far by this share.
 pub const GROWTH: f64 = 0.05;
 /// A sweep ends after so many steps in a row that did not grow: one alone can be a dip (two jobs
@@ -26,9 +29,64 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     Some(last.saturating_mul(2).min(max))
 }
 
+/// The tests of a workload in one repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Points {
+    /// Parameter and its values, over which the workload is swept with one job.
+    pub parameter: Option<(&'static str, Vec<i64>)>,
+    /// Whether it is swept over jobs (then or instead).
+    pub over_jobs: bool,
+}
+
+impl Points {
+    /// Those of a planned workload.
+    #[must_use]
+    pub fn of(workload: &PlannedWorkload) -> Points {
+        let none = Points { parameter: None, over_jobs: true };
+        let Ok(found) = loadline_workload::find(&workload.code) else { return none };
+        match found.sweep {
+            Sweep::Jobs => Points { over_jobs: found.scan.is_none(), ..none },
+            Sweep::Once => Points { over_jobs: false, ..none },
+            Sweep::Parameter { name, values, then_jobs, .. } => match workload.parameters.get(name) {
+                // The sweep over jobs has that value.
+                Some(_) if then_jobs => none,
+                Some(value) => Points { parameter: Some((name, vec![*value])), over_jobs: false },
+                None => Points { parameter: Some((name, values.to_vec())), over_jobs: then_jobs },
+            },
+        }
+    }
+
+    /// Their number, if a sweep over jobs has `steps`.
+    #[must_use]
+    pub fn count(&self, steps: f64) -> f64 {
+        let values = self.parameter.as_ref().map_or(0, |(_, values)| values.len());
+        let jobs = if self.over_jobs { steps } else { 0.0 };
+        (values as f64 + jobs).max(1.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_swept_over_a_parameter_does_not_follow_the_job_list() {
+        let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
+            code: code.to_owned(),
+            driver: loadline_model::Driver::Client,
+            driver_reason: String::new(),
+            parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            forced: None,
+        };
+        let count = |code: &str, parameters: &[(&str, i64)]| Points::of(&planned(code, parameters)).count(4.0);
+        assert_eq!(count("LGWR-LAT1", &[]), 4.0);
+        assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");
+        assert_eq!(count("DA-AGG", &[("groups", 10)]), 1.0);
+        assert_eq!(count("DBL-11", &[]), 12.0, "eight numbers of rows, then the jobs");
+        assert_eq!(count("DBL-11", &[("rows", 2)]), 4.0);
+        assert_eq!(count("DBL-INDEX", &[]), 1.0);
+        assert_eq!(count("LGWR-SIZE", &[]), 1.0, "a scan");
+    }
 
     fn sweep(max: u32, tps: impl Fn(u32) -> f64) -> Vec<u32> {
         let mut done = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use loadline_collect::{CollectError, Collected, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Source};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
@@ -19,7 +19,7 @@ use crate::client_job::Timing;
 use crate::job::JobResult;
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
-use crate::visible::{self, Reader, Seen};
+use crate::visible::{self, Seen};
 use crate::{client_job, database_job};
 
 /// What one test is asked to do.
@@ -125,8 +125,13 @@ const PASS_AT_MOST: Duration = Duration::from_millis(1000);
 /// How long jobs may take to do their first transaction; then the window is set all the same, and the
 /// test is invalid if one of them is still missing.
 const START_AT_MOST: Duration = Duration::from_secs(60);
-/// How long a job may take to end after it has been told to before its session is cut.
+/// How long a job may take to end after it has been told to before its session is cut, at least.
 const END_AT_MOST: Duration = Duration::from_secs(30);
+
+/// The same for a window: a transaction that is longer than half of it makes the test invalid anyway.
+fn end_at_most(window_ns: u64) -> Duration {
+    END_AT_MOST.max(Duration::from_nanos(window_ns))
+}
 /// Time between the last session being ready and the common start.
 const LEAD: Duration = Duration::from_millis(20);
 
@@ -229,7 +234,8 @@ pub fn run_test(request: &Request, mut tick: impl FnMut(f64, u64)) -> Result<Mea
     let asked = splits.then(|| checkpoint::ask(Arc::clone(&request.target), schedule, Arc::clone(&shared))).flatten();
     let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
     let mut results = end_jobs(jobs, &cancellers, &shared);
-    let seen = reader.map(Reader::finish);
+    let made = results.first().map_or(0, |job| job.total);
+    let seen = reader.map(|reader| reader.finish(made));
     let checkpoint = asked.map(|thread| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned())));
     if let Some(outcome) = &checkpoint {
         checkpoint::time_jobs(&mut results, &schedule, outcome);
@@ -352,13 +358,22 @@ fn attend(
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
-    let passed_close = sampler.edge("passed close").map_err(text);
+    let interrupted = shared.stopped();
     shared.stop.store(true, Ordering::Relaxed);
+    if interrupted {
+        // Nobody waits for an edge that is still to come.
+        return Err("interrupted".to_owned());
+    }
+    let (passed_open, passed_close) = (passed_open?, sampler.edge("passed close").map_err(text)?);
+    // An edge that the jobs did not live to see is read now.
+    let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
+        if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
+    };
     Ok(Edges {
-        at_open: at_open?.wait().map_err(text)?,
-        at_close: at_close?.wait().map_err(text)?,
-        passed_open: passed_open?,
-        passed_close: passed_close?,
+        at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
+        at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
+        passed_open,
+        passed_close,
     })
 }
 
@@ -390,16 +405,14 @@ fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Sha
 fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<JobResult> {
     shared.stop.store(true, Ordering::Relaxed);
     let threads: Vec<JoinHandle<JobResult>> = jobs.into_iter().map(|j| j.thread).collect();
-    let deadline = Instant::now() + END_AT_MOST;
+    let at_most = end_at_most(shared.window.get().map_or(0, Schedule::window_ns));
+    let deadline = Instant::now() + at_most;
     let mut cut = false;
     while threads.iter().any(|t| !t.is_finished()) {
         // The user who interrupts does not wait for a hanging server.
         let urgent = shared.interrupted.load(Ordering::Relaxed);
-        let limit = if urgent {
-            deadline.checked_sub(END_AT_MOST - Duration::from_secs(2)).unwrap_or(deadline)
-        } else {
-            deadline
-        };
+        let limit =
+            if urgent { deadline.checked_sub(at_most - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
         if !cut && Instant::now() >= limit {
             cancellers.iter().for_each(Canceller::cancel);
             cut = true;

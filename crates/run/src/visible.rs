@@ -1,10 +1,11 @@
 //! When others see what a job has committed: a session of its own looks for the rows of each batch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use loadline_model::{Latencies, TestRecord};
+use loadline_model::{Check, Latencies, Outcome, TestRecord};
 use loadline_target::clock::now_ns;
 use loadline_target::{ClientSession, TargetError, Work};
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
@@ -15,6 +16,12 @@ use crate::test::Request;
 
 /// Between two looks that found nothing.
 const PAUSE: Duration = Duration::from_micros(100);
+/// So long after the jobs have been told to end it still looks for what they have made.
+const LINGER_NS: u64 = 1_000_000_000;
+/// With more batches unseen than this share of them, the 99th percentile is not that of all.
+const MOST_UNSEEN: f64 = 0.01;
+/// The job beside which it reads: rows are looked for on the node where the first job makes them.
+const BESIDE_JOB: u32 = 0;
 /// Columns of the delay.
 const COLUMNS: [(&str, f64); 2] = [("visible_delay_ns_p50", 0.5), ("visible_delay_ns_p99", 0.99)];
 
@@ -30,7 +37,27 @@ pub struct Seen {
 }
 
 /// The running reader.
-pub(crate) struct Reader(JoinHandle<Seen>);
+pub(crate) struct Reader {
+    thread: JoinHandle<Seen>,
+    /// How many batches there are to be seen, once no more are made.
+    made: Arc<AtomicU64>,
+}
+
+/// At which rate a test's transactions begin: that of the workload, if it has one of its own, else the `given`
+/// one.
+pub(crate) fn rate(work: &Work, given: Option<f64>) -> Option<f64> {
+    own_rate(work).map(|(_, rate)| rate as f64).or(given)
+}
+
+fn own_rate(work: &Work) -> Option<(&'static str, i64)> {
+    work.workload.visible.map(|v| (v.rate, work.params.get(v.rate)))
+}
+
+/// That a rate was `given` which does not apply.
+pub(crate) fn other_rate(work: &Work, given: Option<f64>) -> Option<String> {
+    let (name, own) = own_rate(work)?;
+    given.map(|given| format!("the rate of {given} per second is not for this workload: its own is {name} = {own}"))
+}
 
 /// Starts the reader of a workload whose rows are looked for.
 ///
@@ -40,19 +67,29 @@ pub(crate) fn start(request: &Request, shared: &Arc<Shared>) -> Result<Option<Re
     let Some(visible) = request.work.workload.visible else { return Ok(None) };
     let work = reading(&request.work, visible)?;
     let rows = request.work.params.get(visible.rows).max(1);
-    let mut session = request.target.client_session(&work, request.jobs)?;
+    let mut session = session(&work, |work, job| request.target.client_session(work, job))?;
     let shared = Arc::clone(shared);
-    let look = move || look(session.as_mut(), rows, &shared);
+    let made = Arc::new(AtomicU64::new(u64::MAX));
+    let of_thread = Arc::clone(&made);
+    let look = move || look(session.as_mut(), rows, &shared, &of_thread);
     let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(look);
-    thread.map(|t| Some(Reader(t))).map_err(|e| TargetError::Local(format!("no thread for the reader: {e}")))
+    thread
+        .map(|thread| Some(Reader { thread, made }))
+        .map_err(|e| TargetError::Local(format!("no thread for the reader: {e}")))
 }
 
 impl Reader {
-    /// What it saw, when the test has been told to stop.
-    pub(crate) fn finish(self) -> Seen {
+    /// What it saw, when the jobs have ended and have made so many batches.
+    pub(crate) fn finish(self, made: u64) -> Seen {
+        self.made.store(made, Ordering::Relaxed);
         let defect = || Seen { failed: Some("the reader ended by a defect of loadline".into()), ..Seen::default() };
-        self.0.join().unwrap_or_else(|_| defect())
+        self.thread.join().unwrap_or_else(|_| defect())
     }
+}
+
+/// The session that looks, as `open` gives them for a job.
+fn session<S>(work: &Work, open: impl FnOnce(&Work, u32) -> Result<S, TargetError>) -> Result<S, TargetError> {
+    open(work, BESIDE_JOB)
 }
 
 /// The work of a session that only looks.
@@ -62,11 +99,15 @@ fn reading(work: &Work, visible: Visible) -> Result<Work, TargetError> {
     Ok(Work { program: Program { statements: vec![statement], body, commit: Commit::Wait }, ..work.clone() })
 }
 
-/// Looks for the last row of one batch after the other. The first job makes the keys from 0 on.
-fn look(session: &mut dyn ClientSession, rows: i64, shared: &Shared) -> Seen {
+/// Looks for the last row of one batch after the other, until it has seen all that were `made`. The first job
+/// makes the keys from 0 on.
+fn look(session: &mut dyn ClientSession, rows: i64, shared: &Shared, made: &AtomicU64) -> Seen {
     let _ = nix::sys::prctl::set_timerslack(1);
-    let mut seen = Seen::default();
-    while !shared.stopped() {
+    let (mut seen, mut end_ns) = (Seen::default(), None);
+    while (seen.at_ns.len() as u64) < made.load(Ordering::Relaxed) {
+        if shared.stopped() && now_ns() >= *end_ns.get_or_insert_with(|| now_ns() + LINGER_NS) {
+            break;
+        }
         let key = (seen.at_ns.len() as i64 + 1) * rows - 1;
         seen.looks += 1;
         match session.look(0, &[Arg::Int(key)]) {
@@ -81,26 +122,33 @@ fn look(session: &mut dyn ClientSession, rows: i64, shared: &Shared) -> Seen {
     seen
 }
 
-/// Delays of the batches that began in the window, as far as they were seen.
-fn delays(schedule: &Schedule, starts_ns: &[u64], seen: &Seen) -> Latencies {
+/// Delays of the batches that were due in the window, from when they were, as far as they were seen.
+fn delays(schedule: &Schedule, intended_ns: &[u64], seen: &Seen) -> Latencies {
     let mut delays = Latencies::new();
-    let pairs = starts_ns.iter().zip(&seen.at_ns).filter(|(start, _)| schedule.counts(**start));
+    let pairs = intended_ns.iter().zip(&seen.at_ns).filter(|(start, _)| schedule.counts(**start));
     pairs.for_each(|(start, at)| delays.record(at.saturating_sub(*start)));
     delays
 }
 
-/// Sets the figures of the delay, or says why there are none.
-pub(crate) fn visible_figures(record: &mut TestRecord, schedule: &Schedule, jobs: &[JobResult], seen: Option<&Seen>) {
+/// Sets the figures of the delay, or says why there are none; and whether all batches were seen.
+pub(crate) fn visible_figures(
+    record: &mut TestRecord,
+    schedule: &Schedule,
+    jobs: &[JobResult],
+    seen: Option<&Seen>,
+) -> Option<Check> {
     let none = |record: &mut TestRecord, why: &str| COLUMNS.iter().for_each(|(id, _)| record.leave_out(id, why));
     let Some(seen) = seen else {
-        return none(record, "only batches that come at a rate are looked for (DBL-STREAM)");
+        none(record, "only batches that come at a rate are looked for (DBL-STREAM)");
+        return None;
     };
-    let starts_ns = jobs.first().map_or(&[][..], |j| j.starts_ns.as_slice());
+    let intended_ns = jobs.first().map_or(&[][..], |j| j.intended_ns.as_slice());
     if jobs.iter().any(|j| j.errors_total > 0) {
         // The reader waits for a row that never came.
-        return none(record, "a batch failed, and those after it were not looked for");
+        none(record, "a batch failed, and those after it were not looked for");
+        return None;
     }
-    let delays = delays(schedule, starts_ns, seen);
+    let delays = delays(schedule, intended_ns, seen);
     if let Some(why) = &seen.failed {
         none(record, &format!("the session that looks for the rows failed: {why}"));
     } else if delays.count() == 0 {
@@ -110,12 +158,26 @@ pub(crate) fn visible_figures(record: &mut TestRecord, schedule: &Schedule, jobs
             delays.quantile_ns(quantile).into_iter().for_each(|ns| record.set(id, ns as f64));
         }
     }
-    let began = starts_ns.iter().filter(|ns| schedule.counts(**ns)).count() as u64;
-    record.notes.push(format!(
-        "{} of the {began} batches that began in the window were seen by another session, which looked {} times in all",
-        delays.count(),
-        seen.looks
-    ));
+    let due = intended_ns.iter().filter(|ns| schedule.counts(**ns)).count() as u64;
+    Some(all_seen(due, delays.count(), seen.looks))
+}
+
+/// Whether of the batches that were `due` in the window as many were seen as the figures need.
+fn all_seen(due: u64, seen: u64, looks: u64) -> Check {
+    let id = "batches-seen";
+    let unseen = due.saturating_sub(seen);
+    let detail = format!(
+        "{seen} of the {due} batches that were due in the window were seen by another session, which looked {looks} \
+         times in all"
+    );
+    if unseen as f64 > due as f64 * MOST_UNSEEN {
+        let why = format!("{detail}: the delays are those of these only, the other {unseen} came later or not at all");
+        return Check::require(id, false, why);
+    }
+    match unseen {
+        0 => Check::require(id, true, detail),
+        _ => Check::new(id, Outcome::Noted, format!("{detail}: the other {unseen} came later or not at all")),
+    }
 }
 
 #[cfg(test)]
@@ -130,5 +192,71 @@ mod tests {
         assert_eq!(delays.count(), 2, "the first began before the window, the last was not seen");
         assert!((500..=502).contains(&delays.quantile_ns(0.5).unwrap()));
         assert!((1_000..=1_004).contains(&delays.max_ns().unwrap()));
+    }
+
+    #[test]
+    fn batches_that_nobody_saw_are_told_and_are_no_figures_when_they_are_many() {
+        assert_eq!(all_seen(200, 200, 9).outcome, Outcome::Passed);
+        let noted = all_seen(200, 198, 9);
+        assert!(noted.outcome == Outcome::Noted && noted.detail.contains("the other 2 came later"), "{noted:?}");
+        assert_eq!(all_seen(200, 197, 9).outcome, Outcome::Failed);
+        assert_eq!(all_seen(12, 11, 9).outcome, Outcome::Failed);
+    }
+
+    /// Three rows, which are there from a moment on.
+    struct Late(u64);
+
+    impl ClientSession for Late {
+        fn begin(&mut self) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+            // The batches of one row each are 0, 1, 2, …, and there are three of them.
+            let there = matches!(args, [Arg::Int(0..=2)]) && now_ns() >= self.0;
+            Ok(u64::from(there))
+        }
+        fn commit(&mut self) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn rollback(&mut self) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn canceller(&self) -> loadline_target::Canceller {
+            loadline_target::Canceller::new(|| ())
+        }
+    }
+
+    #[test]
+    fn the_last_batches_are_still_looked_for_when_the_jobs_have_ended() {
+        let shared = Shared::new(1, Arc::default());
+        shared.stop.store(true, Ordering::Relaxed);
+        let mut session = Late(now_ns() + 50_000_000);
+        let seen = look(&mut session, 1, &shared, &AtomicU64::new(3));
+        assert_eq!((seen.at_ns.len(), seen.failed), (3, None), "and not a fourth, for which it would wait a second");
+        let began = now_ns();
+        assert_eq!(look(&mut session, 1, &shared, &AtomicU64::new(4)).at_ns.len(), 3);
+        assert!(now_ns() - began >= LINGER_NS, "one that never came");
+    }
+
+    #[test]
+    fn rows_are_looked_for_on_the_node_of_the_job_that_makes_them() {
+        let workload = loadline_workload::find("DBL-STREAM").unwrap();
+        let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+        // Jobs go round the nodes: there is one job, and it is on the first.
+        assert_eq!(session(&work, |_, job| Ok(job)).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_workloads_own_rate_stands_and_that_is_said() {
+        let work = |code: &str| {
+            let workload = loadline_workload::find(code).unwrap();
+            Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)
+        };
+        let (stream, other) = (work("DBL-STREAM"), work("LGWR-LAT1"));
+        assert_eq!((rate(&stream, Some(100.0)), rate(&stream, None)), (Some(20.0), Some(20.0)));
+        assert_eq!((rate(&other, Some(100.0)), rate(&other, None)), (Some(100.0), None));
+        let said = other_rate(&stream, Some(100.0)).unwrap();
+        assert!(said.contains("100 per second") && said.contains("batches = 20"), "{said}");
+        assert_eq!((other_rate(&stream, None), other_rate(&other, Some(100.0))), (None, None));
     }
 }

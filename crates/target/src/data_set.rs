@@ -6,6 +6,7 @@
 //! counted once, and the others are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -87,7 +88,7 @@ pub struct LoadProgress {
 
 #[derive(Debug, Clone)]
 struct Now {
-    table: &'static str,
+    table: String,
     missing: u64,
     began: Instant,
 }
@@ -95,8 +96,8 @@ struct Now {
 /// What is being loaded at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loading {
-    /// The table.
-    pub table: &'static str,
+    /// The table; one of a workload's own with the workload's code: `blocks of STO-RANDOM`.
+    pub table: String,
     /// Rows loaded so far.
     pub rows: u64,
     /// Rows that were missing.
@@ -130,16 +131,16 @@ impl LoadProgress {
         })
     }
 
-    /// Tables of the data set that have been loaded.
+    /// Tables that have been loaded: those of the data set, and whole ones of the workload's own.
     #[must_use]
     pub fn done(&self) -> Vec<TableLoad> {
         lock(&self.done).clone()
     }
 
-    fn begin(&self, table: &'static str, missing: u64) {
+    pub(crate) fn begin(&self, table: &str, missing: u64) {
         self.rows.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
-        *lock(&self.now) = Some(Now { table, missing, began: Instant::now() });
+        *lock(&self.now) = Some(Now { table: table.to_owned(), missing, began: Instant::now() });
     }
 
     fn add(&self, rows: u64, bytes: u64) {
@@ -147,7 +148,7 @@ impl LoadProgress {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn end(&self, load: TableLoad) {
+    pub(crate) fn end(&self, load: TableLoad) {
         *lock(&self.now) = None;
         lock(&self.done).push(load);
     }
@@ -156,6 +157,9 @@ impl LoadProgress {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Opens another session that loads.
+pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync + 'o;
 
 /// A session that loads: what is different in each database.
 pub(crate) trait Loader: Send {
@@ -183,9 +187,17 @@ pub(crate) trait Loader: Send {
     /// Adds the rows of whole batches, in one transaction.
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
 
-    /// Makes keys and indexes and executes `complete`, all of it or nothing where the database can; then
-    /// brings its statistics up to date.
-    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError>;
+    /// Removes the rows with these keys, in a transaction of its own.
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError>;
+
+    /// Whether what [`Loader::finish`] makes of the table is there, beside its statistics.
+    fn is_finished(&mut self, _work: &Work, _table: &Table) -> Result<bool, TargetError> {
+        Ok(true)
+    }
+
+    /// Makes keys and indexes where they are not there yet, brings the statistics up to date and then executes
+    /// `complete`: all of it or nothing where the database can, and `complete` never without the rest.
+    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError>;
 
     /// By which path rows come in: `COPY BINARY`.
     fn path(&self) -> &'static str;
@@ -254,7 +266,7 @@ pub(crate) fn kept(loader: &mut dyn Loader) -> Result<BTreeSet<String>, TargetEr
 /// Loads what is missing of the tables of the data set that `work` reads.
 pub(crate) fn load<'a>(
     work: &Work,
-    open: &(dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync),
+    open: &Open<'_, 'a>,
     one_writer: bool,
     progress: &LoadProgress,
 ) -> Result<(), TargetError> {
@@ -273,7 +285,7 @@ fn load_table<'a>(
     work: &Work,
     table: &Table,
     loader: &mut (dyn Loader + 'a),
-    open: &(dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync),
+    open: &Open<'_, 'a>,
     one_writer: bool,
     progress: &LoadProgress,
 ) -> Result<(), TargetError> {
@@ -315,7 +327,7 @@ fn load_table<'a>(
     let loaders = add_all(work, table, &missing, loader, open, one_writer, progress)?;
     let load_s = began.elapsed().as_secs_f64();
     let complete = format!("UPDATE {record} SET complete = 1 WHERE name = '{}'", table.name);
-    loader.finish(work, table, &complete)?;
+    loader.finish(work, table, Some(&complete))?;
     progress.end(TableLoad {
         table: table.name.to_owned(),
         rows: total,
@@ -345,12 +357,12 @@ pub fn other_data(there: &DataTable, wanted: &DataTable) -> TargetError {
 }
 
 /// Loads all of `missing` and returns how many loaders did it.
-fn add_all<'a>(
+pub(crate) fn add_all<'a>(
     work: &Work,
     table: &Table,
     missing: &[Batch],
     loader: &mut (dyn Loader + 'a),
-    open: &(dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync),
+    open: &Open<'_, 'a>,
     one_writer: bool,
     progress: &LoadProgress,
 ) -> Result<usize, TargetError> {
@@ -363,13 +375,12 @@ fn add_all<'a>(
     let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
     let loaders = most.min(portions.len()).max(1);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let opened = AtomicUsize::new(1);
     let row_bytes = table.value_bytes(&work.params);
     let take = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
         while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
             if progress.stopped() {
-                return Err(TargetError::Local(
-                    "loading was interrupted; it is gone on with when it is next needed".into(),
-                ));
+                return Err(TargetError::Local("loading was interrupted".into()));
             }
             if failed.load(Ordering::Relaxed) {
                 break;
@@ -396,6 +407,7 @@ fn add_all<'a>(
                         Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
                         Err(e) => return Err(e),
                     };
+                    opened.fetch_add(1, Ordering::Relaxed);
                     let done = take(loader.as_mut());
                     let closed = loader.close();
                     done.and(closed)
@@ -412,5 +424,69 @@ fn add_all<'a>(
         }
         done
     })?;
-    Ok(loaders)
+    Ok(opened.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loading::batches;
+
+    /// A database that keeps nothing.
+    struct Nowhere;
+
+    impl Loader for Nowhere {
+        fn record(&self) -> String {
+            String::new()
+        }
+        fn rows(&mut self, _: &str) -> Result<Vec<Vec<String>>, TargetError> {
+            Ok(Vec::new())
+        }
+        fn run(&mut self, _: &str) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn exists(&mut self, _: &str) -> Result<bool, TargetError> {
+            Ok(true)
+        }
+        fn make_record(&mut self) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn make(&mut self, _: &Work, _: &Table) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn counted(&mut self, _: &Work, _: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+            Ok(BTreeMap::new())
+        }
+        fn add(&mut self, _: &Work, _: &Table, _: &[Batch]) -> Result<(), TargetError> {
+            // The others have time to come.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            Ok(())
+        }
+        fn remove(&mut self, _: &Work, _: &Table, _: &Range<i64>) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn finish(&mut self, _: &Work, _: &Table, _: Option<&str>) -> Result<(), TargetError> {
+            Ok(())
+        }
+        fn path(&self) -> &'static str {
+            "nowhere"
+        }
+    }
+
+    #[test]
+    fn loaders_that_found_no_room_are_not_counted() {
+        let workload = loadline_workload::find("SRV-QUERY1").unwrap();
+        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        let table = workload.tables.iter().find(|t| t.name == "lookup").unwrap();
+        let missing = batches(&work, table, &[]);
+        let load = |open: &Open<'_, '_>| {
+            let progress = LoadProgress::default();
+            let loaders = add_all(&work, table, &missing, &mut Nowhere, open, false, &progress).unwrap();
+            assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whoever came");
+            loaders
+        };
+        assert_eq!(load(&|| Err(TargetError::Refused("too many clients".into()))), 1);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(load(&|| Ok(Box::new(Nowhere))), cpus.min(MOST_LOADERS));
+    }
 }

@@ -12,6 +12,7 @@ use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
+use crate::room::FreeRoom;
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 
@@ -99,6 +100,11 @@ impl Target for Null {
 
     fn create(&self, _: &Work) -> Result<(), TargetError> {
         Ok(())
+    }
+
+    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
+        let place = "the null engine, which keeps nothing".to_owned();
+        Ok(Some(FreeRoom { bytes: u64::MAX, place, may_grow: None }))
     }
 
     fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {

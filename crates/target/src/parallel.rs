@@ -12,6 +12,8 @@ pub struct Together {
     pub planned: u32,
     /// As many as there were.
     pub came: u32,
+    /// What else the database says of them; empty where that is all.
+    pub how: String,
 }
 
 /// Notes a program's statements with their numbers, and touches as many rows as each must.
@@ -41,7 +43,11 @@ impl Execute for Notes<'_> {
 ///
 /// # Errors
 /// When the program is not sound, or a query takes what is no number.
-pub(crate) fn queries(work: &Work, table: impl Fn(&str) -> String) -> Result<Vec<String>, TargetError> {
+pub(crate) fn queries(
+    work: &Work,
+    table: impl Fn(&str) -> String,
+    first_rows: impl Fn(u64, u64) -> String,
+) -> Result<Vec<String>, TargetError> {
     let mut notes = Notes { program: &work.program, statements: Vec::new() };
     work.stream(0)?.transaction(&mut notes)?;
     let text = |(statement, numbers): &(usize, Vec<i64>)| {
@@ -49,7 +55,7 @@ pub(crate) fn queries(work: &Work, table: impl Fn(&str) -> String) -> Result<Vec
         let mut numbers = numbers.iter();
         // In brackets: a minus before a number must not meet another.
         let number = |_: &str| numbers.next().map_or_else(String::new, |n| format!("({n})"));
-        Some(s.template.render(&table, number))
+        Some(s.template.render_with(&table, number, &first_rows))
     };
     Ok(notes.statements.iter().filter_map(text).collect())
 }
@@ -58,13 +64,15 @@ pub(crate) fn queries(work: &Work, table: impl Fn(&str) -> String) -> Result<Vec
 mod tests {
     use std::collections::BTreeMap;
 
+    use loadline_workload::limit;
+
     use super::*;
 
     #[test]
     fn queries_are_written_out() {
         let workload = loadline_workload::find("DA-PARALLEL").unwrap();
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-        let all = queries(&work, |t| format!("<{t}>")).unwrap();
+        let all = queries(&work, |t| format!("<{t}>"), limit).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].contains("FROM <fact> WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);
         assert_eq!(work.together(), Some(2));

@@ -83,8 +83,9 @@ pub(crate) trait Dialect {
         limit(rows, after)
     }
 
-    /// Lines that do a computation `times` times; none where the language has not been given them.
-    fn compute(&self, _kernel: Kernel, _times: u32) -> Vec<Line> {
+    /// Lines that do a computation `times` times, starting from the transaction's `sequence`; none where the
+    /// language has not been given them.
+    fn compute(&self, _kernel: Kernel, _times: u32, _sequence: &str) -> Vec<Line> {
         Vec::new()
     }
 
@@ -199,7 +200,7 @@ impl Writer<'_> {
                 Step::Execute { statement } => self.execute(*statement, level),
                 Step::Choose { var, arms } => self.choose(var, arms, level),
                 Step::Compute { kernel, times } => {
-                    let lines = self.dialect.compute(*kernel, *times);
+                    let lines = self.dialect.compute(*kernel, *times, self.dialect.sequence(self.sequence_bound));
                     self.lines(level, &lines);
                 }
                 // No procedure can: the capability is missing.

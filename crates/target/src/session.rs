@@ -11,6 +11,7 @@ use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
 use crate::parallel::Together;
+use crate::room::{FreeRoom, LogRoom};
 use crate::work::Work;
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -90,12 +91,34 @@ pub trait Target: Send + Sync {
         Ok(())
     }
 
-    /// Bytes that are free for data, as the database says; `None` where it does not.
+    /// What is free for data, as the database says; `None` where it does not.
     ///
     /// # Errors
     /// When the target does not answer.
-    fn free_bytes(&self) -> Result<Option<u64>, TargetError> {
+    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
         Ok(None)
+    }
+
+    /// What the log takes while `data` bytes of rows and `indexes` bytes of indexes are loaded: all of it
+    /// where nothing says that the log is used again.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
+        Ok(LogRoom { bytes: data.saturating_add(indexes), ..LogRoom::default() })
+    }
+
+    /// Share of its pages that a table of rows which are updated in place is loaded into, %.
+    fn in_place_pct(&self) -> u64 {
+        100
+    }
+
+    /// Drops the workload's own tables; those of the data set stay.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn drop_own(&self, _work: &Work) -> Result<(), TargetError> {
+        Ok(())
     }
 
     /// Told before a test of the client driver whose work differs from what [`Target::create`] was given in a

@@ -33,9 +33,52 @@ fn without_userinfo_password(url: &str) -> String {
     format!("{scheme}//{}{}", &rest[..colon], &rest[at..])
 }
 
+/// `text` without the passwords of `url`, of which it may quote all or a part, with slashes put together as in a
+/// path.
+#[must_use]
+pub fn hide(text: &str, url: &str) -> String {
+    let clean = redact(url);
+    if clean == url {
+        return text.to_owned();
+    }
+    let mut out = text.replace(url, &clean);
+    let without = without_userinfo_password(url);
+    if without.len() < url.len() {
+        // What is cut out stands where the two begin to differ: from the colon to before the '@'.
+        let start = url.bytes().zip(without.bytes()).take_while(|(a, b)| a == b).count();
+        if let Some(password) = url.get(start..start + url.len() - without.len()) {
+            out = out.replace(&format!("{password}@"), "@");
+        }
+    }
+    for pair in without.split_once('?').map_or("", |(_, query)| query).split('&') {
+        if let Some((name, value)) = pair.split_once('=')
+            && name.to_ascii_lowercase().contains("password")
+            && !value.is_empty()
+        {
+            out = out.replace(pair, &format!("{name}=…"));
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::redact;
+    use super::{hide, redact};
+
+    #[test]
+    fn what_quotes_a_url_is_told_without_its_password() {
+        for (url, text, clean) in [
+            ("postgres://ann:secret@h/d", "no file «postgres://ann:secret@h/d»", "no file «postgres://ann@h/d»"),
+            ("postgres://ann:secret@h/d", "/here/postgres:/ann:secret@h/d: none", "/here/postgres:/ann@h/d: none"),
+            ("--target=mysql://ann:secret@h/d", "«mysql://ann:secret@h/d»", "«mysql://ann@h/d»"),
+            ("postgres://@h/d?password=secret&port=1", "/d?password=secret&port=1", "/d?password=…&port=1"),
+            ("postgres://ann@h/d", "postgres://ann@h/d: secret@h", "postgres://ann@h/d: secret@h"),
+            ("postgres://ann:@h/d", "no file «postgres://ann:@h/d»", "no file «postgres://ann@h/d»"),
+            ("postgres://ann:a:a@h/d", "of postgres:/ann:a:a@h/d", "of postgres:/ann@h/d"),
+        ] {
+            assert_eq!(hide(text, url), clean);
+        }
+    }
 
     #[test]
     fn no_password_is_left() {

@@ -286,6 +286,17 @@ impl Program {
         self.mean(&Program::rows_of)
     }
 
+    /// Whether [`Program::rows_per_tx`] and its mean are all the rows: of statements that read any number, how many
+    /// they return is not known beforehand, and they are not in it.
+    #[must_use]
+    pub fn rows_are_known(&self) -> bool {
+        let any = |_: &Program, step: &Step| match step {
+            Step::Execute { statement } => u64::from(self.effect(*statement) == Some(Effect::ReadAny)),
+            _ => 0,
+        };
+        self.most(&any) == 0
+    }
+
     fn rows_of(&self, step: &Step) -> u64 {
         match step {
             Step::Execute { statement } => self.effect(*statement).and_then(Effect::rows).unwrap_or(0),
@@ -402,18 +413,34 @@ impl Program {
         self.statements.get(statement).map(|s| s.effect)
     }
 
-    /// Sum of what `of` says of each step, as often as it is done; of several arms the largest.
+    /// Steps of the longest transaction, each as often as it is done, and every repetition besides: what a job goes
+    /// through, whatever of it is a statement.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        fn walk(steps: &[Step]) -> u64 {
+            let one = |step: &Step| match step {
+                Step::Repeat { times, body } => u64::from(*times).saturating_mul(walk(body).saturating_add(1)),
+                Step::Choose { arms, .. } => arms.iter().map(|arm| walk(&arm.body)).max().unwrap_or(0),
+                _ => 1,
+            };
+            steps.iter().map(one).fold(0, u64::saturating_add)
+        }
+        walk(&self.body)
+    }
+
+    /// Sum of what `of` says of each step, as often as it is done; of several arms the largest. What does not fit a
+    /// number is the largest one.
     fn most(&self, of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
         fn walk(program: &Program, steps: &[Step], of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
             let one = |step: &Step| match step {
-                Step::Repeat { times, body } => u64::from(*times) * walk(program, body, of),
+                Step::Repeat { times, body } => u64::from(*times).saturating_mul(walk(program, body, of)),
                 Step::Choose { arms, .. } => {
                     let arms = arms.iter().map(|arm| walk(program, &arm.body, of)).max();
-                    of(program, step) + arms.unwrap_or(0)
+                    of(program, step).saturating_add(arms.unwrap_or(0))
                 }
                 step => of(program, step),
             };
-            steps.iter().map(one).sum()
+            steps.iter().map(one).fold(0, u64::saturating_add)
         }
         walk(self, &self.body, of)
     }

@@ -130,6 +130,12 @@ impl Table {
         Table { name, columns, rows, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
     }
 
+    /// Whether its rows are there before any test, the same however many jobs there are.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !matches!(self.rows, RowCount::PerJob(_) | RowCount::Empty)
+    }
+
     /// Column that is the primary key, if the table has one.
     #[must_use]
     pub fn primary_key(&self) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use loadline_target::Work;
-use loadline_workload::kernel::FIBONACCI;
+use loadline_workload::kernel::{FIBONACCI, STARTS};
 use loadline_workload::{
     Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,
 };
@@ -84,8 +84,8 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let (operations, result) = (kernel.operations(*times), kernel.expected(*times));
                 let _ = writeln!(
                     out,
-                    "{indent}{n}. In the database's own language: {}: {operations} operations. The result must be \
-                     {result}; any other is an error.",
+                    "{indent}{n}. In the database's own language: {}: {operations} operations. It starts from the \
+                     transaction's number modulo {STARTS}, and the result must be {result} above that; any other is an error.",
                     computation(*kernel, *times)
                 );
             }

@@ -68,6 +68,14 @@ pub(crate) fn tests_of(folder: &Path) -> Vec<serde_json::Value> {
     text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
+/// Whether a test is valid, or invalid for nothing but time that its jobs waited for a CPU between
+/// transactions: tests share few CPUs with each other and with whatever else runs.
+pub(crate) fn valid(test: &serde_json::Value) -> bool {
+    let failed = test["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed");
+    let (noise, others): (Vec<_>, Vec<_>) = failed.partition(|c| c["id"] == "littles-law");
+    others.is_empty() && (test["valid"] == true || !noise.is_empty())
+}
+
 /// Waits until `condition` holds.
 pub(crate) fn wait_for(what: &str, seconds: u64, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(seconds);

@@ -92,7 +92,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "Visible after p50",
         "ms",
         Format::NsAsMs,
-        "Median time from the issue of a batch's first statement until another session saw its rows.",
+        "Median time from the moment at which a batch was meant to begin until another session saw its rows: what held it up before it began is in it.",
         OWN
     ),
     define!(
@@ -100,7 +100,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "Visible after p99",
         "ms",
         Format::NsAsMs,
-        "99th percentile of the time from the issue of a batch's first statement until another session saw its rows.",
+        "99th percentile of the time from the moment at which a batch was meant to begin until another session saw its rows.",
         OWN
     ),
 ];

@@ -11,7 +11,7 @@ use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
 use crate::side::Side;
 use crate::svg;
-use crate::words::{lower, place, swept, swept_title};
+use crate::words::{lower, place, swept, swept_title, told, told_heading};
 
 /// Columns that are drawn for a workload whose records name no KPIs.
 const USUAL: [&str; 3] = [THROUGHPUT, LATENCY, "redo_mib_per_s"];
@@ -26,7 +26,8 @@ const MOST_POINTS: usize = 300;
 const MOST_OPEN: usize = 8;
 
 /// What the charts of [`of_workload`] need to be said of them, once a section.
-pub(crate) const LEGEND: &str = "Axes start at zero, but for logarithmic ones. Hollow markers are invalid tests: they are shown and feed nothing. \
+pub(crate) const LEGEND: &str = "Axes start at zero, but for logarithmic ones. Hollow markers are tests that are shown and feed nothing: invalid ones, and \
+     ones kept from a cache beside others from the device. \
      Error bars are 95 % confidence intervals of the mean over repetitions. Point at a marker for its figures.";
 
 /// A workload's KPIs over jobs, and over what else was swept, all platforms in each chart.
@@ -49,14 +50,9 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
             let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
             Some(Chart { title, svg })
         });
-        charts.extend(drawn.take(usize::from(PER_ROW)));
+        charts.extend(drawn);
     }
     (!charts.is_empty()).then_some(Block::Charts { charts, per_row: PER_ROW })
-}
-
-/// The column's title, in the words of workloads about the log or of others.
-fn told(column: &Column, log: bool) -> &'static str {
-    if column.id == LATENCY && !log { "Transaction time" } else { column.title }
 }
 
 /// `None` where all is 0, and where no sweep has more than one point: a dot in a frame tells less than its row in the table.
@@ -97,7 +93,7 @@ fn sweep_chart(
     Some(svg::Chart {
         title: title.to_owned(),
         x_label: if log_x { format!("{} (logarithmic)", swept_title(over)) } else { swept_title(over) },
-        y_label: format!("{} [{}]", told(column, log), column.unit),
+        y_label: told_heading(column, log),
         lines,
         markers: true,
         whole_x: true,
@@ -107,10 +103,6 @@ fn sweep_chart(
         height: 270.0,
         ..svg::Chart::default()
     })
-}
-
-fn column_title(id: &str) -> String {
-    column(id).map(Column::heading).unwrap_or_default()
 }
 
 fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> svg::Line {
@@ -136,7 +128,14 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
             let tip = format!("{} (test {} is invalid: {})", tip(at, &value(column, y)), i.test, i.reason);
             Some(svg::Point { x: f64::from(at), y: y * scale, bar: None, tip })
         })
-        .collect();
+        .collect::<Vec<_>>();
+    let aside = sweep.points.iter().flat_map(|p| p.set_aside.iter().map(move |s| (p.at, s))).filter_map(|(at, s)| {
+        let y = *s.figures.get(column.id)?;
+        let why = s.kept().unwrap_or_else(|| "of another source".to_owned());
+        let tip = format!("{} (test {} is in no mean: {why})", tip(at, &value(column, y)), s.test);
+        Some(svg::Point { x: f64::from(at), y: y * scale, bar: None, tip })
+    });
+    let hollow = hollow.into_iter().chain(aside).collect();
     svg::Line { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::Line::default() }
 }
 
@@ -155,12 +154,13 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             once.push(workload);
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
             let title = format!("{} – {workload}: throughput over time", side.label);
+            let log = tests.iter().all(|t| t.group == "log-writer");
             let (lines, step) = time_lines(side, &tests, colour);
             longest_step = longest_step.max(step);
             let chart = svg::Chart {
                 title: title.clone(),
                 x_label: "Time since the window opened [s]".to_owned(),
-                y_label: column_title(THROUGHPUT),
+                y_label: column(THROUGHPUT).map(|c| told_heading(c, log)).unwrap_or_default(),
                 lines,
                 markers: false,
                 whole_x: false,

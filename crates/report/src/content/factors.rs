@@ -9,7 +9,7 @@ use loadline_model::format::ABSENT;
 
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::words::{place, swept, swept_title};
+use crate::words::{place, swept, swept_title, told_heading};
 
 const ONE_TEST: &str = "one test each: no interval";
 
@@ -114,7 +114,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
                 })
             };
             let ends = [end(range.map(|r| r.0)), end(range.map(|r| r.1))];
-            let lead = [Cell::from(""), Cell::from(column.heading())];
+            let lead = [Cell::from(""), Cell::from(told_heading(column, c.about_the_log()))];
             Some(Row { cells: lead.into_iter().chain(peak_cells).chain(ends).collect(), ..Row::default() })
         })
         .collect();
@@ -214,7 +214,7 @@ fn full_table(c: &Comparison) -> Table {
                 None if row.refused.is_some() => ABSENT.into(),
                 None => {
                     let reason = "not measured on both platforms, or zero on one";
-                    Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
+                    Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &told_heading(column, c.about_the_log())) }
                 }
             }));
             let remark = row.refused.as_ref().map(|r| format!("Not compared: {r}.")).unwrap_or_default();
@@ -222,11 +222,11 @@ fn full_table(c: &Comparison) -> Table {
         })
         .collect();
     let head = std::iter::once(Head::text(&swept_title(&c.over)))
-        .chain(columns.iter().map(|c| Head {
-            title: c.heading(),
+        .chain(columns.iter().map(|column| Head {
+            title: told_heading(column, c.about_the_log()),
             unit: "×".to_owned(),
             numeric: true,
-            tip: c.meaning.to_owned(),
+            tip: column.meaning.to_owned(),
         }))
         .collect();
     Table {

@@ -1,13 +1,15 @@
 //! What stands behind the key figures: per workload and platform how throughput grows, how far its peak is
 //! from the limit, what bounds it, and the load line.
 
+use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{Bounds, Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
 use loadline_model::column::column;
 use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord};
 
-use super::{count, stop};
+use super::page::NO_MEAN;
+use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Side, group_title, groups, swept};
@@ -96,10 +98,21 @@ fn row(
                 ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"]
             };
             let records = &side.run.records;
-            cells.push(figure(records, peak, rate.id, notes));
+            let reached = figure(records, peak, rate.id, notes);
+            let mark = kept::with_mark(&reached.mark, &kept::mark(peak, notes));
+            cells.push(Cell { mark, ..reached });
             cells.push(unit(rate).into());
             cells.push(place(&sweep.over, peak.at).into());
-            cells.extend(latency.map(|id| figure(records, peak, id, notes)));
+            match time_in_checkpoint(rate.id) {
+                // The rate is of these transactions, and so is the latency beside it.
+                Some(p99) => {
+                    let none = || Cell { text: ABSENT.to_owned(), mark: String::new() };
+                    let mark = notes.mark(NO_MEAN, "Latency [ms], p50 [ms]");
+                    cells.extend([none(), none()].map(|c| Cell { mark: mark.clone(), ..c }));
+                    cells.push(figure(records, peak, p99, notes));
+                }
+                None => cells.extend(latency.map(|id| figure(records, peak, id, notes))),
+            }
             if redo {
                 cells.extend(REDO.map(|id| figure(records, peak, id, notes)));
             }
@@ -123,7 +136,8 @@ fn row(
         Bounds::NotTold => format!("{of}what bounds it is not told: {}.", stop(&b.because)),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
-    let remark = remark.unwrap_or_default();
+    let kept = Some(kept::remark(sweep)).filter(|k| !k.is_empty()).map(|k| format!("{of}{k}."));
+    let remark = remark.into_iter().chain(kept).collect::<Vec<_>>().join(" ");
     Row { cells, first, remark, ..Row::default() }
 }
 
@@ -215,9 +229,6 @@ fn beyond(sweep: &Sweep) -> String {
 fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     let ms = |v: f64| duration_ns(v * 1e6);
     let Some(rate) = column(sweep.rate) else { return ABSENT.to_owned() };
-    if !sweep.over_jobs() {
-        return "none: the work was swept, not the load".to_owned();
-    }
     let at = |jobs: u32, throughput: f64, latency: f64, at_least: bool| {
         let jobs = count(jobs as usize, "job", "jobs");
         let least = if at_least { "at least " } else { "" };
@@ -242,13 +253,13 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
         LoadLine::Power { jobs, throughput, latency_ms, at_least } => {
             format!("{} (power)", at(jobs, throughput, latency_ms, at_least))
         }
-        LoadLine::Unknown => ABSENT.to_owned(),
+        LoadLine::Unknown { why } => format!("{ABSENT}: {why}"),
     }
 }
 
 fn meaning() -> Block {
     Block::para(
-        "Only valid tests feed these figures. Latency is the transaction time at the peak: from a transaction's first \
+        "Only valid tests feed these figures; what is kept by --allow-cached or --force only is marked. Latency is the transaction time at the peak: from a transaction's first \
          statement to the return of its commit. The load line is the highest load at which mean latency still meets the \
          objective; where no objective was given it is the load with the highest power (throughput / latency), marked \
          «power». «a ± b» is a mean over repetitions with its 95 % confidence interval (Student's t); a percentile over \

@@ -7,6 +7,7 @@ mod evidence;
 mod factors;
 mod glossary;
 mod groups;
+mod kept;
 mod key;
 mod page;
 mod platform;
@@ -14,6 +15,7 @@ mod sizes;
 mod tables;
 mod waits;
 
+pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
 pub(crate) use tables::{Hidden, cell as test_cell, usual};
@@ -32,6 +34,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> 
     let comparisons = comparisons(&sides);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
+    let kept = kept::counted(runs.iter().flat_map(|r| &r.records));
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
     let first = [page::section(&sides), key::section(&sides), factors::summary(&comparisons)];
     let last = [
@@ -47,20 +50,21 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> 
     Document {
         title: sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · "),
         subtitle: subtitle(&sides),
-        verdict: verdict(tests, valid),
-        all_well: tests > 0 && valid == tests && complete,
+        verdict: verdict(tests, valid, kept),
+        all_well: tests > 0 && valid == tests && complete && kept.is_none(),
         remarks: remarks(&sides),
         sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
 }
 
-fn verdict(tests: usize, valid: usize) -> String {
+fn verdict(tests: usize, valid: usize, kept: Option<(usize, &'static str)>) -> String {
+    let kept = kept::verdict(valid, kept);
     match (tests, tests - valid) {
         (0, _) => "No test was finished: there is no figure to report.".to_owned(),
-        (1, 0) => "1 test, and it is valid.".to_owned(),
+        (1, 0) => format!("1 test, and it is valid{kept}."),
         (1, _) => "1 test, and it is invalid.".to_owned(),
-        (n, 0) => format!("{n} tests, all valid."),
-        (n, bad) => format!("{n} tests: {valid} valid, {bad} invalid."),
+        (n, 0) => format!("{n} tests, all valid{kept}."),
+        (n, bad) => format!("{n} tests: {valid} valid, {bad} invalid{kept}."),
     }
 }
 

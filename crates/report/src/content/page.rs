@@ -1,6 +1,7 @@
 //! The key figures on one page: a line a workload with what it reached, where, at what latency, and whether
 //! its tests hold; by component group, and with everything that was planned and not measured.
 
+use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::sweep::{LATENCY, RESPONSE};
 use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
 use loadline_model::column::column;
@@ -8,7 +9,7 @@ use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
 use super::key::{figure, reason};
-use super::{count, sizes, stop};
+use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Scan, Side, group_title, groups};
@@ -21,6 +22,9 @@ const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
 /// Time of a transaction, and of one in an open loop.
 const TRANSACTION: (&str, &str) = (LATENCY, "transaction_time_ns_p99");
 const INTENDED: (&str, &str) = (RESPONSE, "response_time_ns_p99");
+/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
+pub(super) const NO_MEAN: &str =
+    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
 
 /// The section: a page a platform.
 pub(crate) fn section(sides: &[Side<'_>]) -> Section {
@@ -82,17 +86,22 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
 
 fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let records = &side.run.records;
-    let valid: usize = sweep.points.iter().map(|p| p.tests.len()).sum();
+    let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
     let tests = if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() };
     let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
     match sweep.peak().zip(column(sweep.rate)) {
         Some((peak, rate)) => {
             let (mean, p99) = latency(sweep, peak);
-            cells.push(sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean)).into());
+            let reached = sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean));
+            cells.push(Cell { text: reached, mark: kept::mark(peak, notes) });
             cells.push(unit(rate).into());
             cells.push(short_place(sweep, peak.at).into());
-            cells.extend([mean, p99].map(|id| time(records, peak, id, notes)));
+            cells.push(match mean {
+                Some(id) => time(records, peak, id, notes),
+                None => Cell { text: ABSENT.to_owned(), mark: notes.mark(NO_MEAN, "Latency [mean]") },
+            });
+            cells.push(time(records, peak, p99, notes));
             cells.push(tests.into());
             cells.push(figure(records, peak, "limit_share_pct", notes));
             cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
@@ -104,19 +113,36 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
             cells.extend([ABSENT, ABSENT].map(Cell::from));
         }
     }
-    Row { cells, invalid: valid == 0, remark: why_not(sweep), ..Row::default() }
+    Row {
+        cells,
+        invalid: valid == 0,
+        remark: remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]),
+        ..Row::default()
+    }
 }
 
-/// Mean and 99th percentile of the time that counts at `point`.
-fn latency(sweep: &Sweep, point: &Point) -> (&'static str, &'static str) {
+/// What is said of a workload, as sentences; empty if it is nothing.
+fn remark(workload: &str, said: &[String]) -> String {
+    let said: Vec<&str> = said.iter().map(String::as_str).filter(|s| !s.is_empty()).collect();
+    let said = said.join("; ");
+    let end = if said.ends_with('…') { "" } else { "." };
+    if said.is_empty() { said } else { format!("{workload}: {said}{end}") }
+}
+
+/// Mean and 99th percentile of the time that counts at `point`: that of the transactions which the rate is of.
+fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static str>, &'static str) {
     let about_reads = sweep.kpis.iter().any(|id| id.starts_with("read_time_us"));
-    if point.figure(RESPONSE).is_some() {
+    if let Some(p99) = time_in_checkpoint(sweep.rate) {
+        return (None, p99);
+    }
+    let (mean, p99) = if point.figure(RESPONSE).is_some() {
         INTENDED
     } else if about_reads && point.figure(READ.0).is_some() {
         READ
     } else {
         TRANSACTION
-    }
+    };
+    (Some(mean), p99)
 }
 
 /// A time of `point` in the unit that reads best.
@@ -174,10 +200,7 @@ fn why_not(sweep: &Sweep) -> String {
         let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
         format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), REASON))
     });
-    let said: Vec<String> = said.collect();
-    let said = said.join("; ");
-    let end = if said.ends_with('…') { "" } else { "." };
-    if said.is_empty() { said } else { format!("{}: {said}{end}", sweep.workload) }
+    said.collect::<Vec<_>>().join("; ")
 }
 
 /// A scan of sizes has a shape instead of a peak.
@@ -196,7 +219,11 @@ fn scan_line(scan: &Scan<'_>) -> Row {
         ABSENT.into(),
     ];
     let remark = match &scan.shape {
-        Some(shape) => format!("{}: {}.", r.workload, sizes::sentence(shape)),
+        Some(shape) => {
+            let forced =
+                r.forced.as_deref().map_or(String::new(), |f| format!("; test {} was forced: {}", r.test, stop(f)));
+            format!("{}: {}{forced}.", r.workload, sizes::sentence(shape))
+        }
         None => {
             let reason = r.invalid_reason.as_deref().unwrap_or("the record gives no reason");
             format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(reason))

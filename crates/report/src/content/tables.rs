@@ -6,11 +6,11 @@ use loadline_model::column::{Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::key::figure;
-use super::stop;
+use super::{kept, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::side::Side;
-use crate::words::{name, place, swept_title, without_numbers};
+use crate::words::{name, place, swept_title, told, without_numbers};
 
 /// The group whose table is shown whole, with `–` where there is no figure: its layout is that of published
 /// studies, and tables of several platforms are laid side by side.
@@ -203,7 +203,8 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         .iter()
         .filter(|p| !p.tests.is_empty())
         .map(|p| {
-            let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), p.tests.len().to_string().into()];
+            let tests = Cell { text: p.tests.len().to_string(), mark: kept::mark(p, &mut notes) };
+            let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), tests];
             cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c.id, &mut notes)));
             Row { cells, ..Row::default() }
         })
@@ -214,7 +215,7 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         class: "figures",
         head: [Head::text(&swept_title(&sweep.over)), Head::number("Valid tests", "")]
             .into_iter()
-            .chain(columns.iter().map(|c| Head::of(c)))
+            .chain(columns.iter().map(|c| Head { title: told(c, log).to_owned(), ..Head::of(c) }))
             .collect(),
         rows,
         notes: notes.finish(),

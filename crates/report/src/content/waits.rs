@@ -1,9 +1,9 @@
 //! Latency histograms by power-of-two buckets, for workloads that wait for storage or the log.
 
-use loadline_analyze::Point;
 use loadline_analyze::waits::{Bucket, buckets, label};
+use loadline_analyze::{Point, Sweep};
+use loadline_model::Latencies;
 use loadline_model::format::{ABSENT, number};
-use loadline_model::{Latencies, TestRecord};
 use serde::Serialize;
 
 use crate::RunData;
@@ -31,40 +31,101 @@ struct Column {
     buckets: Vec<Bucket>,
 }
 
-/// The tables and the bar chart of `workload`; empty if its group has none, or no histogram is stored.
+/// What stands under one heading: each kind of time has its own tables and its own chart.
+struct Part {
+    heading: &'static str,
+    blocks: Vec<Block>,
+    drawn: Vec<(String, usize, Vec<Bucket>)>,
+}
+
+/// The tables and the bar charts of `workload`, by what the times are of; empty if its group has none, or no
+/// side has a histogram. Where some have one, it is said which have none.
 pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Vec<Block> {
     let Some((_, kinds)) = KINDS.iter().find(|(g, _)| *g == group) else { return Vec::new() };
-    let sweeps = || {
-        sides.iter().enumerate().flat_map(|(i, side)| {
-            side.sweeps.iter().filter(|s| s.workload == workload).map(move |sweep| (i, side, sweep))
-        })
-    };
-    let stored =
-        |kind: &str| sweeps().any(|(_, side, sweep)| sweep.points.iter().any(|p| merged(side.run, p, kind).is_some()));
-    let Some((kind, heading)) = kinds.iter().find(|(kind, _)| stored(kind)) else { return Vec::new() };
-    // Where a transaction is one read of a block, its time is that of the read.
-    let one_read = |r: &TestRecord| r.workload == workload && r.figure("read_time_us_p99").is_some();
-    let reads = group == "storage" && sides.iter().any(|s| s.run.records.iter().any(one_read));
-    let heading = if reads { "Read times" } else { heading };
-    let mut blocks = Vec::new();
-    let mut drawn = Vec::new();
-    for (colour, side, sweep) in sweeps() {
-        let columns: Vec<Column> = sweep
-            .points
-            .iter()
-            .filter_map(|p| {
-                let title = place(&sweep.over, p.at);
-                Some(Column { title, buckets: buckets(&merged(side.run, p, kind)?) })
-            })
-            .collect();
-        let caption = format!("{} – {}: {}", side.label, name(sweep, &side.sweeps), heading.to_lowercase());
-        blocks.extend(columns.chunks(ABREAST).map(|c| Block::Table(table(&caption, c))));
-        let peak = sweep.peak().and_then(|p| Some((p, buckets(&merged(side.run, p, kind)?))));
-        drawn.extend(peak.map(|(p, b)| (format!("{} at {}", side.label, place(&sweep.over, p.at)), colour, b)));
+    let mut parts: Vec<Part> = Vec::new();
+    let mut without = Vec::new();
+    for (colour, side) in sides.iter().enumerate() {
+        for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
+            let of = format!("{} – {}", side.label, name(sweep, &side.sweeps));
+            let mut columns: Vec<(&'static str, Column)> = Vec::new();
+            for point in &sweep.points {
+                let Some((heading, latencies)) = times(side.run, group, kinds, point) else { continue };
+                let buckets = buckets(&latencies);
+                if sweep.peak().is_some_and(|p| p.at == point.at) {
+                    let bars = (format!("{} at {}", side.label, place(&sweep.over, point.at)), colour, buckets.clone());
+                    part(&mut parts, heading).drawn.push(bars);
+                }
+                columns.push((heading, Column { title: place(&sweep.over, point.at), buckets }));
+            }
+            if columns.is_empty() {
+                without.push(format!("{of}: {}", why_none(side.run, sweep)));
+            }
+            for heading in headings(&columns) {
+                let own: Vec<&Column> = columns.iter().filter(|(h, _)| *h == heading).map(|(_, c)| c).collect();
+                let caption = format!("{of}: {}", heading.to_lowercase());
+                let tables = own.chunks(ABREAST).map(|c| Block::Table(table(&caption, c)));
+                part(&mut parts, heading).blocks.extend(tables);
+            }
+        }
     }
-    let title = format!("{workload}: {} at the peak", heading.to_lowercase());
-    let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { title, svg }], per_row: 2 });
-    chart.into_iter().chain(blocks).collect()
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let mut out: Vec<Block> = Vec::new();
+    for Part { heading, blocks, drawn } in parts {
+        let title = format!("{workload}: {} at the peak", heading.to_lowercase());
+        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { title, svg }], per_row: 2 });
+        out.extend(chart.into_iter().chain(blocks));
+    }
+    if !without.is_empty() {
+        out.push(Block::para(format!("Without a histogram: {}.", without.join("; "))));
+    }
+    out
+}
+
+fn part<'a>(parts: &'a mut Vec<Part>, heading: &'static str) -> &'a mut Part {
+    let at = parts.iter().position(|p| p.heading == heading).unwrap_or(parts.len());
+    if at == parts.len() {
+        parts.push(Part { heading, blocks: Vec::new(), drawn: Vec::new() });
+    }
+    &mut parts[at]
+}
+
+fn headings(columns: &[(&'static str, Column)]) -> Vec<&'static str> {
+    let mut out: Vec<&'static str> = Vec::new();
+    for (heading, _) in columns {
+        if !out.contains(heading) {
+            out.push(heading);
+        }
+    }
+    out
+}
+
+/// The most telling times that are stored of `point`, and what they are of.
+fn times(
+    run: &RunData,
+    group: &str,
+    kinds: &[(&str, &'static str)],
+    point: &Point,
+) -> Option<(&'static str, Latencies)> {
+    let (kind, heading, latencies) =
+        kinds.iter().find_map(|(kind, heading)| Some((*kind, *heading, merged(run, point, kind)?)))?;
+    // Where each transaction was one read of a block, its time is that of the read.
+    let of_point = || run.records.iter().filter(|r| point.tests.contains(&r.test));
+    let one_read = group == "storage" && of_point().all(|r| r.figure("read_time_us_p99").is_some());
+    Some((if kind == "transaction" && one_read { "Read times" } else { heading }, latencies))
+}
+
+/// Why a sweep has no histogram.
+fn why_none(run: &RunData, sweep: &Sweep) -> &'static str {
+    let fed = || sweep.points.iter().flat_map(|p| &p.tests);
+    if fed().next().is_none() {
+        "no test of it is valid"
+    } else if fed().any(|t| run.histograms.contains_key(t)) {
+        "those that are stored hold no time"
+    } else {
+        "none is stored with the run"
+    }
 }
 
 /// A point's histogram as files hold it.
@@ -111,7 +172,7 @@ fn merged(run: &RunData, point: &Point, kind: &str) -> Option<Latencies> {
     (all.count() > 0).then_some(all)
 }
 
-fn table(caption: &str, columns: &[Column]) -> Table {
+fn table(caption: &str, columns: &[&Column]) -> Table {
     let powers = || columns.iter().flat_map(|c| &c.buckets).map(|b| b.power);
     let (first, last) = (powers().min().unwrap_or(0), powers().max().unwrap_or(0));
     let mut head = vec![Head::text("Up to")];

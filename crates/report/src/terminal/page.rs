@@ -4,7 +4,7 @@ use loadline_analyze::{Sweep, bound_of_sweep};
 
 use super::PROSE;
 use crate::RunData;
-use crate::content::{not_measured, page, stop};
+use crate::content::{kept_tests, kept_verdict, not_measured, page, stop};
 use crate::doc::{Row, Table};
 use crate::side::{Side, sides};
 use crate::text::{clean, superscript, table, table_width, wrapped};
@@ -57,7 +57,8 @@ fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> Str
         table(&mut out, &narrow, prose);
         if !counted {
             let valid = side.run.records.iter().filter(|r| r.valid).count();
-            out.push_str(&format!("{valid} of {} tests are valid.\n", side.run.records.len()));
+            let kept = kept_verdict(valid, kept_tests(side.run.records.iter()));
+            out.push_str(&wrapped(&format!("{valid} of {} tests are valid{kept}.", side.run.records.len()), "", prose));
         }
         return out.trim_start_matches('\n').to_owned();
     }
@@ -68,7 +69,8 @@ fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> Str
             out.push_str(&wrapped(&row.title, "", prose));
         }
         if !row.remark.is_empty() {
-            out.push_str(&wrapped(&format!("✗ {}", row.remark), "", prose));
+            let cross = if row.remark.contains(" invalid: ") { "✗ " } else { "" };
+            out.push_str(&wrapped(&format!("{cross}{}", row.remark), "", prose));
         }
     }
     for note in &full.notes {

@@ -30,10 +30,10 @@ const SHAPES: [Shape; 14] = [
     (
         "DBWR-CKPT",
         "database-writer",
-        "calm_tps",
-        1_800.0,
+        "checkpoint_tps",
+        1_210.0,
         0.55,
-        &[("checkpoint_tps", 1_210.0), ("calm_time_ns_p99", 1_900_000.0), ("checkpoint_time_ns_p99", 14_300_000.0)],
+        &[("calm_tps", 1_800.0), ("checkpoint_time_ns_p99", 14_300_000.0), ("calm_time_ns_p99", 1_900_000.0)],
     ),
     ("DBL-11", "data-load", "rows_per_s", 4_100.0, 0.48, &[("sql_service_time_s", 0.000_412)]),
     ("DBL-22", "data-load", "rows_per_s", 612_000.0, 16.3, &[("data_mib_per_s", 74.0)]),

@@ -110,12 +110,16 @@ fn a_statement_that_always_fails_ends_the_job() {
 #[test]
 fn open_loop_counts_from_the_intended_start() {
     // 2 ms of work every 1 ms: the queue grows, and with it the response time, not the service time.
-    let (result, _) = run_for(&mut engine(), 50, 400, Some(1000.0));
+    let (result, schedule) = run_for(&mut engine(), 50, 400, Some(1000.0));
     let response = result.response.as_ref().unwrap();
     assert_eq!(response.count(), result.transaction.count());
     let (slowest, service) = (response.max_ns().unwrap(), result.transaction.quantile_ns(0.5).unwrap());
     assert!(slowest > 50 * service, "response {slowest} ns, service {service} ns");
     assert!(result.behind_ns > 50_000_000, "behind by {} ns", result.behind_ns);
+    // Where each was meant to begin, not where it did; those that never began among them.
+    let due = &result.intended_ns;
+    assert!(due.windows(2).all(|pair| (999_000..=1_001_000).contains(&(pair[1] - pair[0]))), "{due:?}");
+    assert_eq!(due.iter().filter(|ns| schedule.counts(**ns)).count(), 400, "{} of {}", due.len(), result.total);
 }
 
 #[test]

@@ -16,10 +16,11 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
-use crate::parallel::{self, Processes};
+use crate::parallel::{self, Counted, Processes};
 use crate::sizes;
-use crate::sweep::next_jobs;
+use crate::sweep::{Points, next_jobs};
 use crate::test::{Request, TestError, run_test};
+use crate::visible;
 
 /// Why a test has no limit.
 const NO_LIMIT: &str = "the limit of the log is measured for workloads that are defined by their redo";
@@ -50,6 +51,14 @@ struct Before {
     unchanged: Vec<Option<i64>>,
 }
 
+/// What a load before a test failed with, as what the test failed with.
+fn loading(e: StudyError, failed: &dyn Fn(TargetError) -> StudyError) -> StudyError {
+    match e {
+        StudyError::Target(e) => failed(e),
+        e => e,
+    }
+}
+
 impl Context {
     /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
     /// they lie far apart in time.
@@ -67,7 +76,7 @@ impl Context {
                         prepared.insert(workload.code.clone(), work);
                     }
                     let Some(work) = prepared.get(&workload.code) else { continue };
-                    let (left_s, left_exact) = self.left(index, repetition, jobs);
+                    let (left_s, left_exact) = self.left(index, repetition);
                     let position = TestPosition {
                         test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
                         workload: workload.code.clone(),
@@ -79,6 +88,9 @@ impl Context {
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     self.one_test(workload, &work, position, value.map(|v| v.column), listener)?;
+                }
+                if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
+                    self.make_room(work, listener);
                 }
             }
         }
@@ -155,33 +167,18 @@ impl Context {
     }
 
     /// Seconds that the rest of the run takes, this test included, and whether that is exact.
-    fn left(&self, index: usize, repetition: u32, jobs: u32) -> (f64, bool) {
+    fn left(&self, index: usize, repetition: u32) -> (f64, bool) {
         let plan = &self.manifest.plan;
-        let one = plan.duration_s + plan.warmup_s + AROUND_S;
-        let remaining_repetitions = f64::from(plan.repeat - repetition);
-        let remaining_workloads = (plan.workloads.len() - index - 1) as f64;
-        match &plan.jobs {
-            Jobs::List(list) => {
-                let here = list.iter().filter(|j| **j >= jobs).count() as f64;
-                let steps = list.len() as f64;
-                (
-                    (here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions)
-                        * one,
-                    true,
-                )
-            }
-            Jobs::Auto { .. } => {
-                let done = plan.workloads[..index].iter().map(|w| self.done(&w.code, 1).count()).sum::<usize>() as f64;
-                let steps = if index > 0 { done / index as f64 } else { TYPICAL_STEPS };
-                let code = plan.workloads.get(index).map_or("", |w| w.code.as_str());
-                let here = (steps - self.done(code, repetition).count() as f64).max(1.0);
-                (
-                    (here + steps * remaining_workloads + steps * plan.workloads.len() as f64 * remaining_repetitions)
-                        * one,
-                    false,
-                )
-            }
-        }
+        let (steps, exact) = match &plan.jobs {
+            Jobs::List(list) => (list.len() as f64, true),
+            Jobs::Auto { .. } => (TYPICAL_STEPS, false),
+        };
+        let all: Vec<f64> = plan.workloads.iter().map(|w| Points::of(w).count(steps)).collect();
+        let done = plan.workloads.get(index).map_or(0, |w| self.done(&w.code, repetition).count());
+        let here = (all.get(index).copied().unwrap_or(1.0) - done as f64).max(1.0);
+        let later: f64 = all.iter().skip(index + 1).sum();
+        let repeated = all.iter().sum::<f64>() * f64::from(plan.repeat.saturating_sub(repetition));
+        ((here + later + repeated) * (plan.duration_s + plan.warmup_s + AROUND_S), exact)
     }
 
     /// Redo per transaction that the test's limit is measured with, bytes: what calibration saw.
@@ -307,7 +304,7 @@ impl Context {
         let test = position.test;
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
-        self.target.load(work, 1).map_err(gone)?;
+        self.load_again(work, 1, listener).map_err(|e| loading(e, &gone))?;
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
@@ -350,7 +347,7 @@ impl Context {
         if let Some(scan) = work.workload.scan {
             return self.one_scan(workload, work, scan, &position, listener);
         }
-        self.target.load(work, jobs).map_err(gone)?;
+        self.load_again(work, jobs, listener).map_err(|e| loading(e, &gone))?;
         self.target.reset(work).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
@@ -366,7 +363,7 @@ impl Context {
             jobs,
             warmup_s: plan.warmup_s,
             duration_s,
-            rate_tps: plan.rate_tps.or(work.workload.visible.map(|v| work.params.get(v.rate) as f64)),
+            rate_tps: visible::rate(work, plan.rate_tps),
             cpu: self.cpu,
             disk: self.disk.clone(),
             data_disk: self.data_disk.clone(),
@@ -404,9 +401,12 @@ impl Context {
             return again;
         }
         output.record.notes.extend(window::note(duration_s, plan.duration_s));
+        output.record.notes.extend(window::coarse(&output.record));
         let limit = self.limit_after(half, &output.record, work);
         limit_figures(&mut output.record, limit);
-        self.parallel(&mut output.record, tried);
+        let counted = parallel::counted(&output.snapshots);
+        self.parallel(&mut output.record, tried, counted);
+        output.record.notes.extend(visible::other_rate(work, self.manifest.plan.rate_tps));
         output.record.notes.extend(unsettled);
         output.record.notes.extend(about_caches);
         self.attach_report(mark, &mut output, listener);
@@ -417,12 +417,18 @@ impl Context {
     }
 
     /// Whether the processes that a query asks for came, and what they were good for.
-    fn parallel(&self, record: &mut TestRecord, tried: Option<(u32, Result<Option<Together>, String>)>) {
+    fn parallel(
+        &self,
+        record: &mut TestRecord,
+        tried: Option<(u32, Result<Option<Together>, String>)>,
+        counted: Option<Counted>,
+    ) {
         let Some((asked, tried)) = tried else {
             return record.leave_out("speed_up", "its queries are not run in parallel");
         };
         let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
-        let processes = Processes { asked, tried, waits: &record.waits, jobs: record.jobs, cpus };
+        let queries = record.figure("commits").unwrap_or(0.0);
+        let processes = Processes { asked, tried, waits: &record.waits, counted, jobs: record.jobs, queries, cpus };
         let check = parallel::check(&processes);
         record.add_check(check);
         parallel::speed_up(record, &self.records);

@@ -4,6 +4,9 @@ use loadline_model::TestRecord;
 
 /// A window holds so many transactions of a job at least: what fits in it is chance otherwise.
 const TRANSACTIONS: f64 = 4.0;
+/// The jobs count whole transactions only, so that each may be off by up to one. Their sum is off by about
+/// √jobs, which shall be at most one part in so many of all that completed.
+const PARTS: f64 = 10.0;
 /// A window is not made longer than this on loadline's own account, s.
 const LONGEST_S: f64 = 120.0;
 
@@ -17,12 +20,18 @@ pub(super) fn of(plan_s: f64, records: &[TestRecord], code: &str, jobs: u32, lon
     let Some((before, ms)) = before.and_then(|r| Some((r, r.figure("commit_latency_ms")?))) else { return plan_s };
     // A platform whose throughput no longer grows takes so much longer with more jobs.
     let expected_s = ms / 1e3 * (f64::from(jobs) / f64::from(before.jobs.max(1))).max(1.0);
-    enough(plan_s, expected_s)
+    enough(plan_s, expected_s, jobs)
 }
 
-fn enough(plan_s: f64, transaction_s: f64) -> f64 {
-    let wanted = transaction_s * TRANSACTIONS;
+fn enough(plan_s: f64, transaction_s: f64, jobs: u32) -> f64 {
+    let of_each = TRANSACTIONS.max(PARTS / f64::from(jobs.max(1)).sqrt());
+    let wanted = transaction_s * of_each;
     if wanted > plan_s && wanted <= LONGEST_S { wanted } else { plan_s }
+}
+
+/// By how much the count of whole transactions may be off: a share of it.
+pub(super) fn resolution(transactions: f64, jobs: u32) -> f64 {
+    f64::from(jobs).sqrt() / transactions.max(1.0)
 }
 
 /// The window with which a test has to be made again, because its transactions turned out too long for the
@@ -30,12 +39,27 @@ fn enough(plan_s: f64, transaction_s: f64) -> f64 {
 pub(super) fn longer(record: &TestRecord, window_s: f64, again: bool) -> Option<f64> {
     let failed = record.checks.iter().any(|c| c.id == "window" && c.outcome == loadline_model::Outcome::Failed);
     let transaction_s = record.figure("commit_latency_ms").map(|ms| ms / 1e3);
+    let closed_loop = record.figure("rate_tps").is_none();
+    let few = resolution(record.figure("commits").unwrap_or(0.0), record.jobs) > 1.0 / PARTS && closed_loop;
     // Nothing completed at all: a transaction takes longer than the window.
     let transaction_s = transaction_s.unwrap_or(window_s);
-    let wanted = enough(window_s, transaction_s * 1.5);
+    let wanted = enough(window_s, transaction_s * if failed { 1.5 } else { 1.2 }, record.jobs);
     // What failed is not too long.
     let sound = record.figure("errors") == Some(0.0) && record.error_texts.is_empty();
-    (!again && failed && sound && wanted > window_s).then_some(wanted)
+    (!again && (failed || few) && sound && wanted > window_s).then_some(wanted)
+}
+
+/// What the record says of a rate that is known coarsely.
+pub(super) fn coarse(record: &TestRecord) -> Option<String> {
+    let (n, open_loop) = (record.figure("commits")?, record.figure("rate_tps").is_some());
+    let share = resolution(n, record.jobs);
+    (n > 0.0 && !open_loop && share > 0.5 / PARTS).then(|| {
+        format!(
+            "only {n:.0} transactions completed in the window, and whole ones are counted: rates are known to about {:.0} %; \
+             --duration makes the window longer",
+            share * 100.0
+        )
+    })
 }
 
 /// What the record says of a window that is not the plan's.
@@ -60,6 +84,7 @@ mod tests {
         let mut record: TestRecord = serde_json::from_value(json).unwrap();
         if let Some(ms) = latency_ms {
             record.set("commit_latency_ms", ms);
+            record.set("commits", 2.0 * 1e5 / ms);
         }
         record.add_check(Check::require("window", window_holds, String::new()));
         record
@@ -68,7 +93,9 @@ mod tests {
     #[test]
     fn long_transactions_get_a_longer_window_and_short_ones_that_of_the_plan() {
         let before = [record(Some(500.0), true)];
-        assert_eq!(of(1.0, &before, "DA-SCAN", 4, None), 4.0, "twice the jobs, twice the time, four of them");
+        assert_eq!(of(1.0, &before, "DA-SCAN", 4, None), 5.0, "twice the jobs, twice the time, five of each: 20 ± 2");
+        assert_eq!(of(1.0, &before, "DA-SCAN", 1, None), 5.0, "ten of one job");
+        assert_eq!(of(1.0, &before, "DA-SCAN", 64, None), 64.0, "four of each of many");
         assert_eq!(of(1.0, &before, "DA-AGG", 4, None), 1.0, "another workload");
         assert_eq!(of(30.0, &before, "DA-SCAN", 4, None), 30.0);
         assert_eq!(of(1.0, &[record(Some(1e6), true)], "DA-SCAN", 2, None), 1.0, "too long for any window of ours");
@@ -76,9 +103,29 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_is_known_coarsely_is_called_so() {
+        let mut few = record(Some(200.0), true);
+        few.set("commits", 14.0);
+        assert!(coarse(&few).unwrap().contains("14 transactions") && coarse(&few).unwrap().contains("10 %"));
+        few.set("commits", 100.0);
+        assert_eq!(coarse(&few), None);
+    }
+
+    #[test]
     fn a_test_is_made_again_once_and_only_where_time_was_short() {
-        assert_eq!(longer(&record(Some(750.0), false), 1.0, false), Some(4.5));
-        assert_eq!(longer(&record(None, false), 1.0, false), Some(6.0), "nothing completed");
+        let wanted = |s: f64, margin: f64| Some(s * margin * 10.0 / 2f64.sqrt());
+        assert_eq!(longer(&record(Some(750.0), false), 1.0, false), wanted(0.75, 1.5));
+        assert_eq!(longer(&record(None, false), 1.0, false), wanted(1.0, 1.5), "nothing completed");
+        let few = |commits: f64| {
+            let mut few = record(Some(200.0), true);
+            few.set("commits", commits);
+            few
+        };
+        assert_eq!(longer(&few(9.0), 1.0, false), wanted(0.2, 1.2), "few: 9 ± 1.4");
+        assert_eq!(longer(&few(15.0), 1.0, false), None, "enough: 15 ± 1.4");
+        let mut paced = few(9.0);
+        paced.set("rate_tps", 9.0);
+        assert_eq!(longer(&paced, 1.0, false), None, "as many as were asked for");
         assert_eq!(longer(&record(Some(800.0), true), 1.0, false), None, "it holds");
         assert_eq!(longer(&record(Some(800.0), false), 1.0, true), None, "once");
         let mut failed = record(None, false);

@@ -10,6 +10,7 @@ use super::performance::CommitTimes;
 use super::version::{SUPPORTED, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::room::LogRoom;
 use crate::session::JobLimit;
 
 /// The server's global settings.
@@ -142,6 +143,17 @@ pub(super) fn log_dir(settings: &Settings) -> std::path::PathBuf {
     let home = settings.get("innodb_log_group_home_dir").unwrap_or("./");
     // An absolute path replaces what it is joined to.
     Path::new(settings.get("datadir").unwrap_or("/")).join(home.trim_start_matches("./"))
+}
+
+/// What a binary log takes of `data` bytes that are loaded, and where.
+pub(super) fn binary_log(settings: &Settings, data: u64) -> LogRoom {
+    if !settings.is_on("log_bin") {
+        return LogRoom::default();
+    }
+    let place =
+        settings.get("log_bin_basename").map(|name| Path::new(settings.get("datadir").unwrap_or("/")).join(name));
+    let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
+    LogRoom { bytes: data, dir, unknown: None }
 }
 
 /// Whether `path` lies in main memory (`statfs`, TMPFS_MAGIC and RAMFS_MAGIC).
@@ -429,5 +441,16 @@ mod tests {
         let all = [("innodb_secret_key", "x"), ("innodb_page_size", "16384"), ("hostname", "h")];
         let s = Settings(all.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect());
         assert_eq!(s.stated().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
+    }
+
+    #[test]
+    fn only_a_binary_log_grows_by_what_is_loaded() {
+        let settings = |on: &str| {
+            let all = [("log_bin", on), ("log_bin_basename", "/logs/bin"), ("datadir", "/data/")];
+            Settings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
+        };
+        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogRoom::default());
+        let room = binary_log(&settings("ON"), 1 << 40);
+        assert_eq!((room.bytes, room.dir.as_deref()), (1 << 40, Some("/logs")));
     }
 }

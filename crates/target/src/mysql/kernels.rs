@@ -1,7 +1,7 @@
 //! Procedural code in SQL/PSM: what [`loadline_workload::kernel`] defines.
 
 use loadline_workload::Kernel;
-use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, TEXT};
+use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
 use super::procedure::full_name;
 use super::render::MARK;
@@ -36,8 +36,8 @@ END"
     vec![(name, create)]
 }
 
-/// A block that does `times` rounds and compares the result.
-pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
+/// A block that does `times` rounds from where the `sequence` says and compares the result.
+pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let (declare, round) = match kernel {
         Kernel::Add => (String::new(), "    SET l_result = l_result + l_i;".to_owned()),
         Kernel::Fibonacci => (
@@ -45,10 +45,11 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   DECLARE l_number INT;"
                 .to_owned(),
             format!(
-                "    CALL {}({}, l_number);
+                "    CALL {}({} + MOD(l_result - l_from, {}), l_number);
     SET l_result = l_result + l_number;",
                 full_name("fibonacci"),
-                FIBONACCI.0
+                FIBONACCI.0,
+                FIBONACCI.1
             ),
         ),
         Kernel::Prime => (
@@ -82,7 +83,7 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
         ),
         Kernel::Builtin => (
             "
-  DECLARE l_x INT DEFAULT 1;
+  DECLARE l_x INT DEFAULT 1 + l_zero;
   DECLARE l_y INT;"
                 .to_owned(),
             format!(
@@ -97,15 +98,34 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
     let before = u32::from(kernel == Kernel::Prime);
     lines(&format!(
         "BEGIN
-  DECLARE l_result INT DEFAULT 0;
-  DECLARE l_i INT DEFAULT {before};{declare}
+  DECLARE l_from INT DEFAULT MOD({sequence}, {STARTS});
+  DECLARE l_zero INT DEFAULT MOD(l_from * (l_from + 1), {ZERO});
+  DECLARE l_result INT DEFAULT l_from;
+  DECLARE l_i INT DEFAULT {before} + l_zero;{declare}
   WHILE l_i < {times} DO
     SET l_i = l_i + 1;
 {round}
   END WHILE;
-  IF l_result <> {expected} THEN
+  IF l_result <> l_from + {expected} THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the computation did not come to {expected}';
   END IF;
 END;"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_computation_is_made_of_literals_alone() {
+        for kernel in Kernel::ALL {
+            let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
+            let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
+            assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
+            assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
+            // A call whose argument were the same in each round could be taken out of the loop.
+            assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
+        }
+    }
 }

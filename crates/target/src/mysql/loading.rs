@@ -1,16 +1,18 @@
 //! Many rows at once: LOAD DATA LOCAL INFILE, answered with rows that are made on the way; the data set.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use loadline_workload::{Datum, Table};
 
 use super::connect::Door;
-use super::render::{DATABASE, MARK, create_table, quoted, table_name};
+use super::render::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::schema;
 use super::wire::Connection;
 use crate::data_set::{self, LoadProgress, Loader, RECORD};
 use crate::error::TargetError;
-use crate::loading::{Batch, rows};
+use crate::loading::{Batch, rows, table_stem};
+use crate::own_tables::{self, Own};
 use crate::work::Work;
 
 /// What the file is called that the server asks for: there is no such file.
@@ -152,10 +154,29 @@ impl Loader for MysqlLoader {
         self.run("COMMIT")
     }
 
-    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
-        // What a table takes is told from its statistics as well.
-        self.run(&format!("ANALYZE TABLE {}", table_name(work, table.name)))?;
-        self.run(complete)
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
+        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    }
+
+    fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
+        let there = self.connection.value(&format!(
+            "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{DATABASE}' AND \
+             TABLE_NAME = '{}' AND INDEX_NAME LIKE 'by\\_%'",
+            table_stem(work, table.name)
+        ))?;
+        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
+        if let Some(indexes) = render::after_loading(work, table)
+            && !self.is_finished(work, table)?
+        {
+            self.run(&indexes)?;
+        }
+        // The optimizer goes by them, and what a table takes is told from its statistics as well.
+        self.run(&render::analyze(work, table.name))?;
+        complete.map_or(Ok(()), |sql| self.run(sql))
     }
 
     fn path(&self) -> &'static str {
@@ -163,9 +184,11 @@ impl Loader for MysqlLoader {
     }
 }
 
-/// Loads what is missing of the data set.
-pub(super) fn load(door: &Door, work: &Work, progress: &LoadProgress) -> Result<(), TargetError> {
-    data_set::load(work, &|| Ok(Box::new(MysqlLoader::open(door)?)), false, progress)
+/// Loads what is missing of the workload's own tables and of the data set.
+pub(super) fn load(door: &Door, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(MysqlLoader::open(door)?) as Box<dyn Loader>);
+    own_tables::load(own, &open, false, progress)?;
+    data_set::load(own.work, &open, false, progress)
 }
 
 /// What a run that ends leaves of the data set.

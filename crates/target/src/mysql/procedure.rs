@@ -163,8 +163,8 @@ impl Dialect for SqlPsm {
         vec![Line(0, format!("{sql};"))]
     }
 
-    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
-        kernels::compute(kernel, times)
+    fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
+        kernels::compute(kernel, times, sequence)
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

@@ -166,6 +166,14 @@ pub(super) fn prepare(out: &mut Vec<u8>, sql: &str) {
     close(out, start);
 }
 
+/// COM_STMT_CLOSE: nothing is answered.
+pub(super) fn close_statement(out: &mut Vec<u8>, statement: u32) {
+    let start = open(out, 0);
+    out.push(0x19);
+    out.extend_from_slice(&statement.to_le_bytes());
+    close(out, start);
+}
+
 /// COM_STMT_EXECUTE. The server remembers the types of the first execution: `typed` sends them.
 #[inline]
 pub(super) fn execute(out: &mut Vec<u8>, statement: u32, typed: bool, args: &[Arg<'_>]) {

@@ -59,7 +59,8 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     format!("{}.{}", quoted(DATABASE), quoted(&table_stem(work, table)))
 }
 
-/// The statement that makes `table`.
+/// The statement that makes `table`: one that is loaded as a whole without the indexes that [`after_loading`]
+/// makes.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let mut lines: Vec<String> = table
         .columns
@@ -79,14 +80,26 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         })
         .collect();
     lines.extend(table.primary_key().map(|key| format!("  PRIMARY KEY ({})", quoted(key))));
-    for column in table.indexes {
-        lines.push(format!("  KEY {} ({})", quoted(&format!("by_{column}")), quoted(column)));
+    if !table.is_whole() {
+        lines.extend(table.indexes.iter().map(|column| format!("  {}", index(column))));
     }
     format!(
         "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
         table_name(work, table.name),
         lines.join(",\n")
     )
+}
+
+fn index(column: &str) -> String {
+    format!("KEY {} ({})", quoted(&format!("by_{column}")), quoted(column))
+}
+
+/// What is made of a table that is loaded as a whole when its rows are there: sorted, an index takes one pass,
+/// and row by row it takes a read for each once it is larger than the buffer pool.
+pub(super) fn after_loading(work: &Work, table: &Table) -> Option<String> {
+    let adds: Vec<String> = table.indexes.iter().map(|column| format!("ADD {}", index(column))).collect();
+    let any = table.is_whole() && !adds.is_empty();
+    any.then(|| format!("ALTER TABLE {} {}", table_name(work, table.name), adds.join(", ")))
 }
 
 /// Has the server look at a table anew. It is no change that a replica needs.
@@ -125,8 +138,14 @@ pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let tables = work.workload.tables.iter();
-    let mut out: Vec<Rendered> =
-        tables.map(|table| Rendered::new(format!("table {}", table.name), create_table(work, table))).collect();
+    let mut out: Vec<Rendered> = tables
+        .flat_map(|table| {
+            let made = Rendered::new(format!("table {}", table.name), create_table(work, table));
+            let later = after_loading(work, table);
+            let later = later.map(|sql| Rendered::new(format!("table {}, when it is loaded", table.name), sql));
+            std::iter::once(made).chain(later)
+        })
+        .collect();
     if let Some(isolation) = isolation(work) {
         out.push(Rendered::new("session", isolation).by(Driver::Client));
     }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_workload::{Arg, Datum, RowCount, Scope, Table};
+use loadline_workload::{Arg, Datum, RowCount, Table};
 
 use super::render::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use super::{kernels, procedure};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches};
+use crate::loading::Batch;
+use crate::own_tables::own_tables;
 use crate::work::Work;
 
 /// Name of the user lock. Locks are the server's, as the database is.
@@ -98,9 +99,10 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     }
 }
 
-/// The workload's tables that are not of the data set.
-fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
-    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
+/// Drops the workload's own tables.
+pub(super) fn drop_own(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    own_tables(work)
+        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 
 /// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
@@ -132,45 +134,12 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
     Ok(())
 }
 
-/// Loads the rows of the workload's own tables that are not all there (those of `jobs`, where jobs own rows),
-/// each batch in a transaction of its own, so that a load which was cut off is gone on with.
-pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
-        let (there, name) = (counted(c, work, table)?, table_name(work, table.name));
-        let mut any = false;
-        for batch in batches(work, table, jobs).iter().filter(|b| there.get(&b.number) != Some(&b.len())) {
-            any = true;
-            c.query("BEGIN")?;
-            let loaded = load_batch(c, work, table, batch, there.contains_key(&batch.number));
-            if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
-                c.query("ROLLBACK")?;
-            }
-            loaded?;
-            c.query("COMMIT")?;
-        }
-        if any {
-            // The optimizer, and whoever asks how large the table is, go by its statistics.
-            c.query(&format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {name}"))?;
-        }
-    }
-    Ok(())
-}
-
 /// Rows of a table by number of batch.
 pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
     let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
     let key = quoted(table.columns.first().map_or("id", |c| c.name));
     let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
     Ok(counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect())
-}
-
-fn load_batch(c: &mut Connection, work: &Work, table: &Table, batch: &Batch, partly: bool) -> Result<(), TargetError> {
-    if partly {
-        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
-        let (first, last) = (batch.keys.start, batch.keys.end - 1);
-        c.query(&format!("DELETE FROM {name} WHERE {key} BETWEEN {first} AND {last}"))?;
-    }
-    insert(c, work, table, batch).map(drop)
 }
 
 /// Inserts the rows of `batch`.
@@ -193,9 +162,12 @@ pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Bat
             data.clear();
         }
     }
+    // Few are allowed on the whole server (max_prepared_stmt_count), and a load has many batches.
+    c.close_statement(whole)?;
     if !data.is_empty() {
         let mut rest = c.prepare(&insert(data.len() / table.columns.len().max(1)))?;
         done += c.execute(&mut rest, &data)?;
+        c.close_statement(rest)?;
     }
     if done != batch.len() {
         return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));

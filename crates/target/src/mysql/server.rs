@@ -21,7 +21,9 @@ use super::wire::Connection;
 use super::{procedure, render, schema, watch};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::own_tables::{Own, Whole};
 use crate::registry::OpenRequest;
+use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::{Work, evidence_value};
 
@@ -43,6 +45,8 @@ const NOWAIT: u8 = 0;
 pub(super) struct Mysql {
     found: Found,
     url: String,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
     /// The private server, if this is one. Dropped last: it stops with us.
     server: Option<TempServer>,
 }
@@ -54,7 +58,7 @@ impl Mysql {
         let doors = nodes.map(|node| Door::new(node, request)).collect::<Result<Vec<_>, _>>()?;
         let found = instance::find(doors)?;
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { found, url, server })
+        Ok(Mysql { found, url, whole: Whole::default(), server })
     }
 
     fn instances(&self) -> &[Instance] {
@@ -232,9 +236,15 @@ impl Target for Mysql {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
         self.set_flush(work.program.commit)?;
         self.jobs_send_commit(!work.program.is_single_statement());
         self.each(|_, c| schema::create(c, work)).map(drop)
+    }
+
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.each(|_, c| schema::drop_own(c, work)).map(drop)
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
@@ -242,8 +252,8 @@ impl Target for Mysql {
             let nodes = self.found.instance_of.len().max(1);
             let here: Vec<u32> =
                 (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
-            instance.admin(|c| schema::load(c, work, &here))?;
-            loading::load(&instance.door, work, progress)?;
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.door, &own, progress)?;
         }
         Ok(())
     }
@@ -264,6 +274,12 @@ impl Target for Mysql {
         // A procedure always sends COMMIT.
         self.jobs_send_commit(true);
         self.each(|_, c| schema::install(c, work)).map(drop)
+    }
+
+    /// The redo log has its full size from the start; a binary log grows by the rows.
+    fn log_room(&self, data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
+        let rooms = self.each(|_, c| Ok(doctor::binary_log(&Settings::read(c)?, data)))?;
+        Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {

@@ -350,6 +350,12 @@ impl Connection {
         Ok(Prepared { id, typed: false, columns })
     }
 
+    /// Gives a prepared statement back.
+    pub(super) fn close_statement(&mut self, statement: Prepared) -> Result<(), TargetError> {
+        protocol::close_statement(&mut self.out, statement.id);
+        self.send()
+    }
+
     /// Puts an execution into the buffer.
     #[inline]
     pub(super) fn put_execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) {

@@ -264,8 +264,8 @@ impl Dialect for PlSql {
         first_rows(rows, after)
     }
 
-    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
-        kernels::compute(kernel, times)
+    fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
+        kernels::compute(kernel, times, sequence)
     }
 
     fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {

@@ -13,10 +13,13 @@ use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, job_limit, render, schema};
-use crate::data_set::{self, FoundTable, LoadProgress};
+use super::{awr, block, job_limit, parallel, render, room, schema};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::own_tables::{self, Own, Whole};
+use crate::parallel::Together;
 use crate::registry::{OpenRequest, Secret};
+use crate::room::{FreeRoom, LogRoom};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::{Work, evidence_value};
 
@@ -39,6 +42,8 @@ pub(super) struct Oracle {
     no_flash: Option<String>,
     /// Whether the user asked for AWR.
     awr: bool,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
 }
 
 impl Oracle {
@@ -51,7 +56,15 @@ impl Oracle {
             nodes.push(Node { control: Control::new(place, password, dial), instance: None });
         }
         let (run, awr) = (request.run.clone(), request.native_report);
-        let mut oracle = Oracle { nodes, run, version: String::new(), sights: Vec::new(), no_flash: None, awr };
+        let mut oracle = Oracle {
+            nodes,
+            run,
+            version: String::new(),
+            sights: Vec::new(),
+            no_flash: None,
+            awr,
+            whole: Whole::default(),
+        };
         let mut first: Option<String> = None;
         for i in 0..oracle.nodes.len() {
             let mut session = oracle.session(i, "look")?;
@@ -119,7 +132,9 @@ impl Oracle {
                 self.shown(number)
             )));
         }
-        session.execute(&render::parallel(work), &[])?;
+        for sql in parallel::settings(work) {
+            session.execute(&sql, &[])?;
+        }
         let job = session.id().zip(instance).map(|(id, instance)| cancel::Job { id, instance });
         Ok((session, node.control.canceller(job)))
     }
@@ -174,6 +189,11 @@ impl Target for Oracle {
             "CPU figures are from V$OSSTAT, which the server brings up to date at its own pace: short windows are coarse"
                 .to_owned(),
         ];
+        notes.push(
+            "the jobs' sessions keep no results of queries (RESULT_CACHE_MODE = MANUAL) and run none in parallel, but for \
+             the workload that asks for a degree of parallelism"
+                .to_owned(),
+        );
         if self.nodes.len() > 1 {
             notes.push(format!(
                 "{} nodes; counters are added up over all instances of the database, those without jobs included",
@@ -227,12 +247,20 @@ impl Target for Oracle {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
         schema::create(self.admin()?.as_mut(), work)
     }
 
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        schema::drop_own(self.admin()?.as_mut(), work)
+    }
+
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        schema::load(self.admin()?.as_mut(), work, jobs)?;
-        data_set::load(work, &|| Ok(Box::new(self.loader()?)), false, progress)
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        own_tables::load(&Own { work, jobs: &jobs, server: 0, whole: &self.whole }, &open, false, progress)?;
+        data_set::load(work, &open, false, progress)
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
@@ -250,10 +278,12 @@ impl Target for Oracle {
         Ok(())
     }
 
-    /// What the user's quota and the tablespace leave is known to an administrator only; a quota is not.
-    fn free_bytes(&self) -> Result<Option<u64>, TargetError> {
-        let sql = "SELECT SUM(BYTES) FROM USER_FREE_SPACE WHERE TABLESPACE_NAME = (SELECT DEFAULT_TABLESPACE FROM USER_USERS)";
-        Ok(self.admin()?.value(sql)?.and_then(|v| v.parse().ok()))
+    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
+        room::free(self.admin()?.as_mut())
+    }
+
+    fn log_room(&self, _data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
+        room::log(self.admin()?.as_mut())
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -317,6 +347,14 @@ impl Target for Oracle {
         let sql =
             format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", render::table_name(work, table));
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
+    }
+
+    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
+        parallel::most(self.admin()?.as_mut())
+    }
+
+    fn together(&self, work: &Work) -> Result<Option<Together>, TargetError> {
+        parallel::attempt(self.job_session(work, 0)?.0.as_mut(), work)
     }
 
     fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {

@@ -41,7 +41,7 @@ pub(super) static VIEWS: [View; 4] = [
         ],
         besides: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
-             OR NAME LIKE 'cell %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
+             OR NAME LIKE 'cell %' OR NAME LIKE 'Parallel operations %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
              'db block changes', 'undo change vector size') OR NAME IN ({data}) \
              GROUP BY NAME",
     },
@@ -222,12 +222,28 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
         }
     }
     if view.name == "SYSSTAT" {
+        for (neutral, value) in parallel(&seen) {
+            snapshot.counters.insert(neutral.to_owned(), value);
+        }
         data_counters::from_statistics(&seen, &mut snapshot.counters);
     }
     data_counters::from_events(&waited, &mut snapshot.counters);
     if view.name == "OSSTAT" {
         snapshot.proc_stat = proc_stat(&seen);
     }
+}
+
+/// Queries that began with all parallel servers that they asked for, and with fewer or none (Database Reference,
+/// «Statistics Descriptions»: `Parallel operations not downgraded`, `… downgraded to serial`, `… downgraded 75 to
+/// 99 pct` and so on).
+fn parallel(seen: &BTreeMap<&str, f64>) -> Vec<(&'static str, f64)> {
+    let sum = |prefix: &str| {
+        let found: Vec<f64> = seen.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, n)| *n).collect();
+        (!found.is_empty()).then(|| found.iter().sum::<f64>())
+    };
+    let whole = sum("Parallel operations not downgraded").map(|n| (counter::PARALLEL_WHOLE, n));
+    let less = sum("Parallel operations downgraded ").map(|n| (counter::PARALLEL_LESS, n));
+    whole.into_iter().chain(less).collect()
 }
 
 /// The line `cpu` of `/proc/stat` with the times of `V$OSSTAT`, in hundredths of a second. There,
@@ -374,6 +390,22 @@ mod tests {
             (s.counters[counter::LOG_WAIT_NS], s.counters["v$system_event.log file sync.total_waits"]),
             (4_200_000.0, 7.0)
         );
+    }
+
+    #[test]
+    fn parallel_operations_are_told_by_whether_they_got_what_they_asked_for() {
+        let mut s = Snapshot::default();
+        read(
+            &VIEWS[0],
+            &rows(&[
+                &["Parallel operations not downgraded", "40"],
+                &["Parallel operations downgraded to serial", "2"],
+                &["Parallel operations downgraded 25 to 50 pct", "3"],
+            ]),
+            &mut s,
+        );
+        assert_eq!((s.counters[counter::PARALLEL_WHOLE], s.counters[counter::PARALLEL_LESS]), (40.0, 5.0));
+        assert!(VIEWS[0].query(false).contains("'Parallel operations %'"), "they are asked for");
     }
 
     #[test]

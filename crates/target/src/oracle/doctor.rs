@@ -4,10 +4,10 @@
 use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
-use super::block;
 use super::counters::{Sight, View, look, views};
 use super::render::quoted;
 use super::session::{Bind, NO_VIEW, OraError, Row, Session};
+use super::{block, parallel};
 use crate::error::TargetError;
 
 /// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
@@ -30,7 +30,7 @@ pub(super) struct Question {
 const PUBLIC: &str = "every user may ask this: tell us what the server said";
 
 /// All questions but those to the views of [`super::counters`].
-pub(super) static QUESTIONS: [Question; 12] = [
+pub(super) static QUESTIONS: [Question; 13] = [
     Question {
         id: "database",
         sql: "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME'), SYS_CONTEXT('USERENV', 'CON_NAME'), \
@@ -70,9 +70,16 @@ pub(super) static QUESTIONS: [Question; 12] = [
         sql: "SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ('commit_wait', 'commit_logging', 'commit_write', \
               'processes', 'sessions', 'log_buffer', 'db_block_size', 'cpu_count', 'filesystemio_options', \
               'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database', 'pga_aggregate_target', \
-              'workarea_size_policy', 'parallel_max_servers') ORDER BY NAME",
+              'workarea_size_policy', 'parallel_max_servers', 'plsql_code_type', 'plsql_optimize_level', \
+              'plsql_debug', 'result_cache_mode') ORDER BY NAME",
         without: "commit_wait and other settings, which may spoil a figure unseen",
         grant: "GRANT SELECT ON SYS.V_$PARAMETER TO …",
+    },
+    Question {
+        id: "v$pq_sesstat",
+        sql: parallel::LAST_QUERY,
+        without: "how many parallel servers came to a query: tests that ask for several are invalid",
+        grant: "GRANT SELECT ON SYS.V_$PQ_SESSTAT TO …",
     },
     Question {
         id: "v$database",

@@ -1,18 +1,18 @@
 //! Procedural code in PL/SQL: what [`loadline_workload::kernel`] defines.
 
 use loadline_workload::Kernel;
-use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, TEXT};
+use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
 use crate::procedure::{Line, lines};
 
-/// A block that does `times` rounds and compares the result. The function that calls itself is local to
+/// A block that does `times` rounds from where the `sequence` says and compares the result. The function that calls itself is local to
 /// its block: it needs no privilege and leaves nothing behind.
-pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
+pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let (declare, body) = match kernel {
         Kernel::Add => (
             String::new(),
             format!(
-                "  FOR l_i IN 1 .. {times} LOOP
+                "  FOR l_i IN 1 + l_zero .. {times} LOOP
     l_result := l_result + l_i;
   END LOOP;"
             ),
@@ -28,10 +28,10 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   END fibonacci;"
                 .to_owned(),
             format!(
-                "  FOR l_i IN 1 .. {times} LOOP
-    l_result := l_result + fibonacci({});
+                "  FOR l_i IN 1 + l_zero .. {times} LOOP
+    l_result := l_result + fibonacci({} + MOD(l_result - l_from, {}));
   END LOOP;",
-                FIBONACCI.0
+                FIBONACCI.0, FIBONACCI.1
             ),
         ),
         Kernel::Prime => (
@@ -40,7 +40,7 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   l_prime BOOLEAN;"
                 .to_owned(),
             format!(
-                "  FOR l_n IN 2 .. {times} LOOP
+                "  FOR l_n IN 2 + l_zero .. {times} LOOP
     l_divisor := 2;
     l_prime := TRUE;
     WHILE l_prime AND l_divisor * l_divisor <= l_n LOOP
@@ -60,7 +60,7 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   l_piece VARCHAR2({PIECE});"
             ),
             format!(
-                "  FOR l_i IN 1 .. {times} LOOP
+                "  FOR l_i IN 1 + l_zero .. {times} LOOP
     l_piece := SUBSTR('{ALPHABET}', 1 + MOD(l_i, 26), {PIECE});
     l_text := SUBSTR(l_text, {}) || l_piece;
     l_result := l_result + INSTR(l_text, l_piece);
@@ -70,11 +70,11 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
         ),
         Kernel::Builtin => (
             "
-  l_x PLS_INTEGER := 1;
+  l_x PLS_INTEGER := 1 + l_zero;
   l_y PLS_INTEGER;"
                 .to_owned(),
             format!(
-                "  FOR l_i IN 1 .. {times} LOOP
+                "  FOR l_i IN 1 + l_zero .. {times} LOOP
     l_x := MOD(l_x * 31 + l_i, {MODULUS});
     l_y := LEAST(GREATEST(l_x, 20000), 80000);
     l_result := l_result + FLOOR(SQRT(ABS(l_x - l_y))) + SIGN(l_x - l_y);
@@ -85,12 +85,31 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
     let expected = kernel.expected(times);
     lines(&format!(
         "DECLARE
-  l_result PLS_INTEGER := 0;{declare}
+  l_from PLS_INTEGER := MOD({sequence}, {STARTS});
+  l_zero PLS_INTEGER := MOD(l_from * (l_from + 1), {ZERO});
+  l_result PLS_INTEGER := l_from;{declare}
 BEGIN
 {body}
-  IF l_result <> {expected} THEN
-    RAISE_APPLICATION_ERROR(-20003, 'the computation came to ' || l_result || ' instead of {expected}');
+  IF l_result <> l_from + {expected} THEN
+    RAISE_APPLICATION_ERROR(-20003, 'the computation came to ' || (l_result - l_from) || ' instead of {expected}');
   END IF;
 END;"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_computation_is_made_of_literals_alone() {
+        for kernel in Kernel::ALL {
+            let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
+            let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
+            assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
+            assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
+            // A call whose argument were the same in each round could be taken out of the loop.
+            assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
+        }
+    }
 }

@@ -1,12 +1,13 @@
-//! Loading the data set with array binds. Never run against a live server, as all of Oracle's module.
+//! Loading tables with array binds. Never run against a live server, as all of Oracle's module.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use loadline_workload::Table;
 
 use super::render::{create_table, mark, quoted, table_name};
 use super::schema::{self, drop_statement};
-use super::session::Session;
+use super::session::{Bind, Session};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -84,10 +85,19 @@ impl Loader for OraLoader {
         Ok(())
     }
 
-    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
-        let name = table_name(work, table.name);
-        self.0.call(&format!("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, '{name}'); END;"), &[])?;
-        self.run(complete)
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let delete = schema::Loading::of(work, table).delete;
+        self.0.execute(&delete, &[Bind::Int(keys.start), Bind::Int(keys.end - 1)])?;
+        self.0.execute("COMMIT", &[])?;
+        Ok(())
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
+        if table.is_whole() {
+            let name = table_name(work, table.name);
+            self.0.call(&format!("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, '{name}'); END;"), &[])?;
+        }
+        complete.map_or(Ok(()), |sql| self.run(sql))
     }
 
     fn path(&self) -> &'static str {

@@ -1,9 +1,9 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
 use loadline_model::{Capabilities, Capability, Driver};
-use loadline_workload::{Commit, Generator, IndexAtom, LogicalType, Piece, Step, Table, Template};
+use loadline_workload::{Commit, Generator, IndexAtom, Kernel, LogicalType, Piece, Step, Table, Template};
 
-use super::block;
+use super::{block, parallel};
 use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::render::Rendered;
@@ -130,15 +130,6 @@ pub(super) fn first_rows(rows: u64, after: u64) -> String {
     format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY")
 }
 
-/// How many processes do the queries of a job's session (SQL Language Reference, «ALTER SESSION»). It is
-/// said in each session: a table or the instance may have a degree of its own.
-pub(super) fn parallel(work: &Work) -> String {
-    match work.together() {
-        Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
-        _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
-    }
-}
-
 /// The commit (SQL Language Reference, «COMMIT», write_clause).
 pub(super) fn commit(commit: Commit) -> &'static str {
     match commit {
@@ -169,11 +160,19 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
         .unwrap_or(0)
 }
 
+/// How procedural code runs here.
+const INTERPRETED: &str = "the code runs as an anonymous block, which leaves nothing behind and needs no privilege; \
+     PLSQL_CODE_TYPE = NATIVE does not apply to such a block: it is interpreted, and the figures are those of the interpreter \
+     (PLSQL_OPTIMIZE_LEVEL does apply; all three settings of the compiler are in the manifest)";
+
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
-    if work.together().is_some() {
-        out.push(Rendered::new("session", format!("{};", parallel(work))));
+    if work.together().is_some() || work.program.statements.iter().any(|s| s.effect.reads()) {
+        out.push(Rendered::new("session", format!("{};", parallel::settings(work).join(";\n"))));
+    }
+    if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {
+        out.push(Rendered::new("interpreted, not compiled", format!("-- {INTERPRETED}")).in_words());
     }
     for table in work.workload.tables {
         let sql = create_table(work, table).join(";\n");
@@ -231,11 +230,6 @@ mod tests {
         // SQL Language Reference, «SELECT», «Row Limiting: Examples».
         assert_eq!(first_rows(5, 0), "FETCH FIRST 5 ROWS ONLY");
         assert_eq!(first_rows(5, 10), "OFFSET 10 ROWS FETCH NEXT 5 ROWS ONLY");
-        let shared = loadline_workload::find("DA-PARALLEL").unwrap();
-        for (workers, words) in [(1, "DISABLE PARALLEL QUERY"), (4, "FORCE PARALLEL QUERY PARALLEL 4")] {
-            let params = shared.params(&BTreeMap::from([("workers".to_owned(), workers)])).unwrap();
-            assert_eq!(parallel(&Work::new(shared, params, 1, 0.0)), format!("ALTER SESSION {words}"));
-        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use loadline_workload::{Datum, RowCount, Scope, Table};
+use loadline_workload::{Datum, RowCount, Table};
 
 use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, Session};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches};
+use crate::loading::Batch;
+use crate::own_tables::own_tables;
 use crate::work::Work;
 
 /// The table whose exclusive lock makes a run the only one of this user. It needs no grant, as
@@ -38,10 +39,8 @@ pub(super) fn drop_statement(table: &str) -> String {
     format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table))
 }
 
-/// How the rows of a job are looked for, removed and put in: placeholders are first and last key, or
-/// the row's values.
+/// How rows are removed and put in: placeholders are first and last key, or the row's values.
 pub(super) struct Loading {
-    pub(super) count: String,
     pub(super) delete: String,
     pub(super) insert: String,
 }
@@ -53,7 +52,6 @@ impl Loading {
         let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
         let marks: Vec<String> = (1..=columns.len()).map(|i| format!(":{i}")).collect();
         Loading {
-            count: format!("SELECT COUNT(*) FROM {name} WHERE {key} BETWEEN :1 AND :2"),
             delete: format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2"),
             insert: format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", ")),
         }
@@ -93,9 +91,15 @@ pub(super) fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetErr
     }
 }
 
-/// The workload's tables that are not of the data set.
-fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
-    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
+/// Drops the workload's own tables.
+pub(super) fn drop_own(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+    let there = tables(session)?;
+    for name in own_tables(work).map(|t| table_name(work, t.name)) {
+        if there.iter().any(|(n, ours)| *ours && *n == name) {
+            session.execute(&drop_statement(&name), &[])?;
+        }
+    }
+    Ok(())
 }
 
 /// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
@@ -125,32 +129,6 @@ pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), Targe
 pub(super) fn reset(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
-    }
-    Ok(())
-}
-
-/// Loads the rows of the workload's own tables that are not all there: those of `jobs`, where jobs own rows. A
-/// transaction holds one whole batch.
-pub(super) fn load(session: &mut dyn Session, work: &Work, jobs: u32) -> Result<(), TargetError> {
-    let jobs: Vec<u32> = (0..jobs).collect();
-    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
-        let sql = Loading::of(work, table);
-        for batch in batches(work, table, &jobs) {
-            let range = [Bind::Int(batch.keys.start), Bind::Int(batch.keys.end - 1)];
-            let counted = session.query(&sql.count, &range)?;
-            let there = counted.first().and_then(|r| r.first().cloned().flatten());
-            if there.as_deref() == Some(batch.len().to_string().as_str()) {
-                continue;
-            }
-            let loaded = session.execute(&sql.delete, &range);
-            let loaded = loaded.and_then(|_| insert(session, work, table, &batch));
-            if let Err(e) = loaded.and_then(|_| session.execute("COMMIT", &[])) {
-                if !e.lost {
-                    session.rollback()?;
-                }
-                return Err(e.into());
-            }
-        }
     }
     Ok(())
 }

@@ -17,12 +17,14 @@ use super::slice::Database;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
-use super::{doctor, parallel, procedure, render, schema};
+use super::{doctor, parallel, procedure, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
+use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
 use crate::registry::OpenRequest;
+use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::{Work, evidence_value};
 
@@ -50,6 +52,8 @@ pub(super) struct Postgres {
     block_bytes: u64,
     kind: &'static str,
     url: String,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
     /// The private server, if this is one. Dropped last: it stops with us.
     server: Option<Mutex<TempServer>>,
 }
@@ -129,6 +133,7 @@ impl Postgres {
             block_bytes,
             kind,
             url,
+            whole: Whole::default(),
             server: server.map(Mutex::new),
         })
     }
@@ -212,7 +217,7 @@ impl Target for Postgres {
         notes.push(
             "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
              max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
-             parallel_tuple_cost = 0"
+             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
                 .into(),
         );
         Ok(TargetInfo {
@@ -291,7 +296,13 @@ impl Target for Postgres {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
         self.each(|_, c| schema::create(c, work)).map(drop)
+    }
+
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.each(|_, c| schema::drop_own(c, work)).map(drop)
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
@@ -299,8 +310,8 @@ impl Target for Postgres {
             let here: Vec<u32> = (0..jobs)
                 .filter(|job| self.instance_of.get(*job as usize % self.doors.len().max(1)) == Some(&i))
                 .collect();
-            self.admin(instance, |c| schema::load(c, work, &here))?;
-            loading::load(&instance.door, &self.ledger, work, progress)?;
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.door, &self.ledger, &own, progress)?;
         }
         Ok(())
     }
@@ -323,6 +334,15 @@ impl Target for Postgres {
 
     fn install(&self, work: &Work) -> Result<(), TargetError> {
         self.each(|_, c| schema::install(c, work)).map(drop)
+    }
+
+    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
+        let rooms = self.each(|_, c| room::log(c, data, indexes))?;
+        Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn in_place_pct(&self) -> u64 {
+        render::IN_PLACE_PCT
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -387,7 +407,7 @@ impl Target for Postgres {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let name = render::literal(&render::table_name(work, table));
-        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size({name}::regclass)")))?;
+        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
@@ -438,6 +458,11 @@ impl Target for Postgres {
 
     fn file_facts(&self) -> FileFacts {
         FileFacts { growth_is_written: self.version.growth_is_written(), ..FileFacts::default() }
+    }
+
+    fn counter_lag_s(&self) -> f64 {
+        // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
+        if self.version.flush_stats().is_some() { 0.0 } else { 1.0 }
     }
 
     fn buffer_wait_events(&self) -> &'static [&'static str] {

@@ -1,7 +1,7 @@
 //! Procedural code in PL/pgSQL: what [`loadline_workload::kernel`] defines.
 
 use loadline_workload::Kernel;
-use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, TEXT};
+use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
 use super::render::{SCHEMA, quoted};
 use crate::procedure::{Line, lines};
@@ -32,13 +32,13 @@ $function$;
     )
 }
 
-/// A block that does `times` rounds and compares the result.
-pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
+/// A block that does `times` rounds from where the `sequence` says and compares the result.
+pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let (declare, body) = match kernel {
         Kernel::Add => (
             String::new(),
             format!(
-                "  FOR l_i IN 1..{times} LOOP
+                "  FOR l_i IN 1 + l_zero..{times} LOOP
     l_result := l_result + l_i;
   END LOOP;"
             ),
@@ -46,11 +46,12 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
         Kernel::Fibonacci => (
             String::new(),
             format!(
-                "  FOR l_i IN 1..{times} LOOP
-    l_result := l_result + {}({});
+                "  FOR l_i IN 1 + l_zero..{times} LOOP
+    l_result := l_result + {}({} + mod(l_result - l_from, {}));
   END LOOP;",
                 fibonacci(),
-                FIBONACCI.0
+                FIBONACCI.0,
+                FIBONACCI.1
             ),
         ),
         Kernel::Prime => (
@@ -59,7 +60,7 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   l_prime boolean;"
                 .to_owned(),
             format!(
-                "  FOR l_n IN 2..{times} LOOP
+                "  FOR l_n IN 2 + l_zero..{times} LOOP
     l_divisor := 2;
     l_prime := true;
     WHILE l_prime AND l_divisor * l_divisor <= l_n LOOP
@@ -79,7 +80,7 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
   l_piece text;"
             ),
             format!(
-                "  FOR l_i IN 1..{times} LOOP
+                "  FOR l_i IN 1 + l_zero..{times} LOOP
     l_piece := substr('{ALPHABET}', 1 + mod(l_i, 26), {PIECE});
     l_text := substr(l_text, {}) || l_piece;
     l_result := l_result + strpos(l_text, l_piece);
@@ -89,11 +90,11 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
         ),
         Kernel::Builtin => (
             "
-  l_x integer := 1;
+  l_x integer := 1 + l_zero;
   l_y integer;"
                 .to_owned(),
             format!(
-                "  FOR l_i IN 1..{times} LOOP
+                "  FOR l_i IN 1 + l_zero..{times} LOOP
     l_x := mod(l_x * 31 + l_i, {MODULUS});
     l_y := least(greatest(l_x, 20000), 80000);
     l_result := l_result + floor(sqrt(abs(l_x - l_y)))::integer + sign(l_x - l_y)::integer;
@@ -104,12 +105,31 @@ pub(super) fn compute(kernel: Kernel, times: u32) -> Vec<Line> {
     let expected = kernel.expected(times);
     lines(&format!(
         "DECLARE
-  l_result integer := 0;{declare}
+  l_from integer := mod({sequence}, {STARTS});
+  l_zero integer := mod(l_from * (l_from + 1), {ZERO});
+  l_result integer := l_from;{declare}
 BEGIN
 {body}
-  IF l_result <> {expected} THEN
-    RAISE EXCEPTION 'the computation came to % instead of {expected}', l_result;
+  IF l_result <> l_from + {expected} THEN
+    RAISE EXCEPTION 'the computation came to % instead of {expected}', l_result - l_from;
   END IF;
 END;"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_computation_is_made_of_literals_alone() {
+        for kernel in Kernel::ALL {
+            let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
+            let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
+            assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
+            assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
+            // A call whose argument were the same in each round could be taken out of the loop.
+            assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
+        }
+    }
 }

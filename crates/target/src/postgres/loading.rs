@@ -1,8 +1,9 @@
-//! Loading the data set: COPY by several sessions, keys and indexes after it.
+//! Loading tables: COPY by several sessions, keys and indexes after it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use loadline_workload::{ColumnDef, LogicalType, Scope, Table};
+use loadline_workload::{ColumnDef, LogicalType, Table};
 
 use super::connect::{Door, Role};
 use super::ledger::Ledger;
@@ -12,6 +13,7 @@ use super::wire::Connection;
 use crate::data_set::{self, Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::Batch;
+use crate::own_tables::{self, Own};
 use crate::work::Work;
 
 /// A session that loads.
@@ -78,16 +80,34 @@ impl Loader for PgLoader<'_> {
         self.run("COMMIT")
     }
 
-    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
-        self.run(&format!("BEGIN; {} {complete}; COMMIT", after_loading(work, table)))?;
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
+        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    }
+
+    fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
+        let name = literal(&table_name(work, table.name));
+        let there =
+            self.connection.value(&format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass"))?;
+        let wanted = usize::from(table.primary_key().is_some()) + table.indexes.len();
+        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= wanted))
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
+        let name = table_name(work, table.name);
+        let complete = complete.map_or(String::new(), |sql| format!("{sql}; "));
+        if !table.is_whole() {
+            // In a transaction of our own, so that it is counted as one.
+            return self.run(&format!("BEGIN; ANALYZE {name}; {complete}COMMIT"));
+        }
+        let keys = if self.is_finished(work, table)? { String::new() } else { after_loading(work, table) };
         // Making the key has read every row and marked it as committed: no reader has to in a test. Nobody asks
         // for payloads, and to gather their statistics takes as long as those of all else.
-        let name = table_name(work, table.name);
         let payloads = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes);
         let leave_out =
             |c: &ColumnDef| format!("ALTER TABLE {name} ALTER COLUMN {} SET STATISTICS 0; ", quoted(c.name));
         let leave_out: String = payloads.map(leave_out).collect();
-        self.run(&format!("BEGIN; {leave_out}ANALYZE {name}; COMMIT"))
+        self.run(&format!("BEGIN; {keys}{leave_out}ANALYZE {name}; {complete}COMMIT"))
     }
 
     fn path(&self) -> &'static str {
@@ -99,15 +119,16 @@ impl Loader for PgLoader<'_> {
     }
 }
 
-/// Loads what is missing of the data set.
+/// Loads what is missing of the workload's own tables and of the data set.
 pub(super) fn load(
     door: &Door,
     ledger: &Ledger,
-    work: &Work,
+    own: &Own<'_>,
     progress: &data_set::LoadProgress,
 ) -> Result<(), TargetError> {
     let open = || Ok(Box::new(PgLoader::open(door, ledger)?) as Box<dyn Loader + '_>);
-    data_set::load(work, &open, false, progress)
+    own_tables::load(own, &open, false, progress)?;
+    data_set::load(own.work, &open, false, progress)
 }
 
 /// Drops the data set's tables.
@@ -121,9 +142,4 @@ pub(super) fn drop_all(loader: &mut PgLoader<'_>) -> Result<(), TargetError> {
         loader.run(&format!("DROP TABLE {}", name_of(&table)))?;
     }
     Ok(())
-}
-
-/// Whether a table is made without what [`after_loading`] makes.
-pub(super) fn is_finished_later(table: &Table) -> bool {
-    table.scope == Scope::DataSet
 }

@@ -17,6 +17,7 @@ mod procedure;
 mod protocol;
 mod refusal;
 mod render;
+mod room;
 mod schema;
 mod settings;
 mod slice;

@@ -1,5 +1,7 @@
 //! Parallel queries: settings of the sessions, and whether the workers come.
 
+use loadline_workload::{Table, limit};
+
 use super::render::table_name;
 use super::settings::Settings;
 use super::wire::Connection;
@@ -9,7 +11,7 @@ use crate::work::Work;
 
 /// Settings of a job's session whose queries `together` processes do. The session itself is one of them
 /// (it works beside its workers). With more than one, the costs and the smallest size by which the planner
-/// would take fewer are set aside, as a hint would do.
+/// would take fewer are set aside, as a hint would do; how many it takes then is said by [`of_tables`].
 pub(super) fn settings(together: u32) -> Vec<(&'static str, String)> {
     let mut settings = vec![
         ("max_parallel_workers_per_gather", together.saturating_sub(1).to_string()),
@@ -19,8 +21,19 @@ pub(super) fn settings(together: u32) -> Vec<(&'static str, String)> {
     if together > 1 {
         let free = ["min_parallel_table_scan_size", "parallel_setup_cost", "parallel_tuple_cost"];
         settings.extend(free.map(|name| (name, "0".to_owned())));
+        settings.push(("parallel_leader_participation", "on".to_owned()));
     }
     settings
+}
+
+/// Statements by which the planner takes as many workers as it may for each of the workload's tables. By a
+/// table's size alone it would take one more each time that the size triples: nine for 128 MiB. The session's
+/// setting stays the limit, so other workloads on the same tables have none.
+pub(super) fn of_tables(work: &Work) -> Vec<String> {
+    let Some(workers) = work.together().map(|n| n.saturating_sub(1)) else { return Vec::new() };
+    let set =
+        |table: &Table| format!("ALTER TABLE {} SET (parallel_workers = {workers});", table_name(work, table.name));
+    work.workload.tables.iter().map(set).collect()
 }
 
 /// The most processes that do a query together, and which settings say so. A worker of a query is one of
@@ -35,7 +48,7 @@ pub(super) fn most(settings: &Settings) -> Option<(u32, String)> {
 
 /// Tries the first query of `work` and counts who came.
 pub(super) fn attempt(c: &mut Connection, work: &Work) -> Result<Option<Together>, TargetError> {
-    let Some(sql) = queries(work, |table| table_name(work, table))?.into_iter().next() else { return Ok(None) };
+    let Some(sql) = queries(work, |table| table_name(work, table), limit)?.into_iter().next() else { return Ok(None) };
     let rows = c.query(&format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}"))?;
     let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
     Ok(Some(of_plan(&plan)))
@@ -47,7 +60,7 @@ fn of_plan(plan: &[String]) -> Together {
         let of = |line: &String| line.trim().strip_prefix(name)?.trim().parse::<u32>().ok();
         plan.iter().find_map(of).unwrap_or(0) + 1
     };
-    Together { planned: number("Workers Planned:"), came: number("Workers Launched:") }
+    Together { planned: number("Workers Planned:"), came: number("Workers Launched:"), how: String::new() }
 }
 
 #[cfg(test)]
@@ -60,14 +73,15 @@ mod tests {
         let parallel = lines(
             "Limit (actual rows=10)\n  ->  Gather (actual rows=9)\n   Workers Planned: 3\n   Workers Launched: 2",
         );
-        assert_eq!(of_plan(&parallel), Together { planned: 4, came: 3 });
-        assert_eq!(of_plan(&lines("Limit\n ->  Sort")), Together { planned: 1, came: 1 });
+        assert_eq!(of_plan(&parallel), Together { planned: 4, came: 3, how: String::new() });
+        assert_eq!(of_plan(&lines("Limit\n ->  Sort")), Together { planned: 1, came: 1, how: String::new() });
     }
 
     #[test]
     fn one_process_has_no_workers_and_no_hints() {
         assert_eq!(settings(1)[0], ("max_parallel_workers_per_gather", "0".to_owned()));
-        assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 5);
+        assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 6);
+        assert!(settings(4).contains(&("parallel_leader_participation", "on".to_owned())));
         let given = Settings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
         assert_eq!(most(&given).map(|m| m.0), Some(5));
     }

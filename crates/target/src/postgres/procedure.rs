@@ -154,8 +154,8 @@ impl Dialect for PlPgSql {
         lines
     }
 
-    fn compute(&self, kernel: Kernel, times: u32) -> Vec<Line> {
-        kernels::compute(kernel, times)
+    fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
+        kernels::compute(kernel, times, sequence)
     }
 
     fn check(&self, number: usize, rows: u64) -> Vec<Line> {

@@ -1,9 +1,8 @@
 //! A workload in PostgreSQL's SQL: tables, statements, evidence.
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
-use loadline_workload::{IndexAtom, LogicalType, Table, Template};
+use loadline_workload::{IndexAtom, LogicalType, Scope, Table, Template};
 
-use super::loading::is_finished_later;
 use super::versions::{NEWEST, Version};
 use super::{parallel, procedure};
 use crate::error::TargetError;
@@ -13,6 +12,10 @@ use crate::work::Work;
 
 /// The schema that holds everything loadline makes.
 pub(super) const SCHEMA: &str = "loadline";
+
+/// Share of a page that is filled with rows which are updated in place, %.
+pub(super) const IN_PLACE_PCT: u64 = 45;
+const IN_PLACE: &str = " WITH (fillfactor = 45, autovacuum_enabled = false)";
 
 /// A name as SQL takes it whatever it holds.
 pub(super) fn quoted(name: &str) -> String {
@@ -39,10 +42,10 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
 }
 
-/// The statement that makes `table`: one of the data set without keys and indexes, which
+/// The statement that makes `table`: one that is loaded as a whole without keys and indexes, which
 /// [`after_loading`] makes.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
-    let later = is_finished_later(table);
+    let later = table.is_whole();
     let mut lines = Vec::new();
     for column in table.columns {
         let kind = match column.logical {
@@ -55,8 +58,8 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     // Room for the next versions of its rows in each page: updates stay on their page and leave the
     // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
     // has changed, and the rows prune themselves. Of the data set nothing changes.
-    let options = match (table.updated_in_place, later) {
-        (true, _) => " WITH (fillfactor = 45, autovacuum_enabled = false)",
+    let options = match (table.updated_in_place, table.scope == Scope::DataSet) {
+        (true, _) => IN_PLACE,
         (_, true) => " WITH (autovacuum_enabled = false)",
         _ => "",
     };
@@ -81,7 +84,7 @@ fn create_indexes(work: &Work, table: &Table) -> String {
     table.indexes.iter().map(index).collect()
 }
 
-/// What is made of a table of the data set when its rows are there.
+/// What is made of a table that is loaded as a whole when its rows are there.
 pub(super) fn after_loading(work: &Work, table: &Table) -> String {
     let name = table_name(work, table.name);
     let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
@@ -128,7 +131,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = Vec::new();
     for table in work.workload.tables {
         out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
-        if is_finished_later(table) {
+        if table.is_whole() {
             out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
         }
     }
@@ -136,6 +139,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         let settings = parallel::settings(together);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
+        out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));
     }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
@@ -180,6 +184,11 @@ mod tests {
             let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
             insta::assert_snapshot!(workload.code, text);
         }
+    }
+
+    #[test]
+    fn the_share_of_pages_that_are_filled_is_what_is_told() {
+        assert!(IN_PLACE.contains(&format!("fillfactor = {IN_PLACE_PCT},")));
     }
 
     #[test]

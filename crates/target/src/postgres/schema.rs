@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_workload::{Datum, RowCount, Scope, Table};
+use loadline_workload::{Datum, RowCount, Table};
 
+use super::parallel;
 use super::procedure;
 use super::protocol;
 use super::render::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::loading::{Batch, batches, rows};
+use crate::loading::{Batch, rows};
+use crate::own_tables::own_tables;
 use crate::work::Work;
 
 /// Key of the advisory lock: «loadline» in ASCII. It is the database's own, as the schema is.
@@ -19,8 +21,6 @@ const MARK: &str = "made by loadline";
 /// Copied rows are sent off when so many bytes have come together: few enough that both sides keep them in a
 /// cache of the CPU, and that the server works on some while the next are made.
 const COPY_CHUNK: usize = 32 * 1024;
-/// Rows that are loaded in one transaction, about.
-const ROWS_PER_COPY: u64 = 65_536;
 
 /// State of the schema.
 enum Owner {
@@ -74,9 +74,10 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
     Ok(())
 }
 
-/// The workload's tables that are not of the data set.
-fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
-    work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
+/// Drops the workload's own tables.
+pub(super) fn drop_own(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    own_tables(work)
+        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 
 /// Makes the workload's procedure.
@@ -86,35 +87,13 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&sql).map(drop)
 }
 
-/// Empties the tables that the workload fills itself.
+/// Empties the tables that the workload fills itself, and says how many workers its queries get.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
     }
-    Ok(())
-}
-
-/// Loads the rows of the workload's own tables that are not all there: those of `jobs`, where jobs own rows. A
-/// transaction holds whole batches only, so a load that was cut off is gone on with.
-pub(super) fn load(c: &mut Connection, work: &Work, jobs: &[u32]) -> Result<(), TargetError> {
-    for table in own_tables(work).filter(|t| t.rows != RowCount::Empty) {
-        let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
-        let there = counted(c, work, table)?;
-        let missing: Vec<Batch> =
-            batches(work, table, jobs).into_iter().filter(|b| there.get(&b.number) != Some(&b.len())).collect();
-        for some in missing.chunks((ROWS_PER_COPY / size.max(1)).max(1) as usize) {
-            c.query("BEGIN")?;
-            let loaded = load_batches(c, work, table, some, &there);
-            if loaded.is_err() && !matches!(loaded, Err(TargetError::Lost(_))) {
-                c.query("ROLLBACK")?;
-            }
-            loaded?;
-            c.query("COMMIT")?;
-        }
-        if !missing.is_empty() {
-            // In a transaction of our own, so that it is counted as one.
-            c.query(&format!("BEGIN; ANALYZE {name}; COMMIT"))?;
-        }
+    for sql in parallel::of_tables(work) {
+        c.query(&sql)?;
     }
     Ok(())
 }
@@ -126,24 +105,6 @@ pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<
     let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
     let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
     Ok(counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
-}
-
-fn load_batches(
-    c: &mut Connection,
-    work: &Work,
-    table: &Table,
-    batches: &[Batch],
-    there: &BTreeMap<u64, u64>,
-) -> Result<(), TargetError> {
-    let name = table_name(work, table.name);
-    let key = quoted(table.columns.first().map_or("id", |c| c.name));
-    for batch in batches.iter().filter(|b| there.contains_key(&b.number)) {
-        c.query_with(
-            &format!("DELETE FROM {name} WHERE {key} BETWEEN $1 AND $2"),
-            &[&batch.keys.start.to_string(), &(batch.keys.end - 1).to_string()],
-        )?;
-    }
-    copy(c, work, table, batches)
 }
 
 /// Copies `batches` into `table`.

@@ -53,6 +53,13 @@ const DATABASE: View = View {
     ],
 };
 
+/// The workers of parallel queries.
+const WORKERS_18: View = View {
+    name: "pg_stat_database",
+    from: DATABASE.from,
+    columns: &["parallel_workers_to_launch", "parallel_workers_launched"],
+};
+
 const WAL_14: View = View {
     name: "pg_stat_wal",
     from: "pg_stat_wal",
@@ -236,7 +243,7 @@ impl Version {
             views.push(if self.major >= 18 { IO_18 } else { IO_16 });
         }
         if self.major >= 18 {
-            views.push(IO_WAL_18);
+            views.extend([IO_WAL_18, WORKERS_18]);
         }
         views
     }
@@ -339,6 +346,10 @@ impl Version {
             17 => &["pg_stat_checkpointer.num_timed", "pg_stat_checkpointer.num_requested"],
             18.. => &["pg_stat_checkpointer.num_done"],
         };
+        if self.major >= 18 {
+            map.push((counter::WORKERS_PLANNED, "pg_stat_database.parallel_workers_to_launch", 1.0));
+            map.push((counter::WORKERS_CAME, "pg_stat_database.parallel_workers_launched", 1.0));
+        }
         map.extend(checkpoints.iter().map(|source| (counter::CHECKPOINTS, *source, 1.0)));
         map
     }

@@ -1,14 +1,15 @@
 //! Tables in SQLite: made, and filled by prepared inserts in large transactions.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use loadline_workload::{Datum, IndexAtom, LogicalType, Scope, Table};
+use loadline_workload::{Datum, IndexAtom, LogicalType, Table};
 use rusqlite::{Connection, params_from_iter};
 
 use super::failed;
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches, rows, table_stem};
+use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
 
 /// What the names of all tables begin with.
@@ -22,8 +23,8 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     }
 }
 
-/// The statement that makes `table`, with its indexes but those of the data set: they are made when its rows
-/// are there.
+/// The statement that makes `table`, with its indexes; those of one that is loaded as a whole are made when its
+/// rows are there.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let column = |c: &loadline_workload::ColumnDef| {
         let logical = match c.logical {
@@ -35,7 +36,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     };
     let columns: Vec<String> = table.columns.iter().map(column).collect();
     let mut sql = format!("CREATE TABLE {} ({})", table_name(work, table.name), columns.join(", "));
-    if table.scope == Scope::Workload {
+    if !table.is_whole() {
         sql.push_str(&create_indexes(work, table));
     }
     sql
@@ -45,25 +46,6 @@ fn create_indexes(work: &Work, table: &Table) -> String {
     let (stem, name) = (table_stem(work, table.name), table_name(work, table.name));
     let index = |column: &&str| format!("; CREATE INDEX \"{PREFIX}{stem}_{column}\" ON {name} (\"{column}\")");
     table.indexes.iter().map(index).collect()
-}
-
-/// Loads the batches of a workload's own table that are not all there, each in a transaction of its own.
-pub(super) fn load_table(db: &mut Connection, work: &Work, table: &Table, jobs: &[u32]) -> rusqlite::Result<()> {
-    let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
-    for batch in batches(work, table, jobs) {
-        let loading = db.transaction()?;
-        let there: i64 = loading.query_row(
-            &format!("SELECT count(*) FROM {name} WHERE \"{key}\" BETWEEN ?1 AND ?2"),
-            [batch.keys.start, batch.keys.end - 1],
-            |r| r.get(0),
-        )?;
-        if there as u64 == batch.len() {
-            continue;
-        }
-        insert(&loading, work, table, &batch)?;
-        loading.commit()?;
-    }
-    Ok(())
 }
 
 /// Inserts the rows of `batch`.
@@ -80,7 +62,7 @@ pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch)
     })
 }
 
-/// A connection that loads the data set.
+/// A connection that loads.
 pub(super) struct SqliteLoader(pub(super) Connection);
 
 impl Loader for SqliteLoader {
@@ -141,12 +123,31 @@ impl Loader for SqliteLoader {
         add().map_err(failed("loading"))
     }
 
-    fn finish(&mut self, work: &Work, table: &Table, complete: &str) -> Result<(), TargetError> {
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
+        self.run(&format!("DELETE FROM {name} WHERE \"{key}\" BETWEEN {} AND {}", keys.start, keys.end - 1))
+    }
+
+    fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
+        let sql = format!(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = '{PREFIX}{}'",
+            table_stem(work, table.name)
+        );
+        let there = self.rows(&sql)?.into_iter().flatten().next();
+        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
+    }
+
+    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
+        if !table.is_whole() {
+            return Ok(());
+        }
         let name = table_name(work, table.name);
+        let indexes = if self.is_finished(work, table)? { String::new() } else { create_indexes(work, table) };
+        let complete = complete.map_or(String::new(), |sql| format!("; {sql}"));
         // A sample is enough for the planner, and all of it would be read otherwise.
         self.run(&format!(
-            "BEGIN{}; {complete}; COMMIT; PRAGMA analysis_limit = 1000; ANALYZE {name}; PRAGMA wal_checkpoint(TRUNCATE)",
-            create_indexes(work, table)
+            "BEGIN{indexes}; PRAGMA analysis_limit = 1000; ANALYZE {name}{complete}; COMMIT; PRAGMA \
+             wal_checkpoint(TRUNCATE)"
         ))
     }
 

@@ -19,19 +19,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Cache, Commit, Piece, RowCount, Scope, Table, Template};
+use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::{FileFacts, OwnFiles};
 use crate::loading::table_stem;
+use crate::own_tables::{self, Own, Whole, own_tables};
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
+use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use files::Place;
-use loading::{SqliteLoader, create_table, load_table, table_name};
+use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
 use session::{SqliteSession, wait_for_writer};
 
@@ -46,6 +48,8 @@ const SMALL_CACHE_KIB: u64 = 1024;
 /// The same where the cache is measured: what the workloads read there is some 20 MiB.
 const LARGE_CACHE_KIB: u64 = 65_536;
 
+/// What a transaction of a load takes in the log, at the most.
+const TRANSACTION_BYTES: u64 = 64 << 20;
 /// The usual size of a page here, bytes.
 const PAGE_SIZE: u64 = 1024;
 
@@ -88,6 +92,8 @@ struct Sqlite {
     page_size: u64,
     /// Whether the user said how large a session's cache is.
     cache_given: bool,
+    /// The workload's own tables that need not be counted.
+    whole: Whole,
     /// Whether the user said how long the log grows.
     log_given: bool,
     /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
@@ -114,6 +120,7 @@ impl Sqlite {
             counters,
             page_size: 0,
             cache_given: request.settings.contains_key("cache_size"),
+            whole: Whole::default(),
             log_given: request.settings.contains_key("wal_autocheckpoint"),
             file: None,
         };
@@ -365,21 +372,26 @@ impl Target for Sqlite {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables.iter().filter(|t| t.scope == Scope::Workload) {
+        self.whole.forget(work);
+        for table in own_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
         Ok(())
     }
 
+    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        let stems: Vec<String> = own_tables(work).map(|t| table_stem(work, t.name)).collect();
+        loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
+    }
+
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let mut db = self.connect(Commit::Nowait)?;
         let jobs: Vec<u32> = (0..jobs).collect();
-        let own = |t: &&Table| t.scope == Scope::Workload && t.rows != RowCount::Empty;
-        for table in work.workload.tables.iter().filter(own) {
-            load_table(&mut db, work, table, &jobs).map_err(failed("loading"))?;
-        }
-        data_set::load(work, &|| Ok(Box::new(self.loader()?)), true, progress)
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load(&own, &open, true, progress)?;
+        data_set::load(work, &open, true, progress)
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
@@ -397,6 +409,14 @@ impl Target for Sqlite {
                 .map_err(failed("emptying a table"))?;
         }
         Ok(())
+    }
+
+    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
+    /// that makes all of a table's indexes.
+    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
+        let never = self.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
+        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
+        Ok(LogRoom { bytes: rows.saturating_add(indexes), ..LogRoom::default() })
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {

@@ -154,6 +154,31 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
 }
 
+#[test]
+fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
+    let workload = loadline_workload::find("STO-READ-ASYNC").unwrap();
+    let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
+    let work = Work::new(workload, params, 1, 0.0);
+    let rows = workload.tables[0].total_rows(&work.params, 0);
+    let load = || {
+        let progress = LoadProgress::default();
+        target.load_watched(&work, 1, &progress).unwrap();
+        progress.done()
+    };
+    target.create(&work).unwrap();
+    let done = load();
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert_eq!(target.integer(&work, "SELECT COUNT(*) FROM {spread}").unwrap(), Some(rows as i64));
+    assert!(target.table_bytes(&work, "spread").unwrap().unwrap() > rows * 200);
+    assert!(load().is_empty());
+    target.create(&work).unwrap();
+    assert_eq!(load()[0].rows_loaded, rows, "made anew, loaded anew");
+    target.drop_own(&work).unwrap();
+    assert_eq!(target.table_bytes(&work, "spread").unwrap(), None);
+}
+
 /// Locks (fcntl) that this process has on the file at `path`.
 fn locks(path: &std::path::Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;

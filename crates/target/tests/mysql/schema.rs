@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capability, Severity};
-use loadline_target::{LoadProgress, Secret, TargetError};
+use loadline_target::{LoadProgress, Secret, TargetError, Work};
 
 use crate::server::{Server, alone, server, work};
 
@@ -191,14 +191,48 @@ fn rows_come_in_the_same_by_either_path() {
     assert!(target.data_set().unwrap()[0].kept);
     target.drop_data_set().unwrap();
     // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
-    server.sql("SET GLOBAL local_infile = 0");
+    // They are given back as the load goes on: the server has few of them.
+    server.sql("SET GLOBAL local_infile = 0; SET GLOBAL max_prepared_stmt_count = 12");
     let (path, inserted) = load();
     let missing = target.capabilities().unwrap().missing;
-    server.sql("SET GLOBAL local_infile = 1");
+    server.sql("SET GLOBAL local_infile = 1; SET GLOBAL max_prepared_stmt_count = 16382");
     assert!(path.contains("prepared inserts") && inserted == whole, "{path}");
     assert!(
         missing.iter().any(|(_, c, why)| *c == Capability::BulkLoad && why.contains("local_infile")),
         "{missing:?}"
     );
     target.clean_after_run(false).unwrap();
+}
+
+#[test]
+fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let work = work("STO-READ-ASYNC", &[]);
+    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
+    let load = || {
+        let progress = LoadProgress::default();
+        target.load_watched(&work, 1, &progress).unwrap();
+        progress.done()
+    };
+    let keys = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_NAME = 'sto_read_async_spread'";
+    target.create(&work).unwrap();
+    assert_eq!(server.sql(keys), "1", "the index comes when the rows are there");
+    let done = load();
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert!(done[0].path == "LOAD DATA LOCAL INFILE" && done[0].loaders > 1, "{done:?}");
+    let count = || server.sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
+    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // Nothing that the workload does takes rows away: they are not counted again.
+    server.sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
+    assert!(load().is_empty() && count() == (rows - 10).to_string());
+    // Who does not know that they are there looks, and loads what is missing.
+    let other = server.as_users("root").unwrap();
+    other.load(&work, 1).unwrap();
+    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    target.drop_own(&work).unwrap();
+    assert_eq!(server.sql("SHOW TABLES FROM loadline LIKE 'sto%'"), "");
+    target.clean().unwrap();
 }

@@ -217,3 +217,84 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
     target.clean_after_run(false).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
 }
+
+#[test]
+fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
+    let db = server().database("whole");
+    let target = db.target();
+    let work = work("STO-READ-ASYNC", &[]);
+    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
+    let load = |target: &dyn loadline_target::Target| {
+        let progress = LoadProgress::default();
+        target.load_watched(&work, 1, &progress).unwrap();
+        progress.done()
+    };
+    let keys = "SELECT count(*) FROM pg_indexes WHERE tablename = 'sto_read_async_spread'";
+    let count = || db.psql("SELECT count(*) FROM loadline.sto_read_async_spread");
+    target.create(&work).unwrap();
+    assert_eq!(db.psql(keys), "0", "keys come when the rows are there");
+    let stopped = LoadProgress::default();
+    stopped.stop();
+    assert!(target.load_watched(&work, 1, &stopped).is_err(), "who stops does not wait for the end of the load");
+    let done = load(target.as_ref());
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert!(done[0].path.starts_with("COPY") && done[0].loaders > 1, "{done:?}");
+    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // Nothing that the workload does takes rows away: they are not counted again.
+    db.psql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
+    assert!(load(target.as_ref()).is_empty() && count() == (rows - 10).to_string());
+    // Who does not know that they are there looks, and loads what is missing.
+    assert_eq!(load(db.target().as_ref())[0].rows_loaded, 4096);
+    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // A load that was cut off before the keys.
+    db.psql("DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT sto_read_async_spread_pkey");
+    let rest = load(db.target().as_ref());
+    assert!(rest[0].rows_loaded == 0 && db.psql(keys) == "2", "{rest:?}");
+    target.drop_own(&work).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'sto%'"), "0");
+    target.clean().unwrap();
+}
+
+#[test]
+fn data_are_not_complete_without_their_statistics() {
+    let db = server().database("statistics");
+    let target = db.target();
+    let work = work("SRV-QUERY1", &[]);
+    // The step with ANALYZE in it fails.
+    db.psql(
+        "CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN IF tg_tag = 'ALTER TABLE' AND \
+         current_query() LIKE '%ANALYZE%' THEN RAISE 'cut off'; END IF; END $$; \
+         CREATE EVENT TRIGGER cut ON ddl_command_end EXECUTE FUNCTION public.no()",
+    );
+    target.create(&work).unwrap();
+    assert!(target.load(&work, 1).is_err());
+    let found = target.data_set().unwrap();
+    assert!(found.iter().all(|t| !t.complete), "{found:?}");
+    db.psql("DROP EVENT TRIGGER cut");
+    target.load(&work, 1).unwrap();
+    assert!(target.data_set().unwrap()[0].complete);
+    let analyzed = "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'data_lookup'";
+    assert_eq!(db.psql(analyzed), "t");
+    target.clean().unwrap();
+}
+
+#[test]
+fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() {
+    let db = server().database("together");
+    let target = db.target();
+    let work = |workers: i64| {
+        let workload = loadline_workload::find("DA-PARALLEL").unwrap();
+        let params = workload.params(&[("workers".to_owned(), workers)].into()).unwrap();
+        Work::new(workload, params.with_size(2 << 20), 7, 0.0)
+    };
+    target.create(&work(1)).unwrap();
+    target.load(&work(1), 1).unwrap();
+    for workers in [12, 2, 1] {
+        target.reset(&work(workers)).unwrap();
+        // By the size of this table the planner would take seven at the most.
+        let together = target.together(&work(workers)).unwrap().unwrap();
+        assert_eq!((together.planned, together.came), (workers as u32, workers as u32));
+    }
+    assert_eq!(target.most_together().unwrap().map(|m| m.0), Some(17));
+}

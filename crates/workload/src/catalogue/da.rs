@@ -1,7 +1,7 @@
 //! What the analytic workloads share: queries on the data set whose rows are few and whose work is not.
 //!
-//! Each query has a constant that is another one in each transaction, so that no result can be kept, and
-//! returns a few rows which cannot be had without all the work.
+//! Each query has a constant that is one of [`DAYS`], so that it is practically another one in each transaction
+//! and no result can be kept, and returns a few rows which cannot be had without all the work.
 
 use loadline_model::Capability;
 
@@ -34,8 +34,13 @@ pub(super) fn volume(params: &Params, passes: u32) -> Volume {
     Volume { rows, tables: &["fact"], share, ..Volume::default() }
 }
 
-/// A number below all days: a filter with it passes every row, and is another one each time.
-pub(super) const EVERY_DAY: Step = Step::bind("from", Generator::Uniform { from: -10_000, range: 10_000, salt: 0 });
+/// Numbers below all days.
+pub(super) const DAYS: u64 = 1_000_000_000;
+
+/// A number below all days: a filter with it passes every row, and is practically another one each time. No
+/// other variable of these workloads has its salt.
+pub(super) const EVERY_DAY: Step =
+    Step::bind("from", Generator::Uniform { from: -(DAYS as i64), range: DAYS, salt: 9 });
 
 /// A transaction that binds and then executes all `statements`, which return so many rows.
 pub(super) fn program(binds: &[Step], statements: &[(&str, u64)]) -> Program {
@@ -78,6 +83,23 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn no_query_is_asked_twice() {
+        for code in ["DA-SCAN", "DA-AGG", "DA-JOIN", "DA-SORT", "DA-WINDOW", "DA-PARALLEL"] {
+            let w = crate::find(code).unwrap();
+            let program = (w.program)(&w.params(&BTreeMap::new()).unwrap());
+            assert!(program.statements.iter().all(|s| s.template.vars().any(|v| v == "from")), "{code}");
+            assert!(program.body.contains(&EVERY_DAY), "{code}");
+            let salt = |step: &Step| match step {
+                Step::Bind { generator: Generator::Uniform { salt, .. }, .. } => Some(*salt),
+                _ => None,
+            };
+            let salts: Vec<u32> = program.body.iter().filter_map(salt).collect();
+            let different: std::collections::BTreeSet<_> = salts.iter().collect();
+            assert_eq!(different.len(), salts.len(), "{code}: its variables follow from each other");
+        }
+    }
 
     #[test]
     fn groups_are_those_that_there_are() {

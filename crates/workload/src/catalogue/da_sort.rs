@@ -2,7 +2,7 @@
 
 use super::da;
 use crate::data::fact_rows;
-use crate::workload::Workload;
+use crate::workload::{Kpi, Workload};
 
 /// Rows that each of the two queries returns.
 const ROWS: u64 = 100;
@@ -12,6 +12,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "DA-SORT",
     summary: "sort of the fact table, and its 100 largest rows",
     description: "Each transaction is two queries on all rows of the fact table. The first returns the 100 rows from the middle of the table sorted by amount: which these are is not known before half of it is in order, and a database that keeps what is needed only keeps half the table. The second returns the 100 rows with the largest amounts, for which a heap of 100 does. Rows that are sorted are three numbers wide; a sort that does not fit the memory that a query may use goes to temporary files.",
+    kpis: &[
+        Kpi { column: "rows_per_s", title: "rows of the fact table" },
+        Kpi { column: "data_mib_per_s", title: "data" },
+        Kpi { column: "commit_latency_ms", title: "time of both queries, begin and commit included" },
+    ],
     volume: Some(|params| da::volume(params, 2)),
     program: |params| {
         let middle = fact_rows(params).saturating_sub(ROWS) / 2;

@@ -38,6 +38,17 @@ pub enum ProgramError {
         /// Its places.
         of: u64,
     },
+    /// Two turns: both follow from the same sequence.
+    #[error(
+        "the turns «{first}» and «{second}» follow from the same sequence: some of their arms would never meet, and their \
+         shares are not what they say; choose by chance in one of them"
+    )]
+    TwoTurns {
+        /// The first of them.
+        first: String,
+        /// The second.
+        second: String,
+    },
     /// Arms that do not cover what chooses between them.
     #[error("the shares of what «{var}» chooses between add up to {shares}, but {needs}")]
     Shares {
@@ -121,6 +132,15 @@ impl Program {
         });
         if let Some(var) = mixed {
             return Err(ProgramError::TwoTypes(var));
+        }
+        let mut turns: Vec<&'static str> = Vec::new();
+        each(&self.body, &mut |step| {
+            if let Step::Bind { var, generator: Generator::Turn { .. } } = step {
+                turns.push(var);
+            }
+        });
+        if let [first, second, ..] = turns.as_slice() {
+            return Err(ProgramError::TwoTurns { first: (*first).to_owned(), second: (*second).to_owned() });
         }
         for (var, generator) in vars {
             if let Generator::Turn { of } = generator

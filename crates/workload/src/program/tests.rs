@@ -50,6 +50,45 @@ fn a_turn_must_reach_all_its_places() {
     }
 }
 
+/// Both follow from the sequence: of 2 × 4 arms, only 4 would ever be done.
+#[test]
+fn a_second_turn_is_refused() {
+    let inner = |generator| {
+        let mut arms = arms();
+        let bind = Step::bind("inner", generator);
+        let halves = ["a", "b"].map(|_| Arm { share: 1, body: vec![Step::Execute { statement: 1 }] });
+        arms[0].body = vec![bind, Step::Choose { var: "inner", arms: halves.to_vec() }];
+        mix(Step::Choose { var: "turn", arms }).check()
+    };
+    assert_eq!(inner(Generator::Uniform { from: 0, range: 2, salt: 1 }), Ok(()));
+    let e = inner(Generator::Turn { of: 2 }).unwrap_err();
+    assert!(matches!(&e, ProgramError::TwoTurns { first, second } if first == "turn" && second == "inner"), "{e}");
+}
+
+#[test]
+fn what_is_too_many_to_count_is_the_largest_number() {
+    let nested = |times: [u32; 4]| {
+        let body = times
+            .iter()
+            .fold(vec![Step::Execute { statement: 1 }], |body, times| vec![Step::Repeat { times: *times, body }]);
+        Program { body, ..mix(Step::Execute { statement: 0 }) }
+    };
+    let program = nested([65_536; 4]);
+    assert_eq!((program.statements_per_tx(), program.rows_changed_per_tx()), (u64::MAX, u64::MAX));
+    assert!(program.writes() && program.longest() == u64::MAX);
+    assert_eq!(nested([2, 3, 1, 1]).longest(), 6 + 6 + 3 + 1 + 1, "statements, and repetitions");
+}
+
+#[test]
+fn rows_of_a_read_of_any_number_are_not_known() {
+    let mut program = mix(Step::Choose { var: "turn", arms: arms() });
+    assert!(program.rows_are_known());
+    program.statements[0].effect = Effect::ReadAny;
+    assert!(!program.rows_are_known(), "one arm is enough");
+    program.body = vec![Step::Execute { statement: 1 }];
+    assert!(program.rows_are_known(), "only what is executed counts");
+}
+
 #[test]
 fn a_choice_must_cover_its_variable() {
     let shares = |of: fn(&mut Vec<Arm>)| {

@@ -27,6 +27,8 @@ use reader::{Fields, Source, Value};
 
 /// Most rows of a table that are loaded.
 const MOST_ROWS: i64 = 1 << 40;
+/// Most steps of a transaction, of which a job does some tens of millions a second without a database.
+const MOST_STEPS: u64 = 10_000_000;
 /// Longest code: it is part of every name that loadline gives in a database.
 const LONGEST_CODE: usize = 20;
 /// Group of a workload that names none.
@@ -227,6 +229,15 @@ fn needs(
         let params = workload.params(&given).map_err(|e| source.error(at.clone(), e.to_string()))?;
         let program = workload.make(&params);
         program.check().map_err(|e| source.error(at.clone(), e.to_string()))?;
+        let steps = program.longest();
+        if steps > MOST_STEPS {
+            let text = format!(
+                "a transaction can have {} steps, repetitions included, but {MOST_STEPS} are the most: repeat less, or \
+                 narrow the parameters that say how often",
+                if steps == u64::MAX { "more than can be counted".to_owned() } else { steps.to_string() }
+            );
+            return Err(source.error(at.clone(), text));
+        }
         let mut add = |need, is_needed: bool| {
             if is_needed && !needs.contains(&need) {
                 needs.push(need);

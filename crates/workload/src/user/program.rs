@@ -13,6 +13,8 @@ use crate::workload::Param;
 
 /// Most repetitions of a block.
 const MOST_TIMES: i64 = 1_000_000;
+/// How the variables of choices begin, which loadline names.
+const CHOICE: &str = "choice_";
 
 /// A statement with its name.
 struct Named {
@@ -39,7 +41,7 @@ pub(super) fn program(
         },
     };
     let statements = statements(source, fields, params, tables)?;
-    let mut walk = Walk { source, params, tables, statements, types: Vec::new(), salt: 0, choices: 0 };
+    let mut walk = Walk { source, params, tables, statements, types: Vec::new(), salt: 0, choices: 0, turn: None };
     let at = fields.required("program")?;
     let list = source.list(at, "«program» of the workload")?;
     let body = walk.steps(&list, &mut Bound::default())?;
@@ -48,6 +50,7 @@ pub(super) fn program(
             format!("the statement «{}» is never executed: add {{ execute = \"{0}\" }} to the program", unused.name);
         return Err(source.error(unused.at.clone(), text));
     }
+    keys_differ(source, &walk.statements, &body, tables)?;
     let bulk = |steps: &[GivenStep]| steps.iter().any(|s| matches!(s, GivenStep::Bulk { .. }));
     if walk.statements.is_empty() && !bulk(&body) {
         return Err(source.error(at.span(), "the program does nothing: it needs a statement to execute"));
@@ -116,6 +119,54 @@ fn statements(
     Ok(out)
 }
 
+/// New keys are the same in every test, and those of rows that are added in bulk are made in another way: they take a
+/// table that is emptied, and one way of the two.
+fn keys_differ(
+    source: &Source<'_>,
+    statements: &[Named],
+    body: &[GivenStep],
+    tables: &[Table],
+) -> Result<(), UserError> {
+    fn walk(steps: &[GivenStep], new: &mut Vec<&'static str>, bulks: &mut Vec<usize>) {
+        for step in steps {
+            match step {
+                GivenStep::Bind { var, to: To::NewKey } => new.push(var),
+                GivenStep::Bind { var, to: To::Plus(of, _) } if new.contains(of) => new.push(var),
+                GivenStep::Bulk { table, .. } => bulks.push(*table),
+                GivenStep::Repeat { body, .. } => walk(body, new, bulks),
+                GivenStep::Choose { arms, .. } => arms.iter().for_each(|(_, body)| walk(body, new, bulks)),
+                _ => {}
+            }
+        }
+    }
+    let (mut new, mut bulks) = (Vec::new(), Vec::new());
+    walk(body, &mut new, &mut bulks);
+    for s in statements.iter().filter(|s| verb(&s.template) == "INSERT") {
+        let Some(var) = s.template.vars().find(|v| new.contains(v)) else { continue };
+        let into = s.template.pieces.iter().find_map(|p| if let Piece::Table(name) = p { Some(name) } else { None });
+        let Some((n, table)) = tables.iter().enumerate().find(|(_, t)| into.is_some_and(|name| t.name == name)) else {
+            continue;
+        };
+        let (name, statement) = (table.name, &s.name);
+        if table.rows != RowCount::Empty {
+            let text = format!(
+                "«{statement}» inserts the new key «:{var}» into «{name}», which is not emptied before a test: new keys are \
+                 the same in every test, and those of the first job are among the rows that are loaded; take a table whose \
+                 rows are \"empty\""
+            );
+            return Err(source.error(s.sql_at.clone(), text));
+        }
+        if bulks.contains(&n) {
+            let text = format!(
+                "«{statement}» inserts the new key «:{var}» into «{name}», which also gets rows in bulk: their keys would \
+                 meet; take another table for one of them"
+            );
+            return Err(source.error(s.sql_at.clone(), text));
+        }
+    }
+    Ok(())
+}
+
 fn verb(template: &Template) -> String {
     let first = template.pieces.first().map_or("", |p| if let Piece::Sql(sql) = p { sql.as_str() } else { "" });
     first.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_uppercase()
@@ -153,6 +204,8 @@ struct Walk<'s, 'a> {
     /// Random numbers of one sequence do not depend on each other: each has a salt of its own.
     salt: u32,
     choices: u32,
+    /// Where the program's turn stands.
+    turn: Option<Range<usize>>,
 }
 
 const STEPS: &[&str] = &["bind", "to", "execute", "repeat", "steps", "choose", "by", "bulk", "rows"];
@@ -205,6 +258,11 @@ impl<'a> Walk<'_, 'a> {
 
     fn bind(&mut self, at: &Value<'a>, to: &Value<'a>, bound: &mut Bound) -> Result<GivenStep, UserError> {
         let name = self.source.name(at, "the variable", '_', 30)?;
+        if name.starts_with(CHOICE) {
+            let text =
+                format!("the variable «{name}» cannot be used: loadline calls its choices {CHOICE}1, {CHOICE}2, …");
+            return Err(self.source.error(at.span(), text));
+        }
         let to_what = self.generator(to, &name, bound)?;
         let kind = if let To::Payload(_) = to_what { VarType::Bytes } else { VarType::Int };
         let var = match self.types.iter().find(|(v, _)| *v == name) {
@@ -379,6 +437,17 @@ impl<'a> Walk<'_, 'a> {
     fn choose(&mut self, at: &Value<'a>, by: Option<&Value<'a>>, bound: &mut Bound) -> Result<GivenStep, UserError> {
         let source = self.source;
         let word = by.map_or(Ok("random"), |v| source.word(v, "«by»", &["random", "turn"]))?;
+        if let Some(v) = by.filter(|_| word == "turn") {
+            if let Some(first) = &self.turn {
+                let text = format!(
+                    "a program takes one turn, and there is one in line {}: both would follow from the same sequence, so \
+                     that some arms never meet and shares are not what they say; choose at random here (leave «by» out)",
+                    source.error(first.clone(), "").line
+                );
+                return Err(source.error(v.span(), text));
+            }
+            self.turn = Some(v.span());
+        }
         let list = source.list(at, "«choose»")?;
         if list.len() < 2 || !bound.sequence {
             let text = if bound.sequence {
@@ -389,7 +458,7 @@ impl<'a> Walk<'_, 'a> {
             return Err(source.error(at.span(), text));
         }
         self.choices += 1;
-        let var = leak(format!("choice_{}", self.choices));
+        let var = leak(format!("{CHOICE}{}", self.choices));
         let mut arms = Vec::new();
         for value in list {
             let f = source.fields(value, "what is chosen", &["share", "steps"])?;

@@ -132,6 +132,74 @@ fn variables_statements_and_effects_must_fit() {
 }
 
 #[test]
+fn one_turn_and_no_name_of_loadlines_own() {
+    let by_turn = |inner: &str| {
+        EXAMPLE
+            .replacen("program = [", "program = [\n", 1)
+            .replacen("{ choose = [", "{ by = \"turn\", choose = [", 1)
+            .replacen("{ repeat = \"batch\", steps = [", "{ repeat = 1, steps = [", 1)
+            .replacen("        { bind = \"seq\", to = \"sequence\" },\n", "", 1)
+            .replacen("{ execute = \"look\" }", inner, 1)
+    };
+    read("mine.toml", &by_turn("{ execute = \"look\" }"), &[]).unwrap();
+    let choose = |by: &str| {
+        format!("{{ choose = [{{ share = 1, steps = [{{ execute = \"look\" }}] }}, {{ share = 1, steps = [] }}]{by} }}")
+    };
+    read("mine.toml", &by_turn(&choose("")), &[]).unwrap();
+    let text = by_turn(&choose(", by = \"turn\""));
+    let e = read("mine.toml", &text, &[]).unwrap_err();
+    let line = text.lines().nth(e.line - 1).unwrap();
+    let pointed: String = line.chars().skip(e.column - 1).collect();
+    let first = text.lines().position(|l| l.contains("by = \"turn\"")).unwrap() + 1;
+    assert!(pointed.starts_with("\"turn\" }"), "{e} points at «{pointed}»");
+    assert!(e.message.contains(&format!("in line {first}")) && e.message.contains("one turn"), "{e}");
+    says(
+        "{ bind = \"priority\", to",
+        "{ bind = \"choice_1\", to",
+        "\"choice_1\"",
+        &["«choice_1» cannot be used", "loadline calls"],
+    );
+}
+
+#[test]
+fn new_keys_take_an_empty_table_without_bulks() {
+    says(
+        "rows = \"empty\"",
+        "rows = 100",
+        "\"INSERT INTO {message}",
+        &["«put»", "new key «:id»", "«message»", "not emptied", "\"empty\""],
+    );
+    let bulk = "{ execute = \"put\" },\n        { bulk = \"message\", rows = 2 },";
+    says("{ execute = \"put\" },", bulk, "\"INSERT INTO {message}", &["«put»", "«message»", "in bulk"]);
+    // What is reckoned from a new key is one.
+    let text = EXAMPLE.replacen("rows = \"empty\"", "rows = 100", 1).replacen(
+        "{ bind = \"id\", to = \"new-key\" },",
+        "{ bind = \"k\", to = \"new-key\" }, { bind = \"id\", to = { plus = [\"k\", 1] } },",
+        1,
+    );
+    assert!(read("x", &text, &[]).unwrap_err().message.contains("new key «:id»"));
+    // Rows that were taken out can be put back.
+    let text = text.replacen("{ plus = [\"k\", 1] }", "{ row = \"message\" }", 1);
+    read("x", &text, &[]).unwrap();
+}
+
+#[test]
+fn transactions_that_never_end_are_refused() {
+    let deep = |n: usize, times: u32| {
+        let open = format!("{{ repeat = {times}, steps = [").repeat(n);
+        format!("{open}{{ execute = \"put\" }}{},", "] }".repeat(n))
+    };
+    for (n, times, said) in [(4, 65_536, "more than can be counted"), (2, 4_000, "steps"), (8, 1_000_000, "more than")]
+    {
+        let to = deep(n, times);
+        says("{ execute = \"put\" },", &to, "[", &["10000000 are the most", said]);
+    }
+    let empty =
+        format!("{{ execute = \"put\" }}, {{ repeat = 1000000, steps = [{{ repeat = 1000000, steps = [] }}] }},");
+    says("{ execute = \"put\" },", &empty, "[", &["10000000 are the most"]);
+}
+
+#[test]
 fn tables_and_parameters_must_fit() {
     says("name = \"message\"", "name = \"channel\"", "\"channel\"", &["table «channel» is there twice"]);
     says("name = \"bytes\"", "name = \"batch\"", "\"batch\"", &["parameter «batch» is there twice"]);

@@ -44,9 +44,9 @@ fn lives(pid: i32) -> bool {
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < deadline, "not within 10 s: {what}");
+        assert!(Instant::now() < deadline, "not within 60 s: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -115,7 +115,8 @@ fn a_server_that_was_killed_leaves_nothing() {
     for file in files.iter().chain(&owner.shared_memory) {
         assert!(!file.exists(), "{file:?} of {files:?}");
     }
-    assert_eq!(segments_of(postmaster), 0);
+    // It is destroyed when the last process that still ends lets it go.
+    wait_until("the segment is gone", || segments_of(postmaster) == 0);
 }
 
 #[test]

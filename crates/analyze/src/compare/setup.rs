@@ -1,0 +1,165 @@
+//! Whether two sweeps were set up alike: driver, load, program, parameters, data.
+
+use std::collections::BTreeSet;
+
+use loadline_model::{TestRecord, format};
+
+use super::Platform;
+use super::work::jobs_word;
+use crate::kpi::uses_data;
+use crate::sweep::Sweep;
+
+/// Two sweeps of a workload, each with its platform.
+pub(super) struct Setup<'a> {
+    pub(super) base: &'a Platform<'a>,
+    pub(super) a: &'a Sweep,
+    pub(super) other: &'a Platform<'a>,
+    pub(super) b: &'a Sweep,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn of(base: &'a Platform<'a>, a: &'a Sweep, other: &'a Platform<'a>, b: &'a Sweep) -> Setup<'a> {
+        Setup { base, a, other, b }
+    }
+
+    /// What was not the same, if anything.
+    pub(super) fn different(&self) -> Option<String> {
+        let Setup { base, a, other, b } = self;
+        if a.driver != b.driver {
+            return Some(format!(
+                "different drivers: «{}» was measured with the {} driver, «{}» with the {} driver",
+                base.label, a.driver, other.label, b.driver
+            ));
+        }
+        if a.rate_tps != b.rate_tps {
+            let rate = |r: Option<f64>| r.map_or("closed loop".to_owned(), |r| format!("open loop at {r} tps"));
+            return Some(format!(
+                "different load: «{}» ran {}, «{}» {}",
+                base.label,
+                rate(a.rate_tps),
+                other.label,
+                rate(b.rate_tps)
+            ));
+        }
+        if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
+            let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);
+            return Some(format!(
+                "different load: «{}» was swept over {} with {} {}, «{}» with {}",
+                base.label,
+                a.over,
+                jobs(a),
+                jobs_word(jobs(a)),
+                other.label,
+                jobs(b)
+            ));
+        }
+        if let Some(refused) = self.different_program().or_else(|| self.different_parameters()) {
+            return Some(refused);
+        }
+        if let (true, Some(x), Some(y)) = (uses_data(&a.workload), base.data_bytes, other.data_bytes)
+            && x != y
+        {
+            let size = |bytes: u64| format::bytes(bytes as f64);
+            return Some(format!(
+                "different data: a data set of {} on «{}», of {} on «{}» (--size)",
+                size(x),
+                base.label,
+                size(y),
+                other.label
+            ));
+        }
+        match (base.payload_compressibility, other.payload_compressibility) {
+            (Some(x), Some(y)) if (x - y).abs() > 1e-9 => Some(format!(
+                "different payload: {:.0} % of it compresses away on «{}», {:.0} % on «{}»",
+                x * 100.0,
+                base.label,
+                y * 100.0,
+                other.label
+            )),
+            _ => None,
+        }
+    }
+
+    /// Texts of the workload's file, where it is of the user's own.
+    fn programs(&self) -> (Option<&'a str>, Option<&'a str>) {
+        (program(self.base, &self.a.workload), program(self.other, &self.a.workload))
+    }
+
+    /// Whether the workload is one of the user's own.
+    pub(super) fn of_users_own(&self) -> bool {
+        let (x, y) = self.programs();
+        x.or(y).is_some()
+    }
+
+    fn different_program(&self) -> Option<String> {
+        let (x, y) = self.programs();
+        (!x?.lines().map(str::trim_end).eq(y?.lines().map(str::trim_end))).then(|| {
+            format!(
+                "different work: the file that defines {} is not the same for «{}» and «{}»",
+                self.a.workload, self.base.label, self.other.label
+            )
+        })
+    }
+
+    /// Parameters that are not the same, but for what was swept and what calibration has chosen: a payload
+    /// differs between databases so that the redo does not.
+    pub(super) fn different_parameters(&self) -> Option<String> {
+        let names = [named(self.base, self.a), named(self.other, self.b)];
+        // Records of older versions name none: see `not_recorded`.
+        if names.iter().any(BTreeSet::is_empty) {
+            return None;
+        }
+        let calibrated = |name: &str| {
+            let chosen = |p: &Platform<'_>| {
+                p.calibration.and_then(|c| c.get(&self.a.workload)).is_some_and(|c| c.parameters.contains_key(name))
+            };
+            chosen(self.base) || chosen(self.other)
+        };
+        let swept = |name: &str| {
+            let varies = |all: &BTreeSet<&str>, s: &Sweep| all.contains(name) && !s.parameters.contains_key(name);
+            varies(&names[0], self.a) || varies(&names[1], self.b)
+        };
+        let shown = |s: &Sweep, name: &str| s.parameters.get(name).map_or("not there".to_owned(), i64::to_string);
+        let differing: Vec<String> = names[0]
+            .union(&names[1])
+            .filter(|name| !calibrated(name) && !swept(name))
+            .filter(|name| self.a.parameters.get(**name) != self.b.parameters.get(**name))
+            .map(|name| {
+                let (x, y) = (shown(self.a, name), shown(self.b, name));
+                format!("{name} is {x} on «{}», {y} on «{}»", self.base.label, self.other.label)
+            })
+            .collect();
+        (!differing.is_empty()).then(|| format!("different parameters: {}", differing.join("; ")))
+    }
+
+    /// What the base platform and the other one do not tell of their setup while their counterpart does.
+    pub(super) fn not_recorded(&self) -> [Vec<&'static str>; 2] {
+        let (x, y) = self.programs();
+        let lacks = [named(self.base, self.a), named(self.other, self.b)].map(|n| n.is_empty());
+        let of = |parameters: bool, file: bool| {
+            let all = [(parameters, "parameters of the workload"), (file, "file of the workload")];
+            all.into_iter().filter(|(lacking, _)| *lacking).map(|(_, what)| what).collect()
+        };
+        let file = [x.is_none() && y.is_some(), y.is_none() && x.is_some()];
+        [of(lacks[0] && !lacks[1], file[0]), of(lacks[1] && !lacks[0], file[1])]
+    }
+}
+
+/// Names of the parameters that the tests of `sweep` record.
+fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
+    let own = |r: &&TestRecord| {
+        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
+        r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
+    };
+    platform.records.iter().filter(own).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
+}
+
+/// Text of the file that defines workload `code`.
+fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
+    let bare = |s: &str| s.trim().trim_matches(['"', '\'']).to_owned();
+    let defines = |line: &str| {
+        let said = line.split_once('=').map(|(key, value)| (bare(key), value.split('#').next().map(bare)));
+        said.is_some_and(|(key, value)| key == "code" && value.as_deref() == Some(code))
+    };
+    platform.workload_files.iter().find(|f| f.text.lines().any(defines)).map(|f| f.text.as_str())
+}

@@ -1,0 +1,203 @@
+//! Whether two points did the same work on the same kind of storage, and the factors between them.
+
+use super::setup::Setup;
+use super::{At, Factor, Metric, Row};
+use crate::kpi::{defined_by_redo, writes_redo};
+use crate::stats::{Estimate, ratio};
+use crate::sweep::Point;
+
+/// Redo per transaction may differ by this share between two platforms before they count as doing
+/// different work, where redo is what the work is defined by: the calibration's own tolerance.
+pub const REDO_TOLERANCE: f64 = 0.10;
+/// Redo per transaction that counts as none, KiB: what a database writes on its own meanwhile.
+const NO_REDO_KIB: f64 = 0.1;
+
+/// What redo is to a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Redo {
+    /// It has a nominal size, which makes it the workload that it is.
+    Defines,
+    /// It is written, as much as the database needs for the work.
+    Written,
+    /// What there is, is the database's own.
+    None,
+}
+
+/// What two sweeps of the same workload are held to.
+pub(super) struct Compared<'a> {
+    names: (&'a str, &'a str),
+    pub(super) metrics: Vec<Metric>,
+    redo: Redo,
+    over_jobs: bool,
+    /// What one side's setup does not tell and the other's does.
+    not_recorded: [Vec<&'static str>; 2],
+}
+
+impl<'a> Compared<'a> {
+    pub(super) fn of(setup: &Setup<'a>, metrics: Vec<Metric>) -> Compared<'a> {
+        let a = setup.a;
+        let redo = if defined_by_redo(&a.group) && !setup.of_users_own() {
+            Redo::Defines
+        } else if writes_redo(&a.group, &a.workload) {
+            Redo::Written
+        } else {
+            Redo::None
+        };
+        Compared {
+            names: (setup.base.label, setup.other.label),
+            metrics,
+            redo,
+            over_jobs: a.over_jobs(),
+            not_recorded: setup.not_recorded(),
+        }
+    }
+
+    pub(super) fn row(&self, at: At, a: &Point, b: &Point) -> Row {
+        // At the peaks of a sweep over rows per transaction these differ by intent.
+        let alike = self.over_jobs || a.at == b.at;
+        let apart = if alike && self.redo != Redo::None { self.redo_apart(a, b) } else { None };
+        let (refusing, noted) = if self.redo == Redo::Defines { (apart, None) } else { (None, apart) };
+        let unequal = || alike.then(|| unequal_counts(self.names, a, b)).flatten();
+        let refused = no_valid_test(self.names, a, b)
+            .or_else(|| other_source(self.names, a, b))
+            .or_else(unequal)
+            .or_else(|| refusing.map(|apart| format!("unequal work: {apart}")));
+        if refused.is_some() {
+            return Row { at, factors: Vec::new(), refused, caveat: None };
+        }
+        let factors = self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.id)?, b.figure(m.id)?)).collect();
+        let all = [kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
+        let caveats: Vec<String> = all.into_iter().flatten().collect();
+        Row { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
+    }
+
+    /// By how much redo per transaction differs, if it is by more than the tolerance.
+    fn redo_apart(&self, a: &Point, b: &Point) -> Option<String> {
+        let (x, y) = (a.figure("redo_kib_per_tx")?.mean, b.figure("redo_kib_per_tx")?.mean);
+        if x.max(y) <= NO_REDO_KIB {
+            return None;
+        }
+        let apart = x.max(y) / x.min(y) - 1.0;
+        ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
+            let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
+            format!(
+                "{x:.2} KiB of redo per transaction on «{}», {y:.2} on «{}»: {differ}, more than {:.0} %",
+                self.names.0,
+                self.names.1,
+                REDO_TOLERANCE * 100.0
+            )
+        })
+    }
+
+    fn unchecked(&self, a: &Point, b: &Point) -> Option<String> {
+        let evidence = [
+            ("redo_kib_per_tx", "redo per transaction"),
+            ("rows_per_tx", "rows per transaction"),
+            ("statements_per_tx", "statements per transaction"),
+        ];
+        let lacks = |point: &Point, setup: &[&'static str]| -> Vec<&str> {
+            evidence
+                .iter()
+                .filter(|(id, _)| self.redo != Redo::None || *id != "redo_kib_per_tx")
+                .filter(|(id, _)| point.figure(id).is_none())
+                .map(|(_, what)| *what)
+                .chain(setup.iter().copied())
+                .collect()
+        };
+        let (a, b) = (lacks(a, &self.not_recorded[0]), lacks(b, &self.not_recorded[1]));
+        let told = |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));
+        let missing: Vec<String> = if a == b {
+            told(&a, "both platforms".to_owned()).into_iter().collect()
+        } else {
+            let (x, y) = self.names;
+            [told(&a, format!("«{x}»")), told(&b, format!("«{y}»"))].into_iter().flatten().collect()
+        };
+        (!missing.is_empty())
+            .then(|| format!("not recorded, so equal work could not be checked by it: {}", missing.join("; ")))
+    }
+}
+
+fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
+    let factor = if metric.higher_is_better { ratio(b, a)? } else { ratio(a, b)? };
+    Some(Factor { metric, base: a.mean, other: b.mean, n_base: a.n, n_other: b.n, factor })
+}
+
+fn no_valid_test(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+    let side = |name: &str, p: &Point| {
+        p.tests.is_empty().then(|| format!("«{name}» has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
+    };
+    side(names.0, a).or_else(|| side(names.1, b))
+}
+
+/// «job» or «jobs».
+pub(super) fn jobs_word(n: u32) -> &'static str {
+    if n == 1 { "job" } else { "jobs" }
+}
+
+/// Figures of a cache are held against figures of the device by nobody.
+fn other_source(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+    let from = |p: &Point| match p.data_source.as_deref() {
+        Some("device") => "from the device".to_owned(),
+        Some("cached") => "from a cache".to_owned(),
+        Some("lukewarm") => "in part from a cache".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "from where is not known".to_owned(),
+    };
+    if a.data_source != b.data_source {
+        return Some(format!(
+            "different sources: blocks came {} on «{}», {} on «{}»",
+            from(a),
+            names.0,
+            from(b),
+            names.1
+        ));
+    }
+    (a.allowed_cached() != b.allowed_cached()).then(|| {
+        let (kept, proved) = if a.allowed_cached() { names } else { (names.1, names.0) };
+        format!(
+            "different sources: figures are the device's on «{proved}», and kept by --allow-cached without that on «{kept}»"
+        )
+    })
+}
+
+/// What the figures are valid by, if not by themselves.
+fn kept(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+    match (a.kept(), b.kept()) {
+        (None, None) => None,
+        (Some(x), Some(y)) if x == y => Some(format!("on both platforms {x}")),
+        (x, y) => {
+            let said = [(names.0, x), (names.1, y)].map(|(name, kept)| kept.map(|k| format!("on «{name}» {k}")));
+            Some(said.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+/// The mean time of a read is the database's own, or that of a transaction of one read, which is longer.
+fn timed(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+    let both = a.figure("read_time_us_mean").is_some() && b.figure("read_time_us_mean").is_some();
+    let own = |p: &Point| p.figure("read_wait_pct").is_some();
+    (both && own(a) != own(b)).then(|| {
+        let (database, jobs) = if own(a) { names } else { (names.1, names.0) };
+        format!("the mean read time is the database's own on «{database}», and that of whole transactions on «{jobs}»")
+    })
+}
+
+fn unequal_counts(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+    let counts = [
+        ("rows_per_tx", "rows per transaction"),
+        ("statements_per_tx", "statements per transaction"),
+        ("threads", "parallel workers"),
+    ];
+    for (id, what) in counts {
+        if let (Some(x), Some(y)) = (a.figure(id), b.figure(id)) {
+            // Counts are whole numbers; half of one is room for a mean over repetitions.
+            if (x.mean - y.mean).abs() >= 0.5 {
+                return Some(format!(
+                    "unequal work: {:.0} {what} on «{}», {:.0} on «{}»",
+                    x.mean, names.0, y.mean, names.1
+                ));
+            }
+        }
+    }
+    None
+}
