@@ -46,9 +46,11 @@ fn from_the_device(test: &Value) {
 
 #[test]
 fn sqlite_reads_from_the_device_and_from_its_cache() {
-    let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "STO-SCAN", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
-    let tests = measure("sqlite:", &workloads, &["--jobs", "2", "--size", "32MiB"]);
+    let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "STO-SCAN", "DBWR-THR", "DBWR-CKPT"];
+    let mut tests = measure("sqlite:", &workloads, &["--jobs", "2", "--size", "32MiB"]);
     assert_eq!(tests.len(), workloads.len());
+    // A second job's rows wait in the log while the first makes a checkpoint: too much of so short a window.
+    tests.extend(measure("sqlite:", &["STO-WRITE"], &["--jobs", "1"]));
     for test in &tests {
         assert_eq!(figure(test, "block_bytes"), 1024.0);
         match test["workload"].as_str().unwrap() {

@@ -133,10 +133,9 @@ fn verdict(w: &Writes, owed: &Owed, facts: &CacheFacts) -> Result<String, String
     );
     let must = owed.bytes * owed.part;
     if w.blocks < must {
-        let cache =
-            facts.cache_bytes.map_or(String::new(), |bytes| format!(", which is {}", format::bytes(bytes as f64)));
+        let cache = facts.cache_bytes.map_or(String::new(), |bytes| format!(" ({})", format::bytes(bytes as f64)));
         return Err(format!(
-            "{detail}: the rest waits in the database's own cache{cache}; a longer warm-up and window, a larger --size or a \
+            "{detail}: the rest waits in the database's own cache{cache}, or in its log for a checkpoint; a longer warm-up and window, a larger --size or a \
              smaller cache makes it write"
         ));
     }
