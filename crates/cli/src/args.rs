@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
 use loadline_run::plans::{self, NamedPlan};
 
-/// Finds the load line of a database platform: how fast it can commit and write redo, how that
-/// grows with load, and where it goes under. Every figure comes with the database's own counters
+/// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes,
+/// how that grows with load, and where it goes under. Every figure comes with the database's own counters
 /// beside it, and a figure that they do not back is marked.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default the plan «quick» on embedded SQLite, in about a minute
+    /// Measure a platform: by default the plan «quick» on embedded SQLite, in two to five minutes
     Run(Box<RunArgs>),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
@@ -80,7 +80,7 @@ pub(crate) struct RunArgs {
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
-    /// Workload, e.g. LGWR-LAT1; repeat or separate by commas for more [default: all]
+    /// Workload, e.g. LGWR-LAT1; repeat or separate by commas for more [default: those of the plan]
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// All workloads of a group, e.g. log-writer
@@ -89,28 +89,30 @@ pub(crate) struct RunArgs {
     /// Workload of your own (TOML, see docs/user-workloads.md); repeat for more. Alone, it is all that is run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload_file: Vec<PathBuf>,
-    /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: auto]
+    /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
     #[arg(long, value_name = "LIST|auto")]
     pub(crate) jobs: Option<String>,
-    /// Length of the measured window of each test, e.g. 30s or 5m [default: 4s]
+    /// Length of the measured window of each test, e.g. 30s or 5m [default: that of the plan, else 4s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
-    /// Time under load before the window opens [default: 1s]
+    /// Time under load before the window opens [default: that of the plan, else 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) warmup: Option<String>,
-    /// Measure everything so many times, interleaved; figures then come with confidence intervals [default: 1]
+    /// Measure everything so many times, interleaved; figures then come with confidence intervals [default: that of the plan,
+    /// else 1]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<u32>,
-    /// Where the load is generated [default: database where the target can, else client]
+    /// Where the load is generated [default: that of the plan, else database where the target can, else client]
     #[arg(long, value_enum)]
     pub(crate) driver: Option<DriverArg>,
     /// Open loop: start so many transactions a second over all jobs, whether the ones before have ended or not
     #[arg(long, value_name = "TPS")]
     pub(crate) rate: Option<f64>,
-    /// Share of the payload that compresses away, 0 to 1 [default: 0]
+    /// Share of the payload that compresses away, 0 to 1 [default: that of the plan, else 0]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) payload_compressibility: Option<f64>,
-    /// Latency that must be met at the load line, e.g. 5ms [default: none, the load of highest power is marked]
+    /// Latency that must be met at the load line, e.g. 5ms [default: that of the plan, else none: the load of
+    /// highest power is marked]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency_objective: Option<String>,
     /// Do not probe the storage, and do not measure the limit of each test (saves about 1.5 s a test)
@@ -119,7 +121,8 @@ pub(crate) struct RunArgs {
     /// Limits measured on the database's own machine: what `loadline probe LOG_DIR --format json --output FILE` wrote there
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_probe")]
     pub(crate) limits: Option<PathBuf>,
-    /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: 128MiB]
+    /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
+    /// Tables of a workload's own are as large as its parameters say
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
     /// Leave the data set on the target after the run, for the next one [default: removed]
@@ -131,7 +134,7 @@ pub(crate) struct RunArgs {
     /// Keep storage figures whose reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
-    /// Seed of all randomness [default: 42]
+    /// Seed of all randomness [default: that of the plan, else 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Folder that holds the runs [default: loadline-results]
@@ -141,7 +144,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
         "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
-        "allow_cached", "oracle_awr", "dry_run"])]
+        "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure what a capability or the doctor refuses; such tests are marked
     #[arg(long)]

@@ -113,19 +113,27 @@ pub(crate) fn loaded(t: &TableLoad) -> String {
     )
 }
 
+/// What is wrong with a test, or what it is valid by if not by itself.
+fn verdict(r: &TestRecord) -> String {
+    match (&r.invalid_reason, r.kept_by()) {
+        (Some(why), _) => format!("  INVALID: {why}"),
+        (None, Some(option)) => format!("  (kept by {option})"),
+        (None, None) => String::new(),
+    }
+}
+
 fn done(r: &TestRecord) -> String {
     if !r.sizes.is_empty() {
-        let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
         let ms = |id: &str| r.figure(id).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
         return format!(
-            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{verdict}",
+            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
             r.test,
             r.workload,
             r.sizes.len(),
             ms("commit_time_ns_p50"),
-            ms("commit_time_ns_max")
+            ms("commit_time_ns_max"),
+            verdict(r)
         );
     }
-    let verdict = r.invalid_reason.as_deref().map_or(String::new(), |why| format!("  INVALID: {why}"));
-    test_line(r) + &verdict
+    test_line(r) + &verdict(r)
 }

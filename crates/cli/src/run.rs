@@ -15,6 +15,7 @@ use loadline_run::sweep::Points;
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_target::{OpenRequest, kind_of};
+use loadline_workload::{RowCount, Scope, Table};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::RunArgs;
@@ -65,6 +66,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         workload: list(&args.workload),
         group: list(&args.group),
         workload_file: list(&args.workload_file.iter().map(|p| p.display().to_string()).collect()),
+        known_workload_file: None,
         jobs: args.jobs.as_deref().map(jobs).transpose()?,
         duration: args.duration.clone().map(TimeSpec::Text),
         warmup: args.warmup.clone().map(TimeSpec::Text),
@@ -94,7 +96,9 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
             // The default plan's choice of parameters goes with its choice of workloads.
             file.parameters = None;
         }
-        file.workload_file = None;
+        // Those of the plan's files can still be named, and keep their parameters.
+        let known = file.workload_file.take();
+        file.known_workload_file = known.filter(|_| flags.workload_file.is_none());
     }
     Ok(file.overridden_by(flags))
 }
@@ -121,6 +125,16 @@ fn jobs(text: &str) -> Result<JobsSpec, Failure> {
 
 fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let spec = spec(args)?;
+    let jobs = match &spec.jobs {
+        Some(JobsSpec::Word(word)) => Some(word),
+        _ => None,
+    };
+    let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
+    let lists = [&spec.node, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
+    let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
+    let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
+    let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings);
+    secrets::keep(all.map(String::as_str));
     let plan = make_plan(&spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     let url = spec.target.clone().unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
@@ -148,7 +162,15 @@ fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<Path
 /// A run that goes on: its plan is that of its manifest; a target is given only for its password.
 fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
-    let stored = StoredRun::open(&run_folder(run, &results))?;
+    let folder = run_folder(run, &results);
+    if !folder.exists() {
+        return Err(Failure::usage(format!(
+            "there is no run {}: name its folder, or its id in {}",
+            run.display(),
+            results.display()
+        )));
+    }
+    let stored = StoredRun::open(&folder)?;
     let plan = stored.manifest.plan.clone();
     // The files may be gone: the run kept their texts.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
@@ -269,6 +291,12 @@ fn swept(points: &Points) -> String {
     }
 }
 
+/// Whether a workload has tables of its own whose size is not that of the data set, nor grows with the jobs.
+fn has_own_size(code: &str) -> bool {
+    let own = |t: &Table| t.scope == Scope::Workload && matches!(t.rows, RowCount::Total(_) | RowCount::Fixed(_));
+    loadline_workload::find(code).is_ok_and(|w| w.tables.iter().any(own))
+}
+
 /// The plan in words.
 fn describe(plan: &Plan, results: &Path) -> String {
     let per_test = plan.warmup_s + plan.duration_s + 0.6;
@@ -295,6 +323,10 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
+    if !own.is_empty() {
+        out += &format!("own tables  of {}: as large as their parameters say, whatever --size is\n", own.join(", "));
+    }
     if plan.keep_data {
         out += "kept        the data set stays on the target\n";
     }

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_target::{AskPassword, Secret, redact};
 
@@ -13,14 +13,20 @@ use crate::exit::Failure;
 /// Environment variable that carries the argument of this number.
 const CARRIER: &str = "LOADLINE_ARGUMENT_";
 
-/// Arguments with a password in them.
-static SECRETS: OnceLock<Vec<String>> = OnceLock::new();
+/// Arguments and values of the plan with a password in them.
+static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// `text` without the passwords of the command line, whatever quotes them: a URL that stands where none belongs is
-/// quoted by whoever looks for something else there.
+/// Hides what of `texts` has a password in it from all that is printed from now on.
+pub(crate) fn keep<'a>(texts: impl Iterator<Item = &'a str>) {
+    let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    secrets.extend(texts.filter(|t| is_secret(t)).map(str::to_owned));
+}
+
+/// `text` without the passwords of the command line and of the plan, whatever quotes them: a URL that stands where none
+/// belongs is quoted by whoever looks for something else there.
 pub(crate) fn hide(text: &str) -> String {
-    let secrets = SECRETS.get().into_iter().flatten();
-    secrets.fold(text.to_owned(), |text, secret| loadline_target::hide(&text, secret))
+    let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    secrets.iter().fold(text.to_owned(), |text, secret| loadline_target::hide(&text, secret))
 }
 
 fn is_secret(argument: &str) -> bool {
@@ -50,9 +56,7 @@ pub(crate) fn arguments() -> Result<Vec<OsString>, Failure> {
             forget(&carrier);
         }
     }
-    let secrets = arguments.iter().filter_map(|a| a.to_str()).filter(|a| is_secret(a));
-    // Set once: arguments are read once.
-    let _ = SECRETS.set(secrets.map(str::to_owned).collect());
+    keep(arguments.iter().filter_map(|a| a.to_str()));
     Ok(arguments)
 }
 

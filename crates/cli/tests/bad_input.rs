@@ -56,7 +56,9 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--oracle-awr"], 2, &["--oracle-awr", "Oracle", "sqlite:"]),
         (&["doctor", "--oracle-awr", "--target", "null:"], 2, &["--oracle-awr", "Oracle"]),
         (&["run", "no-such-plan.toml"], 2, &["no-such-plan.toml"]),
-        (&["run", "--resume", "no-such-run"], 1, &["no-such-run"]),
+        (&["run", "--resume", "no-such-run"], 2, &["no-such-run"]),
+        (&["run", "--resume", "/nope"], 2, &["/nope", "no run"]),
+        (&["run", "--resume", "no-such-run", "--no-probe"], 2, &["--resume", "--no-probe"]),
         (&["report", "no-such-run"], 1, &["no-such-run"]),
         (&["workloads", "SRV-QUERY"], 2, &["SRV-QUERY"]),
         (&["frobnicate"], 2, &["frobnicate"]),
@@ -174,5 +176,17 @@ fn no_message_shows_a_password() {
         assert_ne!(ran.code, 0, "{args:?}");
         assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
         assert!(ran.err.contains(says), "{args:?} does not say «{says}»: {}", ran.said());
+    }
+    for key in ["target", "node", "workload", "group", "workload-file", "jobs", "size", "parameters", "results"] {
+        let value = match key {
+            "node" | "workload" | "group" | "workload-file" => format!("[\"{url}\"]"),
+            "target" => format!("\"{}\"", url.replace("postgres", "postgers")),
+            _ => format!("\"{url}\""),
+        };
+        let text = if key == "parameters" { format!("[parameters.\"{url}\"]\n") } else { format!("{key} = {value}\n") };
+        std::fs::write(plan, format!("repeat = {}\n{text}", if key == "results" { 0 } else { 1 })).unwrap();
+        let ran = run(&["run", plan]);
+        assert_eq!(ran.code, 2, "{key}: {}", ran.said());
+        assert!(!ran.said().contains("s3cr3tpw"), "{key}: {}", ran.said());
     }
 }

@@ -181,3 +181,25 @@ fn listings_come_in_every_format() {
     let doctor = ok(&["doctor", "--target", "sqlite:", "--results", results().path().to_str().unwrap()]).out;
     assert!(doctor.contains("page_size") && doctor.contains("LGWR-LAT1"), "{doctor}");
 }
+
+#[test]
+fn what_help_and_listings_promise_is_so() {
+    let help = ok(&["run", "--help"]).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for value in ["4s", "1s", "auto", "128MiB", "42"] {
+        assert!(!help.contains(&format!("[default: {value}]")), "a run without a plan takes those of «quick»");
+        assert!(help.contains(&format!("[default: that of the plan, else {value}]")), "{value}: {help}");
+    }
+    assert!(help.contains("[default: those of the plan]") && !help.contains("[default: all]"), "{help}");
+    let targets = ok(&["targets"]).out;
+    assert!(targets.contains("makes, and removes after the run (--keep-data"), "{targets}");
+    let dir = results();
+    let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("x.db"));
+    let url = format!("sqlite:{}", file.display());
+    let args = ["--target", &url, "--results", path, "--workload", "SRV-QUERY1", "--size", "1MiB"];
+    // A machine that is busy may make the test invalid: the file is removed all the same.
+    run(&quick(&args)[..]);
+    assert!(!file.exists(), "it is removed");
+    run(&quick(&[&args[..], &["--keep-data"]].concat())[..]);
+    assert!(file.exists(), "it is kept");
+}

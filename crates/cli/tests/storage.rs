@@ -99,6 +99,9 @@ fn a_private_postgres_has_the_cache_that_each_workload_needs() {
     from_the_device(read);
     assert_eq!(figure(read, "block_bytes"), 8192.0);
     assert!(figure(read, "read_time_us_mean") > 0.0, "a superuser's sessions have their reads timed");
+    let (waits, calls) = (figure(read, "read_wait_pct"), figure(read, "block_reads_per_s"));
+    let of_means = calls * figure(read, "read_time_us_mean") / 1e6 / 2.0 * 100.0;
+    assert!((waits / of_means - 1.0).abs() < 1e-6 && waits < 105.0, "{waits} % of 2 jobs, {of_means} % by their mean");
     let mixes = of("STO-RANDOM");
     let percent: Vec<f64> = mixes.iter().map(|t| figure(t, "write_pct")).collect();
     assert_eq!(percent, [20.0, 50.0, 20.0], "both mixes with one job, then the sweep");
@@ -143,6 +146,8 @@ fn a_private_mariadb_reads_past_the_page_cache() {
     passed(of("SRV-SCAN"), "cache-hit");
     from_the_device(of("STO-READ"));
     assert_eq!(figure(of("STO-READ"), "block_bytes"), 16384.0);
+    let why = &of("STO-READ")["absent"]["read_wait_pct"];
+    assert_eq!(why, "the database does not time its reads", "nothing stands for its own clock");
     let per_row = figure(of("STO-WRITE"), "data_mib_per_s") * 1024.0 * 1024.0 / figure(of("STO-WRITE"), "rows_per_s");
     assert!((420.0..900.0).contains(&per_row), "a row takes {per_row} bytes");
     for code in ["STO-WRITE", "DBWR-THR"] {

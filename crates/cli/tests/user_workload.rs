@@ -209,6 +209,78 @@ fn it_is_shown_as_those_of_the_catalogue_are() {
 }
 
 #[test]
+fn a_plan_with_a_file_is_narrowed_by_flags() {
+    let dir = results();
+    let plan = dir.path().join("plan.toml");
+    let text = format!(
+        "workload-file = [\"{}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n",
+        example().display()
+    );
+    std::fs::write(&plan, text).unwrap();
+    let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
+    let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));
+    for (flags, queue, light, lat1) in [
+        (&[][..], true, true, false),
+        (&["--workload", "QUEUE"][..], true, false, false),
+        (&["--workload", "TP-LIGHT"][..], false, true, false),
+        (&["--workload", "LGWR-LAT1,QUEUE"][..], true, false, true),
+        (&["--group", "log-writer"][..], false, false, true),
+    ] {
+        let out = dry(flags);
+        let found = (runs(&out, "QUEUE"), runs(&out, "TP-LIGHT"), runs(&out, "LGWR-LAT1"));
+        assert_eq!(found, (queue, light, lat1), "{flags:?}: {out}");
+        assert_eq!(out.contains("queue.toml"), queue, "a file that is not run is not kept: {out}");
+        assert_eq!(out.contains("whatever --size is"), queue || light, "{out}");
+    }
+}
+
+/// Sums over no rows prove nothing, rows that nobody counts are no figure, and both are said.
+#[test]
+fn null_is_no_proof_and_uncounted_rows_are_left_out() {
+    let _alone = alone();
+    let dir = results();
+    let file = dir.path().join("mine.toml");
+    let text = |query: &str| {
+        format!(
+            "code = \"LOOKS\"\nsummary = \"looks\"\nprogram = [{{ execute = \"look\" }}]\n{query}\n\
+             [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[table]]\nname = \"none\"\nrows = \"empty\"\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}}\"\neffect = \"read-any\"\n"
+        )
+    };
+    for (query, says) in [
+        ("[[consistency]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT COALESCE(SUM(id), 0) FROM {none}\"\nwhat = \"it holds\"", None),
+    ] {
+        std::fs::write(&file, text(query)).unwrap();
+        let ran = run(&[
+            "run",
+            "--workload-file",
+            file.to_str().unwrap(),
+            "--jobs",
+            "1",
+            "--duration",
+            "300ms",
+            "--warmup",
+            "200ms",
+            "--no-probe",
+            "--results",
+            dir.path().to_str().unwrap(),
+        ]);
+        let tests = tests_of(&ran.folder());
+        let check = tests[0]["checks"].as_array().unwrap().iter().find(|c| c["id"] == "consistency").unwrap();
+        let detail = check["detail"].as_str().unwrap();
+        assert_eq!(check["outcome"] == "failed", says.is_some(), "{query}: {}", ran.said());
+        assert!(says.is_none_or(|s| detail.contains(s) && detail.contains("it holds")), "{detail}");
+        for id in ["rows_per_tx", "rows_per_s"] {
+            assert!(tests[0].get(id).is_none_or(serde_json::Value::is_null), "{id}: {}", tests[0]);
+            assert!(tests[0]["absent"][id].as_str().unwrap().contains("read-any"), "{}", tests[0]["absent"]);
+        }
+    }
+}
+
+#[test]
 fn a_broken_file_starts_nothing() {
     let dir = results();
     let file = dir.path().join("broken.toml");

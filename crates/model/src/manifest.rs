@@ -174,6 +174,9 @@ pub struct Machine {
 pub struct Overhead {
     /// Wall time of the client driver's loop per transaction of the first workload, ns.
     pub client_ns_per_tx: Option<f64>,
+    /// Why there is no such time, where it was to be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_absent: Option<String>,
     /// Time that the in-database driver's clock and histogram code takes per transaction, ns.
     pub in_database_ns_per_tx: Option<f64>,
     /// The workload the cost was measured with.

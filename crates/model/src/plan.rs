@@ -23,6 +23,10 @@ pub struct PlanSpec {
     pub group: Option<Vec<String>>,
     /// Files of workloads that the user has written; all of them are run.
     pub workload_file: Option<Vec<String>>,
+    /// Files of workloads that can be named in `workload` and in `parameters` and are not run for being there: those
+    /// of a plan file, where flags say which workloads are run.
+    #[serde(skip)]
+    pub known_workload_file: Option<Vec<String>>,
     /// `auto` or a list of job counts.
     pub jobs: Option<JobsSpec>,
     /// Length of the measured window, e.g. `30s`.
@@ -96,6 +100,7 @@ impl PlanSpec {
             workload: other.workload.or(self.workload),
             group: other.group.or(self.group),
             workload_file: other.workload_file.or(self.workload_file),
+            known_workload_file: other.known_workload_file.or(self.known_workload_file),
             jobs: other.jobs.or(self.jobs),
             duration: other.duration.or(self.duration),
             warmup: other.warmup.or(self.warmup),

@@ -53,6 +53,14 @@ fn evidence_is_in_the_page() {
 }
 
 #[test]
+fn why_loadlines_own_cost_is_not_known_is_told() {
+    let mut runs = two_platforms();
+    runs[0].manifest.overhead.client_ns_per_tx = None;
+    runs[0].manifest.overhead.client_absent = Some("no transaction was through within 250 ms".to_owned());
+    assert!(text(&runs, Format::Html).contains("not measured: no transaction was through within 250 ms"));
+}
+
+#[test]
 fn the_page_asks_for_nothing_from_the_network() {
     let report = text(&two_platforms(), Format::Html);
     for forbidden in ["http", "//cdn", "<script", "<link", "@import", "url(", "src=", "<img", "<iframe"] {

@@ -45,12 +45,13 @@ impl Window<'_> {
 }
 
 /// Figures that come from the counters of blocks, all of them.
-const BLOCK_COLUMNS: [&str; 12] = [
+const BLOCK_COLUMNS: [&str; 13] = [
     "cache_hit_pct",
     "block_gets_per_s",
     "block_reads_per_s",
     "read_mib_per_s",
     "read_time_us_mean",
+    "read_wait_pct",
     "io_per_s",
     "physical_writes_per_s",
     "physical_written_blocks_per_s",
@@ -88,6 +89,10 @@ pub(crate) fn block_figures(
     let window = Window { open, close, seconds, off_s };
     rates(record, &window);
     read_times(record, request, &window, transactions);
+    match read_wait_pct(&window, request.jobs) {
+        Some(pct) => record.set("read_wait_pct", pct),
+        None => leave_out(record, "read_wait_pct", "the database does not time its reads"),
+    }
     buffer_waits(record, request, measured, &window);
     let share = from_the_device(&window, device, access(&request.work), request.work.workload.cache);
     device_share_figure(record, request, &window, device);
@@ -253,6 +258,12 @@ fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transa
     }
 }
 
+/// Time that the database's reads took by its own clock as a share of the jobs', %. Nothing stands for it: from
+/// the jobs' own times it would follow that they did nothing but wait.
+fn read_wait_pct(w: &Window<'_>, jobs: u32) -> Option<f64> {
+    w.rate(counter::READ_NS).map(|ns| ns / 1e9 / f64::from(jobs.max(1)) * 100.0)
+}
+
 /// Time in which jobs waited for a place in the cache, as counted, or else as sampled.
 fn buffer_waits(record: &mut TestRecord, request: &Request, measured: &Measured, w: &Window<'_>) {
     const ID: &str = "buffer_wait_pct";
@@ -307,5 +318,26 @@ mod tests {
         assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "the log alone says nothing of buffers");
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_reads_are_told_by_the_databases_clock_only() {
+        let at = |calls: f64, ns: Option<f64>| {
+            let counters =
+                [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];
+            let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
+            Snapshot { counters, ..Snapshot::default() }
+        };
+        let of = |open: &Snapshot, close: &Snapshot| read_wait_pct(&Window { open, close, seconds: 2.0 }, 8);
+        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
+        let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
+        assert!((pct - 75.0).abs() < 1e-9, "{pct}");
+        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls alone tell no time");
     }
 }

@@ -7,7 +7,7 @@ use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
-use loadline_target::{TargetError, TargetKind, kind_of, redact};
+use loadline_target::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use thiserror::Error;
 pub const DEFAULT_TARGET: &str = "sqlite:";
 /// Default folder of runs.
 pub const DEFAULT_RESULTS: &str = "loadline-results";
-/// Default window: short enough for a first study in about a minute.
+/// Default window: short enough for a first study of one workload in a minute.
 pub const DEFAULT_DURATION_S: f64 = 4.0;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
@@ -49,7 +49,7 @@ pub enum PlanError {
     #[error("{0}")]
     Value(String),
     /// Nothing of what was asked for can run.
-    #[error("nothing to run on {target}: {reasons}")]
+    #[error("nothing to run on «{target}»: {reasons}")]
     Nothing {
         /// The target.
         target: String,
@@ -88,9 +88,23 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(&url), kind.product));
     }
     let force = spec.force.unwrap_or(false);
-    let workload_files = workload_files(spec)?;
-    let own = register_files(&workload_files)?;
-    let (workloads, skipped) = choose(spec, &own, kind, force)?;
+    let mut files = workload_files(&spec.workload_file)?;
+    let own = register_files(&files)?;
+    let known = workload_files(&spec.known_workload_file)?;
+    let known_of = register_files(&known)?;
+    files.extend(known);
+    let all = CATALOGUE.iter().chain(&own).chain(&known_of).copied().collect::<Vec<_>>();
+    let (workloads, skipped) = choose(spec, &own, &all, kind, force)?;
+    tables_differ(&workloads)?;
+    // A run keeps the texts of what it runs.
+    let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
+    let mut kept = Vec::new();
+    for file in files {
+        if runs(register(&file.name, &file.text)?.code) {
+            kept.push(file);
+        }
+    }
+    let workload_files = kept;
     if workloads.is_empty() {
         let reasons = reasons(&skipped);
         return Err(PlanError::Nothing { target: redact(&url), reasons });
@@ -136,8 +150,26 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 /// Largest workload file, bytes: it is kept in the manifest.
 const MOST_FILE_BYTES: u64 = 1 << 20;
 
-/// Reads the workload files that a plan names.
-fn workload_files(spec: &PlanSpec) -> Result<Vec<WorkloadFile>, PlanError> {
+/// Tables are called by code and name: other codes and names can come to the same.
+fn tables_differ(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
+    let mut seen: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+    for planned in workloads {
+        for (table, name) in table_names(find(&planned.code)?) {
+            if let Some((other, of)) = seen.get(&name) {
+                return value(format!(
+                    "the table «{of}» of {other} and the table «{table}» of {} would both be called {name} in the database: \
+                     give one another name, or run the two workloads apart",
+                    planned.code
+                ));
+            }
+            seen.insert(name, (&planned.code, table));
+        }
+    }
+    Ok(())
+}
+
+/// Reads workload files that a plan names.
+fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
     let read = |name: &String| {
         let failed = |e: std::io::Error| PlanError::Value(format!("the workload file {name} cannot be read: {e}"));
         let size = std::fs::metadata(name).map_err(failed)?.len();
@@ -146,7 +178,7 @@ fn workload_files(spec: &PlanSpec) -> Result<Vec<WorkloadFile>, PlanError> {
         }
         Ok(WorkloadFile { name: name.clone(), text: std::fs::read_to_string(name).map_err(failed)? })
     };
-    spec.workload_file.iter().flatten().map(read).collect()
+    names.iter().flatten().map(read).collect()
 }
 
 /// Makes the workloads of files known, in their order: those of a plan that is made, or of one that is taken up
@@ -178,10 +210,11 @@ pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
 }
 
 /// The workloads asked for, in the catalogue's order and then those of files, with their drivers; and what does
-/// not fit. Files alone are run alone.
+/// not fit. Files alone are run alone. `all` are those that can be named, in their order.
 fn choose(
     spec: &PlanSpec,
     own: &[&'static Workload],
+    all: &[&'static Workload],
     kind: &TargetKind,
     force: bool,
 ) -> Result<(Vec<PlannedWorkload>, Vec<SkippedWorkload>), PlanError> {
@@ -197,15 +230,24 @@ fn choose(
         // A scan takes as long as all the sweeps: it is run when it is asked for.
         wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
     }
-    let parameters = spec.parameters.clone().unwrap_or_default();
-    for code in parameters.keys() {
-        find(code)?;
+    if wanted.is_empty() {
+        let key = if spec.workload.is_some() { "workload" } else { "group" };
+        return value(format!(
+            "{key} = [] names nothing to run: leave the key out for all workloads, or name some (loadline workloads lists them)"
+        ));
+    }
+    // Those of workloads that are not run as well: a mistake in a plan is one whatever is chosen from it.
+    let mut parameters: BTreeMap<&str, &BTreeMap<String, i64>> = BTreeMap::new();
+    for (code, given) in spec.parameters.iter().flatten() {
+        let workload = find(code)?;
+        workload.params(given)?;
+        if parameters.insert(workload.code, given).is_some() {
+            return value(format!("the parameters of {} are given twice: write one [parameters.{0}]", workload.code));
+        }
     }
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
-    for workload in CATALOGUE.iter().chain(own).copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
-        let given = parameters.iter().find(|(c, _)| c.eq_ignore_ascii_case(workload.code)).map(|(_, p)| p.clone());
-        let parameters = given.unwrap_or_default();
-        workload.params(&parameters)?;
+    for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
+        let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
         match driver(workload, kind, spec.driver, force) {
             Ok((driver, driver_reason, forced)) => {
                 planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
@@ -412,6 +454,42 @@ mod tests {
         refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
         let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
         refused(PlanSpec { parameters: rows(0), ..spec() }, &["«rows»", "0", "between 1"]);
+    }
+
+    #[test]
+    fn parameters_are_checked_of_all_and_stand_once() {
+        let with = |codes: &[(&str, &str, i64)]| {
+            let tables =
+                codes.iter().map(|(code, name, n)| ((*code).to_owned(), BTreeMap::from([((*name).to_owned(), *n)])));
+            PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), parameters: Some(tables.collect()), ..spec() }
+        };
+        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "«acounts»", "accounts"]);
+        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "«accounts»", "between 2"]);
+        refused(with(&[("TP-LIGHT", "accounts", 5), ("tp-light", "accounts", 6)]), &["TP-LIGHT", "twice"]);
+        let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
+        assert_eq!(plan.workloads[0].parameters["rows"], 2);
+        for empty in [PlanSpec { workload: Some(vec![]), ..spec() }, PlanSpec { group: Some(vec![]), ..spec() }] {
+            refused(empty, &["= []", "leave the key out"]);
+        }
+    }
+
+    #[test]
+    fn tables_of_two_workloads_have_two_names() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "code = \"TP\"\nsummary = \"x\"\nprogram = [{ execute = \"look\" }]\n[[table]]\nname = \"light_account\"\n\
+                    rows = 10\ncolumn = [{ name = \"id\", type = \"int\", fill = \"key\" }]\n[[statement]]\nname = \"look\"\n\
+                    sql = \"SELECT id FROM {light_account}\"\neffect = { read = 10 }\n";
+        std::fs::write(file.path(), text).unwrap();
+        let files = Some(vec![file.path().display().to_string()]);
+        let with = |code: &str| PlanSpec { workload: Some(vec![code.into()]), workload_file: files.clone(), ..spec() };
+        refused(with("TP-LIGHT"), &["«account» of TP-LIGHT", "«light_account» of TP", "tp_light_account"]);
+        let plan = make_plan(&with("TP-HEAVY")).unwrap();
+        assert_eq!((plan.workloads.len(), plan.workload_files.len()), (2, 1));
+        // A file that is known is run, and kept, where it is named.
+        let known = |code: &str| PlanSpec { known_workload_file: files.clone(), workload_file: None, ..with(code) };
+        let one = |plan: Plan| (plan.workloads.len(), plan.workloads[0].code.clone(), plan.workload_files.len());
+        assert_eq!(one(make_plan(&known("TP-LIGHT")).unwrap()), (1, "TP-LIGHT".to_owned(), 0));
+        assert_eq!(one(make_plan(&known("TP")).unwrap()), (1, "TP".to_owned(), 1));
     }
 
     #[test]

@@ -191,6 +191,7 @@ mod tests {
             workload: Some(vec![]),
             group: Some(vec![]),
             workload_file: Some(vec![]),
+            known_workload_file: None,
             jobs: Some(JobsSpec::One(1)),
             duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),

@@ -314,7 +314,6 @@ impl Study {
         };
         let written = context
             .measure_overhead()
-            .map_err(StudyError::from)
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // As late as it can be: until here a run may be refused, and the data should then be there.
             .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });

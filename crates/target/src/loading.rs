@@ -71,7 +71,7 @@ pub(crate) fn table_stem(work: &Work, table: &str) -> String {
     if is_shared(work, table) {
         return format!("data_{table}");
     }
-    format!("{}_{table}", work.workload.code.to_lowercase().replace('-', "_"))
+    crate::names::own(work.workload, table)
 }
 
 /// Whether `table` belongs to the data set.

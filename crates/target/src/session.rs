@@ -10,6 +10,7 @@ use loadline_workload::{Arg, Execute};
 use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
+use crate::number::Number;
 use crate::parallel::Together;
 use crate::room::{FreeRoom, LogRoom};
 use crate::work::Work;
@@ -207,17 +208,25 @@ pub trait Target: Send + Sync {
     ///
     /// # Errors
     /// When the query fails.
-    fn integer(&self, _work: &Work, _query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, _work: &Work, _query: &str) -> Result<Option<Number>, TargetError> {
         Ok(None)
     }
 
-    /// Result of the workload's evidence query, if it has one.
+    /// The same where a number must be there.
+    ///
+    /// # Errors
+    /// When the query fails, or returns NULL.
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        self.number(work, query)?.map(Number::required).transpose()
+    }
+
+    /// Result of the workload's evidence query, if it has one; the sum over an empty table is 0.
     ///
     /// # Errors
     /// When the query fails.
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         match work.workload.evidence {
-            Some(evidence) => self.integer(work, evidence.query),
+            Some(evidence) => Ok(self.number(work, evidence.query)?.map(Number::or_zero)),
             None => Ok(None),
         }
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use loadline_workload::{
-    JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Template, Workload, draw_offset,
-    pool,
+    JobStart, NEW_KEYS_PER_JOB, Params, Program, RowCount, Stream, StreamError, Template, Workload, draw_offset, pool,
 };
 
 use crate::error::TargetError;
@@ -58,18 +57,19 @@ impl Work {
         }
     }
 
-    /// A query in portable SQL, without variables, with the full names that `table` gives.
+    /// A query in portable SQL with the full names that `table` gives; its variables are parameters of the workload.
     ///
     /// # Errors
-    /// When it cannot be read or has a variable, a mistake in the workload.
+    /// When it cannot be read or has another variable, a mistake in the workload.
     pub(crate) fn query(&self, query: &str, table: impl FnMut(&str) -> String) -> Result<String, TargetError> {
         let code = self.workload.code;
         let template =
             Template::parse(query).map_err(|e| TargetError::Usage(format!("the query «{query}» of {code}: {e}")))?;
-        if template.pieces.iter().any(|p| matches!(p, Piece::Var(_))) {
-            return Err(TargetError::Usage(format!("the query «{query}» of {code} has a variable")));
+        let is_param = |name: &str| self.workload.params.iter().any(|p| p.name == name);
+        if let Some(var) = template.vars().find(|v| !is_param(v)) {
+            return Err(TargetError::Usage(format!("the query «{query}» of {code} has the variable «{var}»")));
         }
-        Ok(template.render(table, |_| String::new()))
+        Ok(template.render(table, |name| self.params.get(name).to_string()))
     }
 
     /// Queries that are asked before or after a test, with what they are for.
@@ -88,15 +88,6 @@ impl Work {
         Stream::new(&self.program, self.start(job), self.pool(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is not sound: {e}", self.workload.code)))
     }
-}
-
-/// What a query for an integer returned; the sum over an empty table is NULL.
-///
-/// # Errors
-/// When it is no whole number.
-pub(crate) fn evidence_value(text: Option<String>) -> Result<i64, TargetError> {
-    let text = text.unwrap_or_else(|| "0".into());
-    text.parse().map_err(|_| TargetError::Statement(format!("the query returned «{text}», which is no whole number")))
 }
 
 /// What the client's loop makes of a failed transaction.

@@ -25,6 +25,21 @@ pub(super) fn program(work: &Work) -> String {
         return out;
     }
     let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
+    // Of some statements nothing says how many rows they touch.
+    let open = work.program.statements.iter().any(|s| s.effect.rows().is_none());
+    if open {
+        let mean = work.program.mean_statements_per_tx();
+        let largest = count(statements, "statement");
+        let _ = if work.program.varies() {
+            writeln!(
+                out,
+                "\nIn all, on average: {mean:.2} statements, and the commit. The largest transaction has {largest}."
+            )
+        } else {
+            writeln!(out, "\nIn all: {largest}, and the commit.")
+        };
+        return out;
+    }
     if work.program.varies() {
         let _ = writeln!(
             out,
@@ -164,7 +179,10 @@ pub(super) fn tables(work: &Work) -> String {
                 )
             }
             RowCount::Total(param) => {
-                format!("{} (parameter `{param}`), loaded before the first test", count(total, "row"))
+                format!(
+                    "{} (parameter `{param}`, whatever `--size` says), loaded before the first test",
+                    count(total, "row")
+                )
             }
             RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(rows, "row")),
             RowCount::Share { .. } => format!(

@@ -14,7 +14,10 @@ const READ_TIME: &[(&str, &str)] = &[
         "oracle",
         "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / V$SYSSTAT «physical read IO requests»",
     ),
-    ("*", "where the database does not time its reads: the jobs' own times of transactions that read one block each"),
+    (
+        "*",
+        "where the database does not time its reads (no read_wait_pct): the jobs' own times of transactions that read one block each",
+    ),
 ];
 const READ_SPREAD: &[(&str, &str)] = &[("*", "the jobs' own times of transactions that read one block each")];
 const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device under the data files")];
@@ -95,6 +98,21 @@ pub(super) const COLUMNS: &[Column] = &[
         Format::Fixed(1),
         "Mean time of a read call to the data files.",
         READ_TIME
+    ),
+    define!(
+        "read_wait_pct",
+        "Read waits",
+        "%",
+        Format::Fixed(1),
+        "Share of the jobs' time that reads of data files took, as the database itself times them; not told where it does not. Above 100 % blocks are read ahead, while nobody waits.",
+        &[
+            ("postgres", "pg_stat_database.blk_read_time / (jobs × window), with track_io_timing"),
+            ("sqlite", "time of read calls of the database's file, on their way / (jobs × window)"),
+            (
+                "oracle",
+                "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / (jobs × window)"
+            )
+        ]
     ),
     define!(
         "read_time_us_p50",

@@ -69,7 +69,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "×",
         Format::Fixed(2),
         "Throughput as a multiple of that of the same query with one worker, in the same run.",
-        &[("*", "queries per second / those of the test with the fewest workers, same jobs and repetition")]
+        &[("*", "queries per second / those of the valid test with one worker, same jobs and repetition")]
     ),
     define!(
         "sql_service_time_s",

@@ -136,7 +136,10 @@ fn row(
         Bounds::NotTold => format!("{of}what bounds it is not told: {}.", stop(&b.because)),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
-    let kept = Some(kept::remark(sweep)).filter(|k| !k.is_empty()).map(|k| format!("{of}{k}."));
+    let kept = Some(kept::remark(sweep)).filter(|k| !k.is_empty()).map(|k| match several {
+        true => format!("{of}{k}."),
+        false => format!("{}.", k.replacen("test", "Test", 1)),
+    });
     let remark = remark.into_iter().chain(kept).collect::<Vec<_>>().join(" ");
     Row { cells, first, remark, ..Row::default() }
 }

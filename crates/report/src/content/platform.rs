@@ -206,7 +206,10 @@ fn overhead(m: &Manifest) -> Vec<(String, String)> {
         |ns: Option<f64>| ns.map_or("not measured".to_owned(), |ns| format!("{} a transaction", duration_ns(ns)));
     let on = o.workload.as_ref().map(|w| format!(", {w}")).unwrap_or_default();
     vec![
-        (format!("Client driver, on null:{on}"), per_tx(o.client_ns_per_tx)),
+        (
+            format!("Client driver, on null:{on}"),
+            o.client_absent.as_ref().map_or_else(|| per_tx(o.client_ns_per_tx), |why| format!("not measured: {why}")),
+        ),
         fact("Clock and histogram inside the database", per_tx(o.in_database_ns_per_tx)),
     ]
 }

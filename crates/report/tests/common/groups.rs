@@ -154,6 +154,9 @@ fn made(
         "storage" => {
             r.data_source = Some(if *code == "STO-WRITE" { "cached" } else { "device" }.to_owned());
             r.set("block_bytes", 8192.0);
+            if *code == "STO-READ" {
+                r.set("read_wait_pct", 53.0);
+            }
             r.set("device_util_pct", 71.0);
             r.leave_out("device_read_share_pct", "the device under the data files is not known");
             r.leave_out("physical_writes_per_s", "PostgreSQL 15 does not count writes by kind, only 16 and later do");

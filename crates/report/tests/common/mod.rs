@@ -110,6 +110,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         },
         overhead: Overhead {
             client_ns_per_tx: Some(812.0),
+            client_absent: None,
             in_database_ns_per_tx: None,
             workload: Some("LGWR-LAT1".to_owned()),
         },

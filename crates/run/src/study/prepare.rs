@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loadline_model::manifest::Overhead;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
-use loadline_target::{TargetError, Work};
+use loadline_target::Work;
 
 use super::{Context, StudyError};
 use crate::calibrate::{calibrate, measure, with};
@@ -23,7 +23,7 @@ impl Context {
     }
 
     /// Measures what loadline itself costs, with the first workload that a client can run.
-    pub(super) fn measure_overhead(&mut self) -> Result<(), TargetError> {
+    pub(super) fn measure_overhead(&mut self) -> Result<(), StudyError> {
         let at_client = |w: &&PlannedWorkload| {
             let work = self.work(w, &BTreeMap::new()).ok()?;
             (work.program.computations_per_tx() == 0).then(|| (w.code.clone(), work))
@@ -31,8 +31,13 @@ impl Context {
         let Some((code, work)) = self.manifest.plan.workloads.iter().find_map(|w| at_client(&w)) else {
             return Ok(());
         };
+        let measured = overhead::client_ns_per_tx(&work, &self.interrupted)?;
+        if self.stopped() {
+            return Err(StudyError::Interrupted);
+        }
         self.manifest.overhead = Overhead {
-            client_ns_per_tx: Some(overhead::client_ns_per_tx(&work)?),
+            client_ns_per_tx: measured.as_ref().ok().copied(),
+            client_absent: measured.err(),
             in_database_ns_per_tx: None,
             workload: Some(code),
         };

@@ -48,7 +48,7 @@ struct Value {
 /// What was asked before a test.
 struct Before {
     evidence: Option<i64>,
-    unchanged: Vec<Option<i64>>,
+    unchanged: Vec<Result<Option<i64>, String>>,
 }
 
 /// What a load before a test failed with, as what the test failed with.
@@ -246,15 +246,18 @@ impl Context {
 
     /// Asks what a test is held against, before it.
     fn before(&self, work: &Work) -> Result<Before, TargetError> {
-        let unchanged = work.workload.unchanged.iter().map(|c| self.target.integer(work, c.query));
-        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect::<Result<_, _>>()? })
+        let ask = |query| self.target.integer(work, query).map_err(|e| format!("before the test: {e}"));
+        let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
+        Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
     /// Whether what must hold after a test holds: by how much each query is off.
     fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
         let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
         let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
-        let off = |(query, before): (&str, &Option<i64>)| Ok(ask(query)?.zip(*before).map(|(now, was)| now - was));
+        let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
+            Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
+        };
         let unchanged = work.workload.unchanged.iter().zip(&before.unchanged);
         absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
     }

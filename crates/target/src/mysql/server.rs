@@ -21,11 +21,12 @@ use super::wire::Connection;
 use super::{procedure, render, schema, watch};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::registry::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
 #[derive(Debug, Clone)]
@@ -355,13 +356,9 @@ impl Target for Mysql {
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = render::query(work, query)?;
-        let mut total = 0_i64;
-        for text in self.each(|_, c| c.value(&sql))? {
-            total = total.saturating_add(evidence_value(text)?);
-        }
-        Ok(Some(total))
+        Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

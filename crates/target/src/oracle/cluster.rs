@@ -16,12 +16,13 @@ use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
 use super::{awr, block, job_limit, parallel, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::number::Number;
 use crate::own_tables::{self, Own, Whole};
 use crate::parallel::Together;
 use crate::registry::{OpenRequest, Secret};
 use crate::room::{FreeRoom, LogRoom};
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// The variable a password is taken from when the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
@@ -357,8 +358,8 @@ impl Target for Oracle {
         parallel::attempt(self.job_session(work, 0)?.0.as_mut(), work)
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
-        Ok(Some(evidence_value(self.admin()?.value(&render::query(work, query)?)?)?))
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
+        Number::read(self.admin()?.value(&render::query(work, query)?)?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

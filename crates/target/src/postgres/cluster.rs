@@ -21,12 +21,13 @@ use super::{doctor, parallel, procedure, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
+use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
 use crate::registry::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::{Work, evidence_value};
+use crate::work::Work;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
 struct Instance {
@@ -427,13 +428,9 @@ impl Target for Postgres {
         Some("the server also counts transactions that each worker of a parallel query makes for itself when it starts")
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = render::query(work, query)?;
-        let mut total = 0_i64;
-        for text in self.each(|_, c| c.value(&sql))? {
-            total = total.saturating_add(evidence_value(text)?);
-        }
-        Ok(Some(total))
+        Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -32,8 +32,10 @@ pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
     "BufferPin:BufferPin",
 ];
 
-/// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins.
-const WAITS: &str = "SELECT CASE WHEN a.state IS NULL THEN NULL \
+/// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins. A worker of a
+/// parallel query that has just started has no state yet, which is told from one that is hidden by its query.
+const WAITS: &str = "SELECT CASE WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
+     WHEN a.state IS NULL THEN 'Activity:starting' \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
      ELSE 'Client:idle' END, count(*) \
      FROM pg_stat_get_activity(NULL) a \

@@ -26,6 +26,7 @@ use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::{FileFacts, OwnFiles};
 use crate::loading::table_stem;
+use crate::number::Number;
 use crate::own_tables::{self, Own, Whole, own_tables};
 use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
@@ -66,7 +67,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     summary: "embedded, needs nothing: a private database next to the results, or a file of your choice",
     url_forms: &[
         ("sqlite:", "a private database in a temporary folder next to the results, removed after the run"),
-        ("sqlite:/dir/file.db", "a database file that loadline makes and keeps"),
+        (
+            "sqlite:/dir/file.db",
+            "a database file that loadline makes, and removes after the run (--keep-data: keeps, with the data set)",
+        ),
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
@@ -460,11 +464,10 @@ impl Target for Sqlite {
         Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
     }
 
-    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = work.query(query, |table| table_name(work, table))?;
         let db = self.connect(Commit::Wait)?;
-        let sum: Option<i64> = db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?;
-        Ok(Some(sum.unwrap_or(0)))
+        Ok(Some(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?)))
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {

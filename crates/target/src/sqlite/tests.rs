@@ -154,6 +154,34 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
 }
 
+/// An account that is gone is missed, and a sum over no rows is no 0 that something must be.
+#[test]
+fn lost_rows_and_null_are_no_proof() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.db");
+    let target = registry::open(&request(&format!("sqlite:{}", file.display()), dir.path())).unwrap();
+    let workload = loadline_workload::find("TP-LIGHT").unwrap();
+    let given = BTreeMap::from([("accounts".to_owned(), 20)]);
+    let work = Work::new(workload, workload.params(&given).unwrap(), 1, 0.0);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    let found = || workload.consistency.iter().map(|c| target.integer(&work, c.query)).collect::<Vec<_>>();
+    assert!(found().iter().all(|f| matches!(f, Ok(Some(0)))), "{:?}", found());
+    let without = |which: &str| {
+        let sql = format!("DELETE FROM loadline_tp_light_account WHERE {which}");
+        Connection::open(&file).unwrap().execute_batch(&sql).unwrap();
+    };
+    without("id = 7");
+    assert!(matches!(found()[0], Ok(Some(-1))), "{:?}", found());
+    without("id >= 0");
+    assert!(found().iter().any(|f| f.as_ref().is_err_and(|e| e.to_string().contains("NULL"))), "{:?}", found());
+    assert_eq!(target.evidence(&work).unwrap(), Some(0), "of the rows changed, none are there");
+    let none = target.integer(&work, "SELECT id FROM {account}");
+    assert!(none.is_err(), "no row: {none:?}");
+    let unknown = target.integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
+    assert!(unknown.contains("«nothing»"), "{unknown}");
+}
+
 #[test]
 fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     let scratch = tempfile::tempdir().unwrap();

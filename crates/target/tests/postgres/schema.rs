@@ -1,7 +1,10 @@
 //! The schema: its lock, its loading, its removal; the doctor; several nodes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use loadline_model::Severity;
 use loadline_target::{LoadProgress, TargetError, Work};
+use loadline_workload::Arg;
 
 use crate::server::{open, request, server, work};
 
@@ -297,4 +300,22 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
         assert_eq!((together.planned, together.came), (workers as u32, workers as u32));
     }
     assert_eq!(target.most_together().unwrap().map(|m| m.0), Some(17));
+
+    // Workers come and go all the time: one that has just started does not hide what the others do.
+    target.reset(&work(8)).unwrap();
+    let mut session = target.client_session(&work(8), 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let stop = AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                session.execute_and_commit(0, &[Arg::Int(-5)]).unwrap();
+            }
+        });
+        let samples: Vec<_> = (0..2000).map(|_| observer.sample_waits().unwrap()).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(samples.iter().all(Option::is_some));
+        samples.into_iter().flatten().map(|s| s.sessions.values().sum::<u32>()).max()
+    });
+    assert!(most > Some(1), "{most:?}");
 }

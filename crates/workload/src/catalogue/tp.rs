@@ -148,6 +148,10 @@ pub(super) const MONEY: Consistency = Consistency {
     what: "what all accounts hold and have spent is what they held at first",
 };
 
+/// No account is lost: it would take what it holds with it, and [`MONEY`] would not miss it.
+pub(super) const NONE_LOST: Consistency =
+    Consistency { query: "SELECT COUNT(*) - :accounts FROM {account}", what: "there are as many accounts as at first" };
+
 /// What buyers have spent is what the orders say.
 const SPENT: Consistency = Consistency {
     query: "SELECT a.n - o.n FROM (SELECT SUM(spent) AS n FROM {account}) a, \

@@ -15,7 +15,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: &[tp::ACCOUNTS, tp::ITEMS],
     needs: tp::NEEDS_BOTH,
     evidence: Some(tp::ORDER_EVIDENCE),
-    consistency: &[tp::MONEY],
+    consistency: &[tp::NONE_LOST, tp::MONEY],
     unchanged: tp::ORDERS_ADD_UP,
     program: |params| {
         let mut s = tp::Statements::new();

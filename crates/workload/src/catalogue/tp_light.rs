@@ -15,7 +15,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: &[tp::ACCOUNTS],
     needs: tp::NEEDS_CHANGE,
     evidence: Some(Evidence { query: "SELECT SUM(changes) FROM {account}", counts: "changed rows" }),
-    consistency: &[tp::MONEY],
+    consistency: &[tp::NONE_LOST, tp::MONEY],
     program: |params| {
         let mut s = tp::Statements::new();
         let mut body = vec![tp::sequence()];

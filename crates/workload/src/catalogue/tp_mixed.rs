@@ -46,7 +46,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: tp::NEEDS_BOTH,
     evidence: Some(tp::ORDER_EVIDENCE),
-    consistency: &[tp::MONEY],
+    consistency: &[tp::NONE_LOST, tp::MONEY],
     unchanged: tp::ORDERS_ADD_UP,
     program: |params| {
         let mut s = tp::Statements::new();

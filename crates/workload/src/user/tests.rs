@@ -194,9 +194,8 @@ fn transactions_that_never_end_are_refused() {
         let to = deep(n, times);
         says("{ execute = \"put\" },", &to, "[", &["10000000 are the most", said]);
     }
-    let empty =
-        format!("{{ execute = \"put\" }}, {{ repeat = 1000000, steps = [{{ repeat = 1000000, steps = [] }}] }},");
-    says("{ execute = \"put\" },", &empty, "[", &["10000000 are the most"]);
+    let empty = "{ execute = \"put\" }, { repeat = 1000000, steps = [{ repeat = 1000000, steps = [] }] },";
+    says("{ execute = \"put\" },", empty, "[", &["10000000 are the most"]);
 }
 
 #[test]
