@@ -303,6 +303,7 @@ fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> O
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -319,12 +320,6 @@ mod tests {
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
     }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
 
     #[test]
     fn waits_for_reads_are_told_by_the_databases_clock_only() {
@@ -334,7 +329,8 @@ mod tests {
             let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
             Snapshot { counters, ..Snapshot::default() }
         };
-        let of = |open: &Snapshot, close: &Snapshot| read_wait_pct(&Window { open, close, seconds: 2.0 }, 8);
+        let of =
+            |open: &Snapshot, close: &Snapshot| read_wait_pct(&Window { open, close, seconds: 2.0, off_s: 0.0 }, 8);
         // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
         let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
         assert!((pct - 75.0).abs() < 1e-9, "{pct}");
