@@ -303,6 +303,7 @@ fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> O
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
