@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use common::{Ran, Server, leftovers, loadline, ok, results, run, tests_of, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// All workloads of the group, small, one job.
@@ -183,4 +185,48 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
         );
         assert!(tests.get(1).is_none_or(|t| t["valid"] == false && says(t)), "{}", ran.said());
     }
+}
+
+#[test]
+fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
+    let dir = results();
+    let path = dir.path().join("runs");
+    let base = ["run", "--target", "sqlite:", "--results", path.to_str().unwrap(), "--no-probe", "--jobs", "1"];
+    let with = |more: &[&str]| run(&[&base[..], more].concat());
+    let refused = with(&["--workload", "DBWR-THR", "--size", "8TiB"]);
+    for part in ["the tables of DBWR-THR need about", "is free in", "--force"] {
+        assert!(refused.code == 3 && refused.err.contains(part), "{part}: {}", refused.said());
+    }
+    let times = ["--duration", "0.3s", "--warmup", "0.2s", "--size", "4MiB"];
+    let ran = with(&[&["--workload", "DBWR-THR,STO-READ-ASYNC"][..], &times[..]].concat());
+    assert!(ran.code <= 1, "{}", ran.said());
+    for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
+        assert!(ran.out.matches(table).count() >= 1, "{table}: {}", ran.said());
+    }
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let mut tables: Vec<_> =
+        manifest["data_set"].as_array().unwrap().iter().map(|t| t["table"].as_str().unwrap()).collect();
+    tables.sort_unstable();
+    assert_eq!(tables, ["blocks of DBWR-THR", "spread of STO-READ-ASYNC"], "once each");
+}
+
+#[test]
+fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
+    let dir = results();
+    let url = format!("sqlite:{}", dir.path().join("x.db").display());
+    let mut command = loadline();
+    command.args(["run", "--target", &url, "--workload", "DBWR-THR", "--size", "2GiB", "--jobs", "1", "--no-probe"]);
+    command.args(["--results", dir.path().join("runs").to_str().unwrap()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The log of the load, or the file, has grown: rows are coming in.
+    let file = dir.path().join("x.db");
+    wait_for("the load", 60, || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
+    let begun = std::time::Instant::now();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    // Loading all of it takes far longer.
+    assert!(ran.code != 0 && begun.elapsed().as_secs() < 15, "{} s: {}", begun.elapsed().as_secs(), ran.said());
+    assert_eq!(ran.code, 130, "{}", ran.said());
+    assert!(!file.exists(), "what was loaded is removed");
 }

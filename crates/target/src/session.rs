@@ -109,6 +109,11 @@ pub trait Target: Send + Sync {
         Ok(LogRoom { bytes: data.saturating_add(indexes), ..LogRoom::default() })
     }
 
+    /// Whether the rows of a table lie in the tree of its primary key, which then takes nothing beside them.
+    fn rows_lie_in_key(&self) -> bool {
+        false
+    }
+
     /// Share of its pages that a table of rows which are updated in place is loaded into, %.
     fn in_place_pct(&self) -> u64 {
         100

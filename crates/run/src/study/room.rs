@@ -35,7 +35,7 @@ pub(super) fn look(target: &dyn Target, plan: &Plan, info: &TargetInfo, begins: 
     let shared = data_set(&works);
     let there = if shared.is_empty() { Vec::new() } else { target.data_set()? };
     let drop_data_set = plan.reload && begins && !there.is_empty();
-    let mut need = Need { what: "the data set".to_owned(), ..Need::default() };
+    let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
         need.data = shared.iter().map(|(work, table)| Size::of(target, work, table)).sum();
         // They go before anything is loaded.
@@ -52,8 +52,8 @@ pub(super) fn look(target: &dyn Target, plan: &Plan, info: &TargetInfo, begins: 
     }
     let own = own_tables(target, &works, plan.repeat > 1);
     if own.size.all() > 0 {
-        let one = if need.data.all() == 0 { String::new() } else { format!("{} and ", need.what) };
-        need.what = format!("{one}the tables of {}", own.whose.join(", "));
+        let one = if need.data.all() == 0 { "" } else { "the data set and " };
+        need.what = format!("{one}the tables of {} need", own.whose.join(", "));
         need.data = [need.data, own.size].into_iter().sum();
     }
     Ok(Room { notes: fits(target, info, &need, plan.force)?, drop_data_set })
@@ -101,8 +101,12 @@ impl Size {
     fn of(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
         let pct = if table.updated_in_place { target.in_place_pct().clamp(1, 100) } else { 100 };
+        let key = u64::from(!target.rows_lie_in_key() && table.primary_key().is_some());
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
-        Size { data: rows.saturating_mul(row), indexes: rows.saturating_mul(ENTRY * (1 + table.indexes.len() as u64)) }
+        Size {
+            data: rows.saturating_mul(row),
+            indexes: rows.saturating_mul(ENTRY * (key + table.indexes.len() as u64)),
+        }
     }
 
     /// What is left to be stored where so many bytes are.
@@ -159,6 +163,7 @@ fn own_tables(target: &dyn Target, works: &[Work], all: bool) -> Own {
 /// What a run needs.
 #[derive(Debug, Default)]
 struct Need {
+    /// What needs it, with the verb.
     what: String,
     data: Size,
     /// Bytes that are dropped first.
@@ -208,7 +213,7 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
         }
     };
     let text = format!(
-        "{} needs about {} (data {}, indexes {}, log {})",
+        "{} about {} (data {}, indexes {}, log {})",
         need.what,
         size(need.data.all().saturating_add(log.bytes)),
         size(need.data.data),
@@ -225,13 +230,14 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
     let with_data = if apart.is_some() { 0 } else { log.bytes };
     let mut places = vec![(need.data.all().saturating_add(with_data).saturating_sub(need.given_back), data)];
     places.extend(apart.map(|l| (log.bytes, l)));
+    let several = places.len() > 1;
     for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.free) {
         let back = match need.given_back {
             0 => String::new(),
             bytes => format!(" besides the {} that are dropped first", size(bytes)),
         };
-        let short =
-            format!("{text}, {} of it in {}, where {} is free{back}", size(needed), place.name, size(place.free));
+        let part = if several { format!(" ({} of it goes there)", size(needed)) } else { String::new() };
+        let short = format!("{text}, and {} is free in {}{part}{back}", size(place.free), place.name);
         match place.may_grow {
             Some(why) => notes.push(format!("{short}; {why}")),
             None if force => notes.push(format!("{short}; tried all the same (--force)")),

@@ -6,6 +6,7 @@ use std::ops::Range;
 use loadline_workload::{Datum, Table};
 
 use super::connect::Door;
+use super::ledger::Ledger;
 use super::render::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::schema;
 use super::wire::Connection;
@@ -88,11 +89,12 @@ fn put_row(out: &mut Vec<u8>, row: &[Datum<'_>]) {
 pub(super) struct MysqlLoader {
     connection: Connection,
     path: &'static str,
+    ledger: Ledger,
 }
 
 impl MysqlLoader {
-    pub(super) fn open(door: &Door) -> Result<MysqlLoader, TargetError> {
-        Ok(MysqlLoader { connection: door.connect_loading()?, path: "LOAD DATA LOCAL INFILE" })
+    pub(super) fn open(door: &Door, ledger: &Ledger) -> Result<MysqlLoader, TargetError> {
+        Ok(MysqlLoader { connection: door.connect_loading()?, path: "LOAD DATA LOCAL INFILE", ledger: ledger.clone() })
     }
 }
 
@@ -182,18 +184,22 @@ impl Loader for MysqlLoader {
     fn path(&self) -> &'static str {
         self.path
     }
+
+    fn close(&mut self) -> Result<(), TargetError> {
+        self.ledger.book(&mut self.connection)
+    }
 }
 
 /// Loads what is missing of the workload's own tables and of the data set.
-pub(super) fn load(door: &Door, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(MysqlLoader::open(door)?) as Box<dyn Loader>);
+pub(super) fn load(door: &Door, ledger: &Ledger, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(MysqlLoader::open(door, ledger)?) as Box<dyn Loader>);
     own_tables::load(own, &open, false, progress)?;
     data_set::load(own.work, &open, false, progress)
 }
 
 /// What a run that ends leaves of the data set.
-pub(super) fn kept(door: &Door, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
-    let mut loader = MysqlLoader::open(door)?;
+pub(super) fn kept(door: &Door, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
+    let mut loader = MysqlLoader::open(door, ledger)?;
     if keep_data {
         data_set::keep(&mut loader)?;
     }
@@ -201,8 +207,8 @@ pub(super) fn kept(door: &Door, keep_data: bool) -> Result<BTreeSet<String>, Tar
 }
 
 /// Drops the data set's tables.
-pub(super) fn drop_all(door: &Door) -> Result<(), TargetError> {
-    let mut loader = MysqlLoader::open(door)?;
+pub(super) fn drop_all(door: &Door, ledger: &Ledger) -> Result<(), TargetError> {
+    let mut loader = MysqlLoader::open(door, ledger)?;
     let tables = loader.rows(&format!(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
          TABLE_COMMENT LIKE '{MARK}%'"

@@ -254,7 +254,7 @@ impl Target for Mysql {
             let here: Vec<u32> =
                 (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
             let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.door, &own, progress)?;
+            loading::load(&instance.door, &instance.ledger, &own, progress)?;
         }
         Ok(())
     }
@@ -262,13 +262,13 @@ impl Target for Mysql {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         let mut all = Vec::new();
         for instance in self.instances() {
-            all.extend(data_set::found(&mut MysqlLoader::open(&instance.door)?)?);
+            all.extend(data_set::found(&mut MysqlLoader::open(&instance.door, &instance.ledger)?)?);
         }
         Ok(all)
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances().iter().try_for_each(|i| loading::drop_all(&i.door))
+        self.instances().iter().try_for_each(|i| loading::drop_all(&i.door, &i.ledger))
     }
 
     fn install(&self, work: &Work) -> Result<(), TargetError> {
@@ -281,6 +281,10 @@ impl Target for Mysql {
     fn log_room(&self, data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
         let rooms = self.each(|_, c| Ok(doctor::binary_log(&Settings::read(c)?, data)))?;
         Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn rows_lie_in_key(&self) -> bool {
+        true
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -399,7 +403,7 @@ impl Target for Mysql {
         let _lock = self.lock()?;
         let mut removed = Vec::new();
         for instance in self.instances() {
-            let kept = loading::kept(&instance.door, keep_data)?;
+            let kept = loading::kept(&instance.door, &instance.ledger, keep_data)?;
             removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
         }
         Ok(removed)

@@ -423,6 +423,10 @@ impl Target for Sqlite {
         Ok(LogRoom { bytes: rows.saturating_add(indexes), ..LogRoom::default() })
     }
 
+    fn rows_lie_in_key(&self) -> bool {
+        true
+    }
+
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let db = self.connect(Commit::Wait)?;
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
