@@ -107,7 +107,7 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
     let _ = writeln!(out, "{}\n\n## Data\n\n{}", words::load(w, &work), words::tables(&work));
     out.push_str(&figures(w));
     out.push_str(&parameters(w));
-    out.push_str(&proof(w));
+    out.push_str(&proof(w, &work));
     let _ = writeln!(out, "## Where it runs\n\nIt needs:\n");
     for need in w.needs {
         let _ = writeln!(out, "- {}", need.phrase());
@@ -173,7 +173,7 @@ fn parameters(w: &Workload) -> String {
 }
 
 /// By what a test shows that it was this work.
-fn proof(w: &Workload) -> String {
+fn proof(w: &Workload, work: &Work) -> String {
     let mut out = String::new();
     if let Some(r) = w.redo {
         let kib = |b: f64| b / 1024.0;
@@ -218,15 +218,36 @@ fn proof(w: &Workload) -> String {
             "Cache: at least 99.9 % of the blocks that are looked at must be in the database's own cache, by its own \
              counters.\n\n",
         ),
-        Cache::Device => out.push_str(
-            "Device: what the database reads must come from the storage device, which the device's own counters tell. Reads \
-             that the operating system answered from memory make the test invalid, unless `--allow-cached`.\n\n",
-        ),
+        Cache::Device => out.push_str(&from_the_device(work)),
     }
     format!(
         "## How the work is proved\n\nCounts: each statement must touch as many rows as is said above, every time. The \
          database's own count of commits must agree with that of the jobs, where it counts them.\n\n{out}"
     )
+}
+
+/// How it is proved that the storage device was at work, by what transactions do.
+fn from_the_device(work: &Work) -> String {
+    let (adds, changes) = (loadline_run::only_adds(work), work.program.rows_changed_per_tx() > 0);
+    let mut out = String::new();
+    if loadline_run::reads(work) {
+        out += "Reads: at least 90 % of the blocks that transactions ask for must come from the storage device: the database's \
+                counters tell what its own cache had, and the device's what the operating system's had.\n\n";
+    }
+    let owed = if adds {
+        "at least 90 % of the new rows' bytes"
+    } else {
+        "blocks for at least half of the rows changed (each is in another block)"
+    };
+    if changes {
+        let _ = writeln!(
+            out,
+            "Writes: the database must write {owed} to its data files within the window, and 90 % of what it writes there must \
+             reach the device under them; of a device that takes the log as well, the log's bytes are taken off first. A \
+             window so short that more stays in caches proves nothing.\n"
+        );
+    }
+    out + "A test that does not prove it is invalid, unless `--allow-cached`, which marks it.\n\n"
 }
 
 /// Targets that get the same.

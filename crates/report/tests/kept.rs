@@ -60,6 +60,31 @@ fn cached_figures_are_marked_wherever_they_are_read() {
 }
 
 #[test]
+fn the_factor_page_says_where_sources_differ() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
+    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, "cached"));
+    for run in &mut runs {
+        of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, "cached"));
+    }
+    let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
+    let differ = "different sources: blocks came from the device on «disk», from a cache on «flash».";
+    assert!(factors.contains(&format!("STO-READ: Peaks are not compared: {differ}")), "{factors}");
+    assert!(factors.contains(&format!("Not compared at 4, 8 jobs: {differ}")), "{factors}");
+    assert!(factors.contains("on both platforms kept by --allow-cached: cached"), "{factors}");
+}
+
+#[test]
+fn other_redo_is_told_once_beside_the_factors() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
+    for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
+        r.set("redo_kib_per_tx", 4.0 + i as f64 / 10.0);
+    }
+    let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
+    assert_eq!(factors.matches("KiB of redo per transaction on «disk»").count(), 1, "{factors}");
+    assert!(factors.contains("more than 10 % (and alike at 2 more places)"), "{factors}");
+}
+
+#[test]
 fn a_verdict_says_what_is_valid_by_an_option_only() {
     let mut run = run("pg", "run-1", 1.0);
     run.records[0].forced = Some("fsync = off: commits are not durable".to_owned());

@@ -1,21 +1,19 @@
 //! Checks of where blocks came from and went to: a cache, or the device.
 
-use loadline_collect::Edge;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, TestRecord, format};
-use loadline_workload::Cache;
+use loadline_model::{TestRecord, format};
+use loadline_target::Work;
+use loadline_workload::{Cache, RowCount};
 
 use crate::block_figures::{FEW_READS, MIB, Window, access};
 use crate::data_source::{Access, DEVICE_FROM, DataSource, Reads, beyond_own_cache, device_share};
 use crate::test::Request;
+use crate::write_checks::DATA_WRITTEN;
 
 /// Least share of block reads that the database's own cache serves where that is what is measured.
 const HIT_FROM: f64 = 0.999;
-/// By how much the database's count of changed rows may differ from the jobs', and how many transactions
-/// a job may be off at the edges of the window.
-const ROWS_OFF: f64 = 0.05;
 
 /// What is known of caches before a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,8 +50,12 @@ pub(crate) fn from_the_device(
     Ok(device_share(Reads { count, bytes }, device, access))
 }
 
-pub(crate) fn cache_hit(record: &TestRecord) -> Check {
-    const ID: &str = "cache-hit";
+/// The id of the check that blocks come from the database's cache.
+const CACHE_HIT: &str = "cache-hit";
+
+/// The database's cache must have served nearly all; `has_blocks` is whether the target has any to serve.
+pub(crate) fn cache_hit(record: &TestRecord, has_blocks: bool) -> Check {
+    const ID: &str = CACHE_HIT;
     match record.figure("cache_hit_pct") {
         Some(pct) => Check::require(
             ID,
@@ -64,17 +66,55 @@ pub(crate) fn cache_hit(record: &TestRecord) -> Check {
                 HIT_FROM * 100.0
             ),
         ),
-        None => Check::new(ID, Outcome::NotMade, "the target does not count what its cache serves".to_owned()),
+        None if !has_blocks => Check::new(ID, Outcome::NotMade, "the target has no blocks to be cached".to_owned()),
+        None => Check::require(
+            ID,
+            false,
+            format!(
+                "what the database's cache served is not known: {}",
+                record.absent.get("cache_hit_pct").map_or("it is not counted", String::as_str)
+            ),
+        ),
     }
+}
+
+/// The checks of a test whose counters could not be read, `why`: what has to be proved is not.
+pub(crate) fn unread(record: &mut TestRecord, work: &Work, facts: &CacheFacts, why: &str) -> Vec<Check> {
+    match work.workload.cache {
+        Cache::Any => Vec::new(),
+        Cache::Hit => vec![Check::require(CACHE_HIT, false, why.to_owned())],
+        Cache::Device => {
+            let ids = [(DATA_SOURCE, reads(work)), (DATA_WRITTEN, work.program.rows_changed_per_tx() > 0)];
+            let of = ids.into_iter().filter(|(_, made)| *made);
+            of.map(|(id, _)| judged(record, facts, id, why.to_owned())).collect()
+        }
+    }
+}
+
+/// Whether its transactions ask for rows. Where nothing is read but what is to be changed, writes are what is
+/// measured: who reads what another session has just read, or has it from the operating system, writes no less.
+#[must_use]
+pub fn reads(work: &Work) -> bool {
+    work.program.statements.iter().any(|s| s.effect.reads())
+}
+
+/// Whether its transactions add rows and ask for none that are there.
+#[must_use]
+pub fn only_adds(work: &Work) -> bool {
+    work.program.rows_changed_per_tx() > 0 && work.workload.tables.iter().all(|t| t.rows == RowCount::Empty)
 }
 
 /// Blocks that the transactions of the window asked for, at least. A transaction that crosses an edge is
 /// counted whole where it ends, and its reads where they are made: half a transaction of each job may be
 /// counted too much, which matters where a window holds few.
 fn asked(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
+    asked_by_all(record, request, w).map(|blocks| blocks * sure(record, request.jobs))
+}
+
+/// Share of the window's transactions that lies in it for sure.
+pub(crate) fn sure(record: &TestRecord, jobs: u32) -> f64 {
     let transactions = record.figure("commits").unwrap_or(0.0).max(1.0);
-    let sure = (1.0 - f64::from(request.jobs) / 2.0 / transactions).max(0.0);
-    asked_by_all(record, request, w).map(|blocks| blocks * sure)
+    (1.0 - f64::from(jobs) / 2.0 / transactions).max(0.0)
 }
 
 fn asked_by_all(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
@@ -88,6 +128,9 @@ fn asked_by_all(record: &TestRecord, request: &Request, w: &Window<'_>) -> Optio
     }
 }
 
+/// The id of the check that blocks come from the device.
+const DATA_SOURCE: &str = "data-source";
+
 /// Says where the blocks came from; where that is not the device, the test is no test of storage.
 pub(crate) fn data_source(
     record: &mut TestRecord,
@@ -96,9 +139,8 @@ pub(crate) fn data_source(
     share: Result<Option<f64>, String>,
     facts: &CacheFacts,
 ) -> Option<Check> {
-    const ID: &str = "data-source";
-    // Where nothing is read but what is to be changed, writes are what is measured.
-    if !request.work.program.statements.iter().any(|s| s.effect.reads()) {
+    const ID: &str = DATA_SOURCE;
+    if !reads(&request.work) {
         return None;
     }
     let read = w.grown(counter::BLOCK_READS);
@@ -166,43 +208,6 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     out
 }
 
-/// Bytes that the device under the data wrote per second.
-pub(crate) fn written(open: &Edge, close: &Edge) -> Option<f64> {
-    let seconds = close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9;
-    let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
-    let bytes = disks.and_then(|(a, b)| b.written_bytes.checked_sub(a.written_bytes));
-    bytes.filter(|_| seconds > 0.0).map(|bytes| bytes as f64 / seconds)
-}
-
-/// What the database wrote to its data files must have reached the device.
-pub(crate) fn data_written(
-    record: &mut TestRecord,
-    request: &Request,
-    w: &Window<'_>,
-    device: Option<f64>,
-    facts: &CacheFacts,
-) -> Option<Check> {
-    const ID: &str = "data-written";
-    if request.work.program.rows_changed_per_tx() == 0 {
-        return None;
-    }
-    let Some((database, device)) = w.rate(counter::WRITE_BYTES).zip(device) else {
-        let why = "the writes of the database or of the device under its data are not known";
-        return Some(judged(record, facts, ID, why.to_owned()));
-    };
-    let detail = format!(
-        "the database wrote {:.1} MiB/s to its data files, and the device under them {:.1} MiB/s in all (at least {:.0} % \
-         of it must get there)",
-        database / MIB,
-        device / MIB,
-        DEVICE_FROM * 100.0
-    );
-    if device >= database * DEVICE_FROM {
-        return Some(Check::require(ID, true, detail));
-    }
-    Some(judged(record, facts, ID, format!("{detail}: the rest is still in the operating system's page cache")))
-}
-
 /// A cache with less than this part of the data holds too little of them to matter.
 const CACHE_OF_DATA: u64 = 12;
 
@@ -213,7 +218,7 @@ fn size_for(cache_bytes: u64) -> String {
 }
 
 /// A failed check, or with `--allow-cached` a note and a mark.
-fn judged(record: &mut TestRecord, facts: &CacheFacts, id: &str, detail: String) -> Check {
+pub(crate) fn judged(record: &mut TestRecord, facts: &CacheFacts, id: &str, detail: String) -> Check {
     if !facts.allow_cached {
         return Check::require(id, false, format!("{detail}; --allow-cached keeps such figures, marked"));
     }
@@ -222,35 +227,6 @@ fn judged(record: &mut TestRecord, facts: &CacheFacts, id: &str, detail: String)
         record.forced = Some(record.forced.take().map_or(NOT_THE_DEVICES.to_owned(), mark));
     }
     Check::new(id, Outcome::Noted, detail)
-}
-
-/// Work that is real shows in the database's own count of changed rows.
-pub(crate) fn rows_changed(request: &Request, w: &Window<'_>, transactions: &Latencies) -> Option<Check> {
-    let workload = request.work.workload;
-    // The others are proved by a query of their own.
-    if workload.cache != Cache::Device || workload.evidence.is_some() {
-        return None;
-    }
-    let per_tx = request.work.program.rows_changed_per_tx() as f64;
-    let expected = per_tx * transactions.count() as f64;
-    if per_tx == 0.0 {
-        return None;
-    }
-    const ID: &str = "rows-changed";
-    let Some(counted) = w.grown(counter::ROWS_CHANGED) else {
-        return Some(Check::new(
-            ID,
-            Outcome::NotMade,
-            "the target does not count the rows that are changed".to_owned(),
-        ));
-    };
-    // A transaction that crosses an edge may be in one count and not in the other.
-    let edge = 64.0 * per_tx * f64::from(request.jobs);
-    Some(Check::require(
-        ID,
-        (counted - expected).abs() <= expected * ROWS_OFF + edge,
-        format!("the database counted {counted:.0} changed rows in the window, the jobs {expected:.0}"),
-    ))
 }
 
 #[cfg(test)]
@@ -270,5 +246,46 @@ mod tests {
         assert!(text.contains("no right") && !text.contains("--size"), "{text}");
         assert_eq!(advice(1.0, 1.0, &facts), "");
         assert_eq!(size_for(16 << 20), "192MiB");
+    }
+
+    fn record() -> TestRecord {
+        let json = serde_json::json!({
+            "schema": 1, "platform": "", "run": "", "test": 1, "workload": "", "group": "", "target": "",
+            "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
+            "invalid_reason": null, "checks": [],
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_cache_that_nobody_counts_is_no_proof() {
+        let mut record = record();
+        assert_eq!(cache_hit(&record, false).outcome, Outcome::NotMade, "the null engine");
+        record.leave_out("cache_hit_pct", "no right to read it");
+        let check = cache_hit(&record, true);
+        assert!(check.outcome == Outcome::Failed && check.detail.contains("no right to read it"), "{check:?}");
+        record.set("cache_hit_pct", 99.95);
+        assert_eq!(cache_hit(&record, true).outcome, Outcome::Passed);
+    }
+
+    #[test]
+    fn what_could_not_be_read_proves_nothing() {
+        let failed = |code: &str, facts: &CacheFacts| {
+            let workload = loadline_workload::find(code).unwrap();
+            let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+            let checks = unread(&mut record(), &work, facts, "the counters could not be read: gone");
+            checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()
+        };
+        let none = CacheFacts::default();
+        let of = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), Outcome::Failed)).collect::<Vec<_>>();
+        assert_eq!(failed("SRV-QUERY1", &none), of(&["cache-hit"]));
+        assert_eq!(failed("STO-READ", &none), of(&["data-source"]));
+        assert_eq!(failed("STO-WRITE", &none), of(&["data-written"]));
+        assert_eq!(failed("DBWR-THR", &none), of(&["data-written"]));
+        assert_eq!(failed("STO-RANDOM", &none), of(&["data-source", "data-written"]));
+        assert_eq!(failed("LGWR-LAT1", &none), []);
+        let allowed = CacheFacts { allow_cached: true, ..CacheFacts::default() };
+        assert_eq!(failed("STO-READ", &allowed)[0].1, Outcome::Noted);
+        assert_eq!(failed("SRV-QUERY1", &allowed), of(&["cache-hit"]), "it allows no other cache");
     }
 }

@@ -3,14 +3,15 @@
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
 use loadline_model::check::Check;
-use loadline_model::snapshot::counter;
+use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Latencies, Snapshot, TestRecord};
 use loadline_target::Work;
-use loadline_workload::{Cache, Effect, Step};
+use loadline_workload::{Cache, Commit, Effect, Step};
 
-use crate::block_checks::{CacheFacts, cache_hit, data_source, data_written, from_the_device, rows_changed, written};
+use crate::block_checks::{CacheFacts, cache_hit, data_source, from_the_device, only_adds, unread};
 use crate::data_source::{Access, Reads};
 use crate::test::{Measured, Request};
+use crate::write_checks::{data_written, rows_changed, written};
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 /// Blocks read per transaction with which a transaction's time stands for that of a read.
@@ -27,6 +28,8 @@ pub(crate) struct Window<'a> {
     open: &'a Snapshot,
     close: &'a Snapshot,
     pub(crate) seconds: f64,
+    /// How far they lie from the edges that they stand for, and lag behind, s.
+    pub(crate) off_s: f64,
 }
 
 impl Window<'_> {
@@ -58,14 +61,14 @@ const BLOCK_COLUMNS: [&str; 13] = [
     "redo_sync_time_us",
 ];
 
-/// Sets the figures and returns the checks that follow from them. `snapshots` are those at the edges and
-/// the seconds that they cover.
+/// Sets the figures and returns the checks that follow from them. `snapshots` are those at the edges, the
+/// seconds that they cover, and how far they lie from the edges, s.
 pub(crate) fn block_figures(
     record: &mut TestRecord,
     request: &Request,
     measured: &Measured,
     transactions: &Latencies,
-    snapshots: Option<(&Snapshot, &Snapshot, f64)>,
+    snapshots: Option<(&Snapshot, &Snapshot, f64, f64)>,
     facts: &CacheFacts,
 ) -> Vec<Check> {
     match request.target.block_bytes() {
@@ -78,12 +81,12 @@ pub(crate) fn block_figures(
     }
     let written = written(&measured.edges.at_open, &measured.edges.at_close);
     let device = device(record, &measured.edges.at_open, &measured.edges.at_close);
-    let Some((open, close, seconds)) = snapshots else {
-        let why = "the database's counters could not be read";
-        BLOCK_COLUMNS.iter().for_each(|id| leave_out(record, id, why));
-        return Vec::new();
+    let Some((open, close, seconds, off_s)) = snapshots else {
+        let why = measured.edges.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
+        BLOCK_COLUMNS.iter().for_each(|id| leave_out(record, id, &why));
+        return unread(record, &request.work, facts, &why);
     };
-    let window = Window { open, close, seconds };
+    let window = Window { open, close, seconds, off_s };
     rates(record, &window);
     read_times(record, request, &window, transactions);
     match read_wait_pct(&window, request.jobs) {
@@ -96,13 +99,16 @@ pub(crate) fn block_figures(
     let mut checks = Vec::new();
     match request.work.workload.cache {
         Cache::Any => {}
-        Cache::Hit => checks.push(cache_hit(record)),
+        Cache::Hit => checks.push(cache_hit(record, request.target.block_bytes().is_some())),
         Cache::Device => {
             checks.extend(data_source(record, request, &window, share, facts));
             checks.extend(data_written(record, request, &window, written, facts));
         }
     }
     checks.extend(rows_changed(request, &window, transactions));
+    record
+        .notes
+        .extend(request.target.file_facts().growth_is_written.filter(|_| only_adds(&request.work)).map(str::to_owned));
     checks
 }
 
@@ -266,21 +272,54 @@ fn buffer_waits(record: &mut TestRecord, request: &Request, measured: &Measured,
         record.set(ID, (ns / 1e9 / jobs * 100.0).min(100.0));
         return;
     }
-    let events = request.target.buffer_wait_events();
     let profile = measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns);
-    match profile.mean_sessions(events) {
-        Some(waiting) if !events.is_empty() && profile.samples >= 5 => record.set(ID, waiting / jobs * 100.0),
-        _ if events.is_empty() => {
+    let log = if request.work.program.commit == Commit::Nowait { request.target.log_sync_events() } else { &[] };
+    let events = [request.target.buffer_wait_events(), log];
+    match sampled_buffer_wait(&profile, events) {
+        Some(waiting) => {
+            record.set(ID, (waiting / jobs * 100.0).min(100.0));
+            if request.work.workload.cache == Cache::Device {
+                let log = if log.is_empty() { "" } else { ", those for the log among them, as no commit waits for it" };
+                record.notes.push(format!(
+                    "buffer waits are estimated from {} samples of the sessions' wait events{log}",
+                    profile.samples
+                ));
+            }
+        }
+        None if events[0].is_empty() => {
             leave_out(record, ID, "the target does not tell the time that sessions wait for buffers")
         }
-        _ => leave_out(record, ID, "too few samples of what sessions wait for"),
+        None => leave_out(record, ID, "too few samples of what sessions wait for"),
     }
+}
+
+/// Sessions that waited for buffers, on average: in the events of buffers, and in those of the log where commits
+/// do not wait for it, because who needs the place of a changed block has its redo written first.
+fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> Option<f64> {
+    if buffers.is_empty() || profile.samples < 5 {
+        return None;
+    }
+    profile.mean_sessions(&[buffers, log].concat())
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_for_buffers_are_those_for_the_log_where_no_commit_is() {
+        let mut profile = WaitProfile { samples: 10, ..WaitProfile::default() };
+        for (event, n) in [("IO:DataFileWrite", 5), ("IO:WALSync", 10), ("CPU", 20)] {
+            profile.sessions.insert(event.to_owned(), n);
+        }
+        let (buffers, log): (&[&str], &[&str]) = (&["IO:DataFileWrite"], &["IO:WALSync"]);
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, &[]]), Some(0.5));
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), Some(1.5));
+        assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "the log alone says nothing of buffers");
+        profile.samples = 4;
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
+    }
 
     #[test]
     fn waits_for_reads_are_told_by_the_databases_clock_only() {
@@ -290,7 +329,8 @@ mod tests {
             let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
             Snapshot { counters, ..Snapshot::default() }
         };
-        let of = |open: &Snapshot, close: &Snapshot| read_wait_pct(&Window { open, close, seconds: 2.0 }, 8);
+        let of =
+            |open: &Snapshot, close: &Snapshot| read_wait_pct(&Window { open, close, seconds: 2.0, off_s: 0.0 }, 8);
         // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
         let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
         assert!((pct - 75.0).abs() < 1e-9, "{pct}");

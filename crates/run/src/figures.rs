@@ -82,9 +82,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         record.notes.extend(request.target.remarks(at_open, at_close));
         redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
-        let all = [&e.at_open, &e.passed_open, &e.at_close, &e.passed_close];
-        let why = all.iter().find_map(|e| e.snapshot.as_ref().err().cloned());
-        let why = format!("the database's counters could not be read: {}", why.unwrap_or_default());
+        let why = e.unread().unwrap_or_default();
         for id in DATABASE_COLUMNS {
             record.leave_out(id, why.clone());
         }
@@ -96,10 +94,11 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     client_figures(&mut record, measured, &merged, id, request.target.in_process());
     let covered = edges.0.zip(edges.1).zip(on_time.0.zip(on_time.1)).map(|((open, close), (at_open, at_close))| {
         let window_s = measured.schedule.window_ns() as f64 / 1e9;
-        (open, close, if published { window_s } else { at_open.seconds_until(at_close) })
+        let off_s = id.counter_lag_s + snapshots_off_s(measured, edges);
+        (open, close, if published { window_s } else { at_open.seconds_until(at_close) }, off_s)
     });
     let of_blocks = block_figures(&mut record, request, measured, &merged.transaction, covered, &id.cache);
-    let snapshots = covered.map(|(open, close, _)| (open, close));
+    let snapshots = covered.map(|(open, close, ..)| (open, close));
     let outcome = measured.checkpoint.as_ref();
     let of_checkpoint = checkpoint::figures(&mut record, &merged, &measured.schedule, outcome, snapshots);
     if let Some(why) = blurred_commits(request) {
@@ -462,6 +461,8 @@ fn facts<'a>(
         rate_tps: request.rate_tps,
         durable: request.work.program.commit == Commit::Wait && request.work.program.writes(),
         commits_blurred: blurred,
+        unread: measured.edges.unread(),
+        unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
         window_commits: delta(edges.0, edges.1, counter::COMMITS).filter(|_| blurred.is_none()),
         all_commits: delta(measured.before.as_ref().ok(), measured.after.as_ref().ok(), counter::COMMITS)
             .filter(|_| blurred.is_none()),

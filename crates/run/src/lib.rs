@@ -32,7 +32,9 @@ pub mod test;
 pub mod verify;
 mod visible;
 mod volume;
+mod write_checks;
 
+pub use block_checks::{only_adds, reads};
 pub use event::{Event, Listener};
 pub use job::JobResult;
 pub use plan::{PlanError, make_plan};

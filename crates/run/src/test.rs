@@ -87,6 +87,15 @@ pub struct Edges {
     pub passed_close: Edge,
 }
 
+impl Edges {
+    /// Why the counters at the edges could not be read, if they could not.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
+        let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
+        Some(format!("the database's counters could not be read: {why}"))
+    }
+}
+
 /// Why a test did not come about.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {

@@ -22,6 +22,10 @@ pub struct Facts<'a> {
     pub durable: bool,
     /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
     pub commits_blurred: Option<&'static str>,
+    /// Why the counters at the edges of the window could not be read, if they could not.
+    pub unread: Option<String>,
+    /// The same before the jobs connected or after they had gone.
+    pub unread_whole: Option<String>,
     /// Commits that the database counted between the snapshots at the edges of the window.
     pub window_commits: Option<f64>,
     /// Commits that it counted from before the jobs connected until after they had gone.
@@ -98,7 +102,8 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
     let (counted, per_tx) = f.rows_read?;
     let id = "rows-read";
     let Some(counted) = counted else {
-        return Some(Check::new(id, Outcome::NotMade, "the database does not count the rows that it reads"));
+        let why = missing(&f.unread, "the database does not count the rows that it reads");
+        return Some(Check::new(id, Outcome::NotMade, why));
     };
     let expected = f.merged.transaction.count() as f64 * per_tx;
     // A transaction under way at an edge has read rows on one side of it and counts on the other.
@@ -189,10 +194,16 @@ fn errors(f: &Facts<'_>) -> Check {
 
 const UNCOUNTED: &str = "the database does not count its commits";
 
+/// What is said of a figure that is not there: that its counters could not be read, or else `why`.
+fn missing(unread: &Option<String>, why: &str) -> String {
+    unread.clone().unwrap_or_else(|| why.to_owned())
+}
+
 fn all_commits(f: &Facts<'_>) -> Check {
     let id = "commits-database";
     let Some(counted) = f.all_commits else {
-        return Check::new(id, Outcome::NotMade, f.commits_blurred.unwrap_or(UNCOUNTED));
+        let unread = f.unread_whole.as_ref().map(|why| format!("the database's counters could not be read: {why}"));
+        return Check::new(id, Outcome::NotMade, missing(&unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
     };
     let ours = f.merged.total as f64;
     // The outcome of a transaction that ended with an error, and of those cut off at the very end,
@@ -207,7 +218,7 @@ fn all_commits(f: &Facts<'_>) -> Check {
 fn window_commits(f: &Facts<'_>) -> Check {
     let id = "commits-window";
     let Some(counted) = f.window_commits else {
-        return Check::new(id, Outcome::NotMade, f.commits_blurred.unwrap_or(UNCOUNTED));
+        return Check::new(id, Outcome::NotMade, missing(&f.unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
     };
     let (ours, window_s) = (f.merged.transaction.count() as f64, f.schedule.window_ns() as f64 / 1e9);
     // Snapshots are taken just after the edges: a counter that moves all the time has moved on by
@@ -277,7 +288,11 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
         return Check::new(id, Outcome::NotMade, "commits of this workload do not wait for a sync");
     }
     let Some(syncs) = f.window_syncs else {
-        return Check::new(id, Outcome::NotMade, "the database does not count the syncs of its log");
+        return Check::new(
+            id,
+            Outcome::NotMade,
+            missing(&f.unread, "the database does not count the syncs of its log"),
+        );
     };
     // Where the database does not count its commits, the jobs do.
     let all = f.window_commits.unwrap_or(f.merged.transaction.count() as f64);
@@ -306,7 +321,7 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
 fn redo_size(f: &Facts<'_>) -> Check {
     let id = "redo-size";
     let Some((seen, size)) = f.redo else {
-        return Check::new(id, Outcome::NotMade, "the target does not say how much redo it writes");
+        return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not say how much redo it writes"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction under way at an edge has written redo on one side of it and counts on the other.

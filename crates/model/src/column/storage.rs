@@ -183,11 +183,11 @@ pub(super) const COLUMNS: &[Column] = &[
         "Buffer waits",
         "%",
         Format::Fixed(1),
-        "Share of the jobs' time in which they waited for a free buffer.",
+        "Share of the jobs' time in which they waited for a place in the block cache or for a block in it.",
         &[
             (
                 "postgres",
-                "pg_stat_database.blk_write_time / (jobs × window), with track_io_timing: sessions that had to write a block to have a free buffer; else wait events, sampled"
+                "wait events of the job sessions, sampled: IO:DataFileWrite, DataFileFlush and DataFileExtend, BufferIO, BufferContent, BufferMapping, BufferPin; where commits do not wait, those for the log as well (WALSync, WALWrite), as the redo of a block goes before it"
             ),
             ("oracle", "V$SYSTEM_EVENT «free buffer waits», «write complete waits», time waited / (jobs × window)")
         ]
@@ -201,7 +201,7 @@ pub(super) const COLUMNS: &[Column] = &[
         &[
             (
                 "postgres",
-                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15), pg_stat_io.writes (16 and newer)"
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last counts blocks by which tables grow as well), pg_stat_io.writes (16 and newer)"
             ),
             ("mysql", "Innodb_pages_written + Innodb_dblwr_writes"),
             ("sqlite", "pages written to the database's file, counted on their way"),
@@ -217,7 +217,7 @@ pub(super) const COLUMNS: &[Column] = &[
         &[
             (
                 "postgres",
-                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15), pg_stat_io.writes (16, 17), write_bytes / block_size (18)"
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last counts blocks by which tables grow as well), pg_stat_io.writes (16, 17), write_bytes / block_size (18)"
             ),
             ("mysql", "Innodb_pages_written"),
             ("sqlite", "pages written to the database's file, counted on their way"),

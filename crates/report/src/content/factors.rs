@@ -7,9 +7,10 @@ use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::ABSENT;
 
+use super::count;
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::words::{place, swept, swept_title, told_heading};
+use crate::words::{place, swept, swept_title, told_heading, without_numbers};
 
 const ONE_TEST: &str = "one test each: no interval";
 
@@ -135,13 +136,36 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     if let Some(why) = why {
         remarks.push(format!("Peaks are not compared: {why}."));
     }
+    for (reason, places) in refused_places(c) {
+        remarks.push(format!("Not compared at {places}: {reason}."));
+    }
     if !c.rows.iter().any(|r| matches!(r.at, At::Jobs(_))) {
         remarks.push("No job count was measured on both platforms.".to_owned());
     }
+    // Under the first row its name is said by the table itself.
+    let named = rows.len() > 1 && !remarks.is_empty();
     if let Some(last) = rows.last_mut() {
-        last.remark = remarks.join(" ");
+        last.remark = format!("{}{}", if named { title(c) + ": " } else { String::new() }, remarks.join(" "));
     }
     rows
+}
+
+/// Why there is no factor at some places that both measured, each reason with its places: `4, 8 jobs`.
+fn refused_places(c: &Comparison) -> Vec<(&str, String)> {
+    let mut all: Vec<(&str, Vec<u32>)> = Vec::new();
+    for row in &c.rows {
+        let (At::Jobs(at), Some(reason)) = (row.at, row.refused.as_deref()) else { continue };
+        match all.iter_mut().find(|(known, _)| without_numbers(known) == without_numbers(reason)) {
+            Some((_, places)) => places.push(at),
+            None => all.push((reason, vec![at])),
+        }
+    }
+    let words = |places: Vec<u32>| {
+        let (last, before) = places.split_last().map_or((0, &[][..]), |(last, before)| (*last, before));
+        let before: String = before.iter().map(|at| format!("{at}, ")).collect();
+        before + &place(&c.over, last)
+    };
+    all.into_iter().map(|(reason, places)| (reason, words(places))).collect()
 }
 
 /// The workload, and what was swept if that were not jobs.
@@ -150,10 +174,24 @@ fn title(c: &Comparison) -> String {
 }
 
 fn caveats(c: &Comparison) -> Vec<String> {
-    let mut out: Vec<String> = c.rows.iter().filter_map(|r| r.caveat.clone()).collect();
-    out.sort();
-    out.dedup();
-    out
+    // What differs in its numbers alone from place to place stands once.
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for caveat in c.rows.iter().filter(|r| matches!(r.at, At::Jobs(_))).filter_map(|r| r.caveat.as_deref()) {
+        match all.iter_mut().find(|(known, _)| without_numbers(known) == without_numbers(caveat)) {
+            Some((known, others)) if *known != caveat => others.push(caveat),
+            Some(_) => {}
+            None => all.push((caveat, Vec::new())),
+        }
+    }
+    let peak = c.peak().and_then(|p| p.caveat.as_deref());
+    if let Some(caveat) = peak.filter(|p| all.iter().all(|(known, _)| without_numbers(known) != without_numbers(p))) {
+        all.push((caveat, Vec::new()));
+    }
+    let words = |(caveat, others): (&str, Vec<&str>)| match others.len() {
+        0 => caveat.to_owned(),
+        n => format!("{caveat} (and alike at {})", count(n, "more place", "more places")),
+    };
+    all.into_iter().map(words).collect()
 }
 
 fn refused_row(label: &str, width: usize, reason: &str) -> Row {

@@ -40,6 +40,8 @@ impl Case {
             rate_tps: None,
             durable: true,
             commits_blurred: None,
+            unread: None,
+            unread_whole: None,
             rows_read: None,
             window_commits: Some(n),
             all_commits: Some(self.merged.total as f64),
@@ -196,4 +198,26 @@ fn what_must_hold_after_a_test_is_named_when_it_does_not() {
     let broken = says(&[("a holds", Err("no such table".into()))]).unwrap();
     assert!(broken.outcome == Outcome::Failed && broken.detail.contains("no such table"));
     assert_eq!(says(&[("a holds", Ok(None))]).unwrap().outcome, Outcome::NotMade);
+}
+
+#[test]
+fn counters_that_could_not_be_read_are_not_said_to_be_missing() {
+    let case = case(4, 3_000_000);
+    let unread = |why: &str| Some(why.to_owned());
+    let f = Facts {
+        unread: unread("the database's counters could not be read: gone"),
+        unread_whole: unread("gone as well"),
+        window_commits: None,
+        all_commits: None,
+        window_syncs: None,
+        redo: None,
+        rows_read: Some((None, 10.0)),
+        ..case.facts()
+    };
+    for check in verify(&f).into_iter().filter(|c| c.outcome == Outcome::NotMade && c.id != "rate") {
+        assert!(check.detail.contains("could not be read"), "{check:?}");
+    }
+    let f = Facts { window_commits: None, ..case.facts() };
+    let check = verify(&f).into_iter().find(|c| c.id == "commits-window").unwrap();
+    assert_eq!(check.detail, UNCOUNTED);
 }

@@ -20,6 +20,7 @@ use super::wire::Connection;
 use super::{doctor, parallel, procedure, render, room, schema};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
+use crate::file_facts::FileFacts;
 use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
@@ -450,6 +451,10 @@ impl Target for Postgres {
 
     fn publishes_counters(&self) -> bool {
         true
+    }
+
+    fn file_facts(&self) -> FileFacts {
+        FileFacts { growth_is_written: self.version.growth_is_written(), ..FileFacts::default() }
     }
 
     fn counter_lag_s(&self) -> f64 {

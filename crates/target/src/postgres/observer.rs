@@ -19,10 +19,18 @@ use crate::session::Observer;
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
 
-/// Wait events during which a session makes room in the block cache, or waits for a block that another
-/// session holds.
-pub(super) const BUFFER_WAIT_EVENTS: &[&str] =
-    &["IO:DataFileWrite", "IO:DataFileFlush", "LWLock:BufferContent", "LWLock:BufferMapping", "BufferPin:BufferPin"];
+/// Wait events during which a session makes room in the block cache, makes a table longer, or waits for a block
+/// that another session reads, writes or holds. `BufferIO` is an event of IPC from 14 on.
+pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
+    "IO:DataFileWrite",
+    "IO:DataFileFlush",
+    "IO:DataFileExtend",
+    "IPC:BufferIO",
+    "LWLock:BufferIO",
+    "LWLock:BufferContent",
+    "LWLock:BufferMapping",
+    "BufferPin:BufferPin",
+];
 
 /// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins. A worker of a
 /// parallel query that has just started has no state yet, which is told from one that is hidden by its query.

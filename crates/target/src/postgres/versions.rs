@@ -295,8 +295,10 @@ impl Version {
     ///
     /// `blks_read` counts blocks whatever the page cache does, one read call each up to version 16.
     /// `tup_returned` is rows of sequential scans and entries found in indexes. `buffers_backend` (up to 16) are
-    /// blocks that sessions wrote themselves to have a free buffer or to make a table longer;
-    /// `blk_write_time` is the time they took.
+    /// blocks that sessions wrote themselves to have a free buffer or to make a table longer: see
+    /// [`Version::growth_is_written`]. `blk_write_time` is a part of what sessions wait for buffers (not the
+    /// flush of the log before it, not what another session holds), and only superusers can have it timed: the
+    /// wait events are for all.
     pub(super) fn data_counters(self, block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
         const MS: f64 = 1e6;
         let mut map = vec![
@@ -305,7 +307,6 @@ impl Version {
             (counter::BLOCK_READS, "pg_stat_database.blks_read", 1.0),
             (counter::READ_BYTES, "pg_stat_database.blks_read", block_size),
             (counter::READ_NS, "pg_stat_database.blk_read_time", MS),
-            (counter::BUFFER_WAIT_NS, "pg_stat_database.blk_write_time", MS),
             (counter::ROWS_READ, "pg_stat_database.tup_returned", 1.0),
             (counter::ROWS_CHANGED, "pg_stat_database.tup_inserted", 1.0),
             (counter::ROWS_CHANGED, "pg_stat_database.tup_updated", 1.0),
@@ -353,6 +354,16 @@ impl Version {
         map
     }
 
+    /// What to say of blocks written where that has those in it by which tables grow: ForwardSyncRequest, which
+    /// counts `buffers_backend`, is called for both (src/backend/storage/smgr/md.c). `pg_stat_io` has extends
+    /// apart.
+    pub(super) fn growth_is_written(self) -> Option<&'static str> {
+        (self.major < 16).then_some(
+            "PostgreSQL up to 15 counts a block by which a table grows as written to data files, and once more when its \
+             content is: of a table that is made it counts about twice its size, which the check data-written takes off",
+        )
+    }
+
     /// Why there are no log blocks, if there are none.
     pub(super) fn no_redo_blocks(self) -> Option<&'static str> {
         (self.major < 18).then_some("PostgreSQL counts the blocks written to its log from version 18 on")
@@ -392,6 +403,17 @@ mod tests {
     }
 
     #[test]
+    fn growth_is_told_from_content_from_16_on() {
+        for major in 14..=18 {
+            let version = Version { major };
+            assert_eq!(version.growth_is_written().is_some(), major < 16, "{major}");
+            // One meaning, whoever asks: what a superuser alone has timed is no figure of its own.
+            let map = version.data_counters(8192.0);
+            assert!(!map.iter().any(|(neutral, ..)| *neutral == counter::BUFFER_WAIT_NS), "{major}");
+        }
+    }
+
+    #[test]
     fn every_redo_counter_is_read_by_the_query() {
         for major in 14..=19 {
             let version = Version { major };
@@ -402,7 +424,7 @@ mod tests {
             let names = version.snapshot_query(|_| false, false).names;
             // Half of a sum would be a figure of something else.
             for (neutral, source, _) in version.data_counters(8192.0) {
-                let timed = [counter::READ_NS, counter::BUFFER_WAIT_NS].contains(&neutral);
+                let timed = neutral == counter::READ_NS;
                 assert_eq!(names.iter().any(|n| n == source), !timed, "{major}: {neutral} of {source}");
             }
             assert!(!names.iter().any(|n| n == "pg_stat_wal.wal_sync_time"), "times that are not measured");

@@ -8,7 +8,8 @@ use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
 
 /// Values of the column by which rows are fetched; neighbours in it are anywhere in the table.
-const VALUES: u64 = 1 << 30;
+/// Many to each row of the largest data set (8 TiB have 2.7 · 10¹⁰), so that a range holds as many rows as asked.
+const VALUES: u64 = 1 << 40;
 
 const SPREAD: Table = Table {
     name: "spread",
@@ -26,10 +27,17 @@ const SPREAD: Table = Table {
 const PARAMS: &[Param] =
     &[Param { name: "batch", default: 64, min: 1, max: 100_000, meaning: "rows that a query fetches, about" }];
 
-/// Width of the range of values in which about as many rows lie as a batch has.
+/// Width of the range of values in which about as many rows lie as a batch has; all of them, where a batch has
+/// more rows than there are.
 fn width(params: &Params) -> u64 {
-    let batch = params.get("batch").max(1) as u64;
-    (VALUES / SPREAD.total_rows(params, 0).max(1)).saturating_mul(batch).clamp(1, VALUES)
+    let (rows, batch) = (SPREAD.total_rows(params, 0).max(1), params.get("batch").max(1) as u64);
+    let width = u128::from(VALUES) * u128::from(batch) / u128::from(rows);
+    u64::try_from(width).unwrap_or(VALUES).clamp(1, VALUES)
+}
+
+/// Rows that a query fetches, on average: rows are spread evenly over the values.
+fn expected_rows(params: &Params) -> f64 {
+    SPREAD.total_rows(params, 0) as f64 * width(params) as f64 / VALUES as f64
 }
 
 /// STO-READ-ASYNC.
@@ -48,7 +56,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
     cache: Cache::Device,
-    volume: Some(|params| Volume { rows: params.get("batch") as f64, ..Volume::default() }),
+    volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);
         Program {
@@ -67,3 +75,46 @@ pub(super) static WORKLOAD: Workload = Workload {
     },
     ..Workload::BASE
 };
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::draw::scatter;
+
+    fn params(batch: i64, bytes: u64) -> Params {
+        WORKLOAD.params(&BTreeMap::from([("batch".to_owned(), batch)])).unwrap().with_size(bytes)
+    }
+
+    #[test]
+    fn a_batch_has_as_many_rows_as_it_says_at_any_size() {
+        for bytes in [32 << 20, 128 << 20, 512 << 30, 8 << 40] {
+            for batch in [1, 64, 1000] {
+                let expected = expected_rows(&params(batch, bytes));
+                assert!((expected / batch as f64 - 1.0).abs() < 0.03, "{batch} at {bytes} bytes: {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_larger_than_the_table_is_the_table() {
+        let params = params(100_000, 1 << 20);
+        let rows = SPREAD.total_rows(&params, 0);
+        assert!(rows < 100_000);
+        assert_eq!(expected_rows(&params), rows as f64);
+        assert_eq!(width(&params), VALUES);
+    }
+
+    #[test]
+    fn what_is_expected_is_what_is_there() {
+        let params = params(64, 16 << 20);
+        let Fill::Scattered { salt, range } = SPREAD.columns[1].fill else { panic!("the column is spread") };
+        let width = width(&params) as i64;
+        let rows = SPREAD.total_rows(&params, 0) as i64;
+        let low = VALUES as i64 / 3;
+        let there =
+            (0..rows).map(|key| scatter(key, salt, range)).filter(|k| (low..low + 8 * width).contains(k)).count();
+        assert!((there as f64 / 8.0 / 64.0 - 1.0).abs() < 0.2, "{there} rows in eight ranges of 64");
+    }
+}
