@@ -28,11 +28,13 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     let request = OpenRequest::new("postgres-temp:", std::path::absolute(&args.results)?);
     let target: Arc<dyn Target> = Arc::from(open(&request)?);
-    let work = |code: &str| -> Outcome<Arc<Work>> {
+    let work = |code: &str, given: &[(&str, i64)]| -> Outcome<Arc<Work>> {
         let workload = find(code)?;
-        Ok(Arc::new(Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0)))
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Ok(Arc::new(Work::new(workload, workload.params(&given)?, 42, 0.0)))
     };
-    let (bulk, data) = (work("DBL-22")?, work("DA-SCAN")?);
+    let (bulk, data) = (work("DBL-22", &[])?, work("DA-SCAN", &[])?);
+    let indexed = work("DBL-22", &[("indexes", 1)])?;
     let rows = bulk.params.get("rows") as f64;
     target.create(&bulk)?;
     let info = target.info()?;
@@ -47,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     );
     println!("{:>5} {:>5}  {:<20} {:>10}", "round", "jobs", "contender", "rows/s");
     let mut all: BTreeMap<(u32, usize), Vec<f64>> = BTreeMap::new();
-    let (mut loading, mut with_keys) = (Vec::new(), Vec::new());
+    let (mut loading, mut with_keys, mut against_indexed) = (Vec::new(), Vec::new(), Vec::new());
     let cpus = std::thread::available_parallelism()?.get() as u32;
     let mut own_at_cpus = None;
     for round in 0..args.rounds {
@@ -72,6 +74,10 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                 }
             }
         }
+        target.reset(&indexed)?;
+        target.settle()?;
+        let own_indexed = loadline(&target, &indexed, Driver::Client, cpus, args.seconds)?.tps * rows;
+        println!("{:>5} {cpus:>5}  {:<20} {own_indexed:>10.0}", round + 1, "DBL-22, 3 indexes");
         target.reset(&bulk)?;
         target.drop_data_set()?;
         target.settle()?;
@@ -84,6 +90,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         println!("{:>5} {:>5}  {:<20} {whole:>10.0}", round + 1, fact.loaders, "  with its key");
         loading.extend(own_at_cpus.map(|own| fact.rows_per_s() / own));
         with_keys.extend(own_at_cpus.map(|own| whole / own));
+        against_indexed.push(whole / own_indexed);
     }
     println!();
     for jobs in &args.clients {
@@ -97,7 +104,13 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         );
     }
     let of = |ratios: &[f64]| median(ratios).unwrap_or(f64::NAN);
-    println!("loading / DBL-22 with {cpus} jobs {:.3}, with key and statistics {:.3}", of(&loading), of(&with_keys));
+    println!(
+        "loading / DBL-22 with {cpus} jobs {:.3}; with key and statistics {:.3}, against DBL-22 with a key and two \
+         indexes {:.3}",
+        of(&loading),
+        of(&with_keys),
+        of(&against_indexed)
+    );
     Ok(())
 }
 
