@@ -27,7 +27,8 @@ impl<'a> Setup<'a> {
         let Setup { base, a, other, b } = self;
         if a.driver != b.driver {
             return Some(format!(
-                "different drivers: «{}» was measured with the {} driver, «{}» with the {} driver",
+                "different drivers: «{}» was measured with the {} driver, «{}» with the {} driver; \
+                 --driver client measures both alike",
                 base.label, a.driver, other.label, b.driver
             ));
         }
