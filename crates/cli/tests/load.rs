@@ -65,7 +65,7 @@ fn group_on(target: &str) {
     let indexes: Vec<_> =
         of("DBL-22").iter().map(|t| (t["swept"].as_str().map(str::to_owned), t["indexes"].as_f64())).collect();
     let swept = Some("indexes".to_owned());
-    assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(1.0)), (None, Some(0.0))]);
+    assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(3.0)), (None, Some(0.0))]);
     let stream = of("DBL-STREAM")[0];
     let (p50, p99) =
         (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());

@@ -2,6 +2,7 @@
 
 use loadline_model::TestRecord;
 use loadline_target::Work;
+use loadline_workload::Step;
 
 use crate::job::JobResult;
 
@@ -17,8 +18,34 @@ pub(crate) fn load_figures(record: &mut TestRecord, work: &Work, merged: &JobRes
         }
     }
     if work.params.to_map().contains_key("indexes") {
-        record.set("indexes", work.params.get("indexes") as f64);
+        record.set("indexes", indexes(work) as f64);
     } else {
         record.leave_out("indexes", "only DBL-22 loads tables without and with indexes");
+    }
+}
+
+/// Indexes of the tables that the program loads, those of primary keys among them.
+fn indexes(work: &Work) -> usize {
+    let of_table = |table: &usize| {
+        let table = work.workload.tables.get(*table);
+        table.map_or(0, |t| t.indexes.len() + usize::from(t.primary_key().is_some()))
+    };
+    let loads = |step: &Step| if let Step::Bulk { table, .. } = step { of_table(table) } else { 0 };
+    work.program.body.iter().map(loads).sum()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_indexes_are_those_of_the_table_that_is_loaded() {
+        let count = |value: i64| {
+            let workload = loadline_workload::find("DBL-22").unwrap();
+            let params = workload.params(&[("indexes".to_owned(), value)].into()).unwrap();
+            indexes(&Work::new(workload, params, 1, 0.0))
+        };
+        assert_eq!((count(0), count(1)), (0, 3), "none, or a primary key and two more");
     }
 }

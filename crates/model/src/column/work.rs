@@ -84,7 +84,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "Indexes",
         "",
         Format::Integer,
-        "Whether the table that is loaded has a primary key and indexes (1) or neither (0).",
+        "Indexes of the table that is loaded, that of its primary key among them.",
         OWN
     ),
     define!(
