@@ -230,7 +230,7 @@ fn proof(w: &Workload, work: &Work) -> String {
 fn from_the_device(work: &Work) -> String {
     let (adds, changes) = (loadline_run::only_adds(work), work.program.rows_changed_per_tx() > 0);
     let mut out = String::new();
-    if loadline_run::reads(work) {
+    if work.program.reads() {
         out += "Reads: at least 90 % of the blocks that transactions ask for must come from the storage device: the database's \
                 counters tell what its own cache had, and the device's what the operating system's had.\n\n";
     }

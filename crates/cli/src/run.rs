@@ -11,7 +11,7 @@ use loadline_report::{end_page, terminal_table};
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
-use loadline_run::sweep::Points;
+use loadline_run::sweep::{Points, Swept};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_target::{OpenRequest, kind_of};
@@ -282,7 +282,7 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
 fn swept(points: &Points) -> String {
     let then = if points.over_jobs { ", then the jobs" } else { "" };
     match &points.parameter {
-        Some((name, values)) => {
+        Some(Swept { name, values, .. }) => {
             let values: Vec<String> = values.iter().map(i64::to_string).collect();
             format!(", 1 job with {name} = {}{then}", values.join(", "))
         }

@@ -84,18 +84,11 @@ pub(crate) fn unread(record: &mut TestRecord, work: &Work, facts: &CacheFacts, w
         Cache::Any => Vec::new(),
         Cache::Hit => vec![Check::require(CACHE_HIT, false, why.to_owned())],
         Cache::Device => {
-            let ids = [(DATA_SOURCE, reads(work)), (DATA_WRITTEN, work.program.rows_changed_per_tx() > 0)];
+            let ids = [(DATA_SOURCE, work.program.reads()), (DATA_WRITTEN, work.program.rows_changed_per_tx() > 0)];
             let of = ids.into_iter().filter(|(_, made)| *made);
             of.map(|(id, _)| judged(record, facts, id, why.to_owned())).collect()
         }
     }
-}
-
-/// Whether its transactions ask for rows. Where nothing is read but what is to be changed, writes are what is
-/// measured: who reads what another session has just read, or has it from the operating system, writes no less.
-#[must_use]
-pub fn reads(work: &Work) -> bool {
-    work.program.statements.iter().any(|s| s.effect.reads())
 }
 
 /// Whether its transactions add rows and ask for none that are there.
@@ -140,7 +133,9 @@ pub(crate) fn data_source(
     facts: &CacheFacts,
 ) -> Option<Check> {
     const ID: &str = DATA_SOURCE;
-    if !reads(&request.work) {
+    // Where nothing is read but what is to be changed, writes are what is measured: who reads what another session
+    // has just read, or has it from the operating system, writes no less.
+    if !request.work.program.reads() {
         return None;
     }
     let read = w.grown(counter::BLOCK_READS);
@@ -248,18 +243,9 @@ mod tests {
         assert_eq!(size_for(16 << 20), "192MiB");
     }
 
-    fn record() -> TestRecord {
-        let json = serde_json::json!({
-            "schema": 1, "platform": "", "run": "", "test": 1, "workload": "", "group": "", "target": "",
-            "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
-            "invalid_reason": null, "checks": [],
-        });
-        serde_json::from_value(json).unwrap()
-    }
-
     #[test]
     fn a_cache_that_nobody_counts_is_no_proof() {
-        let mut record = record();
+        let mut record = crate::job::blank_record("");
         assert_eq!(cache_hit(&record, false).outcome, Outcome::NotMade, "the null engine");
         record.leave_out("cache_hit_pct", "no right to read it");
         let check = cache_hit(&record, true);
@@ -273,7 +259,8 @@ mod tests {
         let failed = |code: &str, facts: &CacheFacts| {
             let workload = loadline_workload::find(code).unwrap();
             let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
-            let checks = unread(&mut record(), &work, facts, "the counters could not be read: gone");
+            let checks =
+                unread(&mut crate::job::blank_record(""), &work, facts, "the counters could not be read: gone");
             checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()
         };
         let none = CacheFacts::default();

@@ -111,21 +111,31 @@ mod tests {
         }
     }
 
+    /// Runs a job over a window that opens after a quarter of a second; also how long after its edges the job had
+    /// passed them, ns.
+    fn through(session: &mut (dyn DatabaseSession + Send), window_ns: u64) -> (JobResult, Schedule, [u64; 2]) {
+        let start_ns = now_ns();
+        let open_ns = start_ns + 250_000_000;
+        let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ns };
+        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+        let wait = |passed: &std::sync::atomic::AtomicU32, edge_ns: u64| {
+            while passed.load(Ordering::Relaxed) == 0 && now_ns() < schedule.close_ns + 2_000_000_000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            now_ns() - edge_ns
+        };
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| run(0, session, Timing { start_ns, window_ns }, &shared));
+            shared.window.set(schedule).unwrap();
+            let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
+            shared.stop.store(true, Ordering::Relaxed);
+            (running.join().unwrap(), schedule, waited)
+        })
+    }
+
     #[test]
     fn what_completes_in_the_window_is_counted_once() {
-        let start_ns = now_ns();
-        let schedule = Schedule { start_ns, open_ns: start_ns + 250_000_000, close_ns: start_ns + 1_550_000_000 };
-        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
-        let timing = Timing { start_ns, window_ns: schedule.window_ns() };
-        let result = std::thread::scope(|scope| {
-            let running = scope.spawn(|| run(0, &mut Steady, timing, &shared));
-            shared.window.set(schedule).unwrap();
-            while shared.passed_close.load(Ordering::Relaxed) == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            shared.stop.store(true, Ordering::Relaxed);
-            running.join().unwrap()
-        });
+        let (result, schedule, _) = through(&mut Steady, 1_300_000_000);
         assert!(result.ran_through(&schedule) && result.lost.is_none());
         assert_eq!(result.per_second.iter().sum::<u64>(), result.transaction.count());
         assert_eq!(result.transaction.count(), result.commit.count());
@@ -153,24 +163,7 @@ mod tests {
 
     #[test]
     fn an_edge_is_passed_when_the_slice_returns_whatever_the_server_s_clock_says() {
-        let start_ns = now_ns();
-        let schedule = Schedule { start_ns, open_ns: start_ns + 250_000_000, close_ns: start_ns + 1_150_000_000 };
-        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
-        let timing = Timing { start_ns, window_ns: schedule.window_ns() };
-        let wait = |passed: &std::sync::atomic::AtomicU32, edge_ns: u64| {
-            while passed.load(Ordering::Relaxed) == 0 && now_ns() < schedule.close_ns + 2_000_000_000 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            now_ns() - edge_ns
-        };
-        let (open, close, result) = std::thread::scope(|scope| {
-            let running = scope.spawn(|| run(0, &mut Behind, timing, &shared));
-            shared.window.set(schedule).unwrap();
-            let open = wait(&shared.passed_open, schedule.open_ns);
-            let close = wait(&shared.passed_close, schedule.close_ns);
-            shared.stop.store(true, Ordering::Relaxed);
-            (open, close, running.join().unwrap())
-        });
+        let (result, schedule, [open, close]) = through(&mut Behind, 900_000_000);
         // Else the counters at the opening would be read at the close.
         assert!(open < schedule.window_ns() / 2, "{open}");
         assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");

@@ -116,7 +116,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let checks = verify(&facts);
     checks.into_iter().chain(of_blocks).chain(of_checkpoint).chain(of_batches).for_each(|c| record.add_check(c));
     record.notes.extend(measured.collected.problems.iter().cloned());
-    record.notes.extend(read_late(snapshots_off_s(measured, edges), measured.schedule.window_ns() as f64 / 1e9));
+    record.notes.extend(read_late(facts.snapshots_off_s, measured.schedule.window_ns() as f64 / 1e9));
     let mut histograms =
         vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));

@@ -134,3 +134,15 @@ impl JobResult {
         self.transaction.sum_ns() as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
     }
 }
+
+/// A record of workload `code` with two jobs and nothing measured, for tests of what is made of records.
+#[cfg(test)]
+pub(crate) fn blank_record(code: &str) -> loadline_model::TestRecord {
+    let json = serde_json::json!({
+        "schema": 1, "platform": "", "run": "", "test": 1, "workload": code, "group": "", "target": "",
+        "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
+        "invalid_reason": null, "checks": [], "errors": 0.0,
+    });
+    #[allow(clippy::unwrap_used)]
+    serde_json::from_value(json).unwrap()
+}

@@ -34,7 +34,7 @@ mod visible;
 mod volume;
 mod write_checks;
 
-pub use block_checks::{only_adds, reads};
+pub use block_checks::only_adds;
 pub use event::{Event, Listener};
 pub use job::JobResult;
 pub use plan::{PlanError, make_plan};

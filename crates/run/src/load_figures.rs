@@ -2,7 +2,6 @@
 
 use loadline_model::TestRecord;
 use loadline_target::Work;
-use loadline_workload::Step;
 
 use crate::job::JobResult;
 
@@ -26,12 +25,8 @@ pub(crate) fn load_figures(record: &mut TestRecord, work: &Work, merged: &JobRes
 
 /// Indexes of the tables that the program loads, those of primary keys among them.
 fn indexes(work: &Work) -> usize {
-    let of_table = |table: &usize| {
-        let table = work.workload.tables.get(*table);
-        table.map_or(0, |t| t.indexes.len() + usize::from(t.primary_key().is_some()))
-    };
-    let loads = |step: &Step| if let Step::Bulk { table, .. } = step { of_table(table) } else { 0 };
-    work.program.body.iter().map(loads).sum()
+    let tables = work.program.bulk_tables().into_iter().filter_map(|table| work.workload.tables.get(table));
+    tables.map(|t| t.indexes.len() + usize::from(t.primary_key().is_some())).sum()
 }
 
 #[cfg(test)]

@@ -29,11 +29,22 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     Some(last.saturating_mul(2).min(max))
 }
 
+/// A parameter over which a workload is swept with one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values, rising.
+    pub values: Vec<i64>,
+    /// Column that shows the value.
+    pub column: &'static str,
+}
+
 /// The tests of a workload in one repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Points {
-    /// Parameter and its values, over which the workload is swept with one job.
-    pub parameter: Option<(&'static str, Vec<i64>)>,
+    /// Parameter over which the workload is swept with one job.
+    pub parameter: Option<Swept>,
     /// Whether it is swept over jobs (then or instead).
     pub over_jobs: bool,
 }
@@ -47,19 +58,22 @@ impl Points {
         match found.sweep {
             Sweep::Jobs => Points { over_jobs: found.scan.is_none(), ..none },
             Sweep::Once => Points { over_jobs: false, ..none },
-            Sweep::Parameter { name, values, then_jobs, .. } => match workload.parameters.get(name) {
-                // The sweep over jobs has that value.
-                Some(_) if then_jobs => none,
-                Some(value) => Points { parameter: Some((name, vec![*value])), over_jobs: false },
-                None => Points { parameter: Some((name, values.to_vec())), over_jobs: then_jobs },
-            },
+            Sweep::Parameter { name, values, column, then_jobs } => {
+                let (values, over_jobs) = match workload.parameters.get(name) {
+                    // The sweep over jobs has that value.
+                    Some(_) if then_jobs => return none,
+                    Some(value) => (vec![*value], false),
+                    None => (values.to_vec(), then_jobs),
+                };
+                Points { parameter: Some(Swept { name, values, column }), over_jobs }
+            }
         }
     }
 
     /// Their number, if a sweep over jobs has `steps`.
     #[must_use]
     pub fn count(&self, steps: f64) -> f64 {
-        let values = self.parameter.as_ref().map_or(0, |(_, values)| values.len());
+        let values = self.parameter.as_ref().map_or(0, |swept| swept.values.len());
         let jobs = if self.over_jobs { steps } else { 0.0 };
         (values as f64 + jobs).max(1.0)
     }

@@ -61,6 +61,13 @@ pub struct Facts<'a> {
     pub client_driver: bool,
 }
 
+impl Facts<'_> {
+    /// How late the database's counters may be at the edges, both together, as a share of the window.
+    fn late_share(&self) -> f64 {
+        (self.counter_lag_s + self.snapshots_off_s) / (self.schedule.window_ns() as f64 / 1e9).max(1e-9)
+    }
+}
+
 /// Above this share of failed transactions a test is invalid.
 pub const MAX_ERROR_SHARE: f64 = 0.01;
 /// Time outside transactions that loadline's loop may take: a share of the window, or this many
@@ -107,9 +114,7 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
     };
     let expected = f.merged.transaction.count() as f64 * per_tx;
     // A transaction under way at an edge has read rows on one side of it and counts on the other.
-    let window_s = f.schedule.window_ns() as f64 / 1e9;
-    let lag = (f.counter_lag_s + f.snapshots_off_s) / window_s.max(1e-9);
-    let allowed = f.jobs.len() as f64 * per_tx + (0.02 + lag) * expected;
+    let allowed = f.jobs.len() as f64 * per_tx + (0.02 + f.late_share()) * expected;
     let detail = format!(
         "the queries in the window go through {expected:.0} rows; the database read {counted:.0} (at most {allowed:.0} fewer \
          are allowed)"
@@ -220,11 +225,10 @@ fn window_commits(f: &Facts<'_>) -> Check {
     let Some(counted) = f.window_commits else {
         return Check::new(id, Outcome::NotMade, missing(&f.unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
     };
-    let (ours, window_s) = (f.merged.transaction.count() as f64, f.schedule.window_ns() as f64 / 1e9);
+    let ours = f.merged.transaction.count() as f64;
     // Snapshots are taken just after the edges: a counter that moves all the time has moved on by
     // then, and not as fast at both.
-    let off_s = f.counter_lag_s + f.snapshots_off_s;
-    let lag = off_s / window_s.max(1e-9) * ours;
+    let lag = f.late_share() * ours;
     let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + lag;
     let detail = format!(
         "in the window the jobs counted {ours} commits, the database {counted} between its snapshots (allowed difference: {allowed:.0})"
@@ -303,8 +307,7 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
     let commits = (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round();
     // One sync makes at most one commit of each job durable. Commits and syncs of the edges may
     // fall on either side of a snapshot.
-    let off = (f.counter_lag_s + f.snapshots_off_s) / (f.schedule.window_ns() as f64 / 1e9).max(1e-9);
-    let allowed_commits = (syncs + 2.0) * jobs * 1.01 + off * commits;
+    let allowed_commits = (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits;
     let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
     let of = if share < 1.0 { format!(" of {all} that changed something, at least,") } else { String::new() };
     let detail = format!(

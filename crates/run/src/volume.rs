@@ -78,12 +78,7 @@ mod tests {
         );
         let workload = register("x.toml", &text).unwrap();
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-        let json = serde_json::json!({
-            "schema": 1, "platform": "", "run": "", "test": 1, "workload": code, "group": "", "target": "",
-            "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
-            "invalid_reason": null, "checks": [], "errors": 0.0,
-        });
-        let mut record: TestRecord = serde_json::from_value(json).unwrap();
+        let mut record = crate::job::blank_record(code);
         record.set("commit_throughput_tps", 100.0);
         record.set("rows_per_tx", work.program.mean_rows_per_tx());
         volume_figures(&mut record, &work, &Ok(None));

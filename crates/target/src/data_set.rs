@@ -161,6 +161,130 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Opens another session that loads.
 pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync + 'o;
 
+/// How tables are loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Ways<'o, 'a> {
+    pub(crate) open: &'o Open<'o, 'a>,
+    /// Whether the database has room for one session that writes.
+    pub(crate) one_writer: bool,
+    pub(crate) progress: &'o LoadProgress,
+}
+
+impl<'a> Ways<'_, 'a> {
+    /// Has one session do `each` with all of `tables`, and ends it in order.
+    pub(crate) fn with_each<'t>(
+        &self,
+        mut tables: impl Iterator<Item = &'t Table>,
+        each: impl Fn(&'t Table, &mut (dyn Loader + 'a)) -> Result<(), TargetError>,
+    ) -> Result<(), TargetError> {
+        let mut loader = (self.open)()?;
+        let done = tables.try_for_each(|table| each(table, loader.as_mut()));
+        let closed = loader.close();
+        done.and(closed)
+    }
+
+    /// Loads the rows `missing` of `table`, makes what is made of them then, and tells of it under `name`.
+    pub(crate) fn load(
+        &self,
+        work: &Work,
+        table: &Table,
+        (name, missing): (&str, &[Batch]),
+        loader: &mut (dyn Loader + 'a),
+        complete: Option<&str>,
+    ) -> Result<(), TargetError> {
+        let rows: u64 = missing.iter().map(Batch::len).sum();
+        self.progress.begin(name, rows);
+        let began = Instant::now();
+        let loaders = self.add_all(work, table, missing, loader)?;
+        let load_s = began.elapsed().as_secs_f64();
+        loader.finish(work, table, complete)?;
+        self.progress.end(TableLoad {
+            table: name.to_owned(),
+            rows: table.total_rows(&work.params, 0),
+            rows_loaded: rows,
+            bytes_loaded: rows * table.value_bytes(&work.params),
+            load_s,
+            finish_s: began.elapsed().as_secs_f64() - load_s,
+            loaders: loaders as u32,
+            path: loader.path().to_owned(),
+            fingerprint: format!("{:016x}", wanted(work, table).fingerprint),
+            version: data::VERSION,
+        });
+        Ok(())
+    }
+
+    /// Loads all of `missing` and returns how many loaders did it.
+    pub(crate) fn add_all(
+        &self,
+        work: &Work,
+        table: &Table,
+        missing: &[Batch],
+        loader: &mut (dyn Loader + 'a),
+    ) -> Result<usize, TargetError> {
+        let Ways { open, one_writer, progress } = *self;
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = if one_writer { 1 } else { cpus.min(MOST_LOADERS) };
+        // Some portions for each loader, so that they end at about the same time.
+        let rows: u64 = missing.iter().map(Batch::len).sum();
+        let portion = ROWS_PER_TRANSACTION.min(rows / (4 * most as u64));
+        let per_transaction = (portion / table.batch_rows(&work.params).max(1)).max(1) as usize;
+        let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
+        let loaders = most.min(portions.len()).max(1);
+        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let opened = AtomicUsize::new(1);
+        let row_bytes = table.value_bytes(&work.params);
+        let take = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
+            while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if progress.stopped() {
+                    return Err(TargetError::Local("loading was interrupted".into()));
+                }
+                if failed.load(Ordering::Relaxed) {
+                    break;
+                }
+                loader.add(work, table, portion)?;
+                let rows = portion.iter().map(Batch::len).sum::<u64>();
+                progress.add(rows, rows * row_bytes);
+            }
+            Ok(())
+        };
+        let watched = |done: Result<(), TargetError>| {
+            if done.is_err() {
+                failed.store(true, Ordering::Relaxed);
+            }
+            done
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..loaders)
+                .map(|i| {
+                    let one = || {
+                        let mut loader = match open() {
+                            Ok(loader) => loader,
+                            // No room for another session: the others load its share.
+                            Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
+                            Err(e) => return Err(e),
+                        };
+                        opened.fetch_add(1, Ordering::Relaxed);
+                        let done = take(loader.as_mut());
+                        let closed = loader.close();
+                        done.and(closed)
+                    };
+                    std::thread::Builder::new().name(format!("loader {i}")).spawn_scoped(scope, move || watched(one()))
+                })
+                .collect();
+            let mut done = watched(take(loader));
+            for other in others {
+                // A thread that could not be had leaves its share to the others.
+                let Ok(other) = other else { continue };
+                let defect =
+                    || Err(TargetError::Local("a loader ended by a defect of loadline: please report it".into()));
+                done = done.and(other.join().unwrap_or_else(|_| defect()));
+            }
+            done
+        })?;
+        Ok(opened.into_inner())
+    }
+}
+
 /// A session that loads: what is different in each database.
 pub(crate) trait Loader: Send {
     /// Full name of the table that says what is there.
@@ -264,30 +388,19 @@ pub(crate) fn kept(loader: &mut dyn Loader) -> Result<BTreeSet<String>, TargetEr
 }
 
 /// Loads what is missing of the tables of the data set that `work` reads.
-pub(crate) fn load<'a>(
-    work: &Work,
-    open: &Open<'_, 'a>,
-    one_writer: bool,
-    progress: &LoadProgress,
-) -> Result<(), TargetError> {
-    let tables: Vec<&Table> = work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet).collect();
-    if tables.is_empty() {
+pub(crate) fn load(work: &Work, ways: Ways<'_, '_>) -> Result<(), TargetError> {
+    let mut tables = work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet).peekable();
+    if tables.peek().is_none() {
         return Ok(());
     }
-    let mut loader = open()?;
-    let loaded =
-        tables.into_iter().try_for_each(|table| load_table(work, table, loader.as_mut(), open, one_writer, progress));
-    let closed = loader.close();
-    loaded.and(closed)
+    ways.with_each(tables, |table, loader| load_table(work, table, loader, ways))
 }
 
 fn load_table<'a>(
     work: &Work,
     table: &Table,
     loader: &mut (dyn Loader + 'a),
-    open: &Open<'_, 'a>,
-    one_writer: bool,
-    progress: &LoadProgress,
+    ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
     let stem = format!("data_{}", table.name);
     let total = table.total_rows(&work.params, 0);
@@ -321,26 +434,8 @@ fn load_table<'a>(
              VALUES ('{name}', {version}, '{seed}', '{compressibility}', {rows}, '{fingerprint:016x}', 0, 0)"
         ))?;
     }
-    let rows: u64 = missing.iter().map(Batch::len).sum();
-    progress.begin(table.name, rows);
-    let began = Instant::now();
-    let loaders = add_all(work, table, &missing, loader, open, one_writer, progress)?;
-    let load_s = began.elapsed().as_secs_f64();
     let complete = format!("UPDATE {record} SET complete = 1 WHERE name = '{}'", table.name);
-    loader.finish(work, table, Some(&complete))?;
-    progress.end(TableLoad {
-        table: table.name.to_owned(),
-        rows: total,
-        rows_loaded: rows,
-        bytes_loaded: rows * table.value_bytes(&work.params),
-        load_s,
-        finish_s: began.elapsed().as_secs_f64() - load_s,
-        loaders: loaders as u32,
-        path: loader.path().to_owned(),
-        fingerprint: format!("{:016x}", wanted(work, table).fingerprint),
-        version: data::VERSION,
-    });
-    Ok(())
+    ways.load(work, table, (table.name, &missing), loader, Some(&complete))
 }
 
 fn wanted(work: &Work, table: &Table) -> DataTable {
@@ -354,77 +449,6 @@ pub fn other_data(there: &DataTable, wanted: &DataTable) -> TargetError {
         "other data are in place: {there}; asked for: {wanted}. Give their --seed and --size, or load anew with \
          --reload, or remove them with `loadline clean`"
     ))
-}
-
-/// Loads all of `missing` and returns how many loaders did it.
-pub(crate) fn add_all<'a>(
-    work: &Work,
-    table: &Table,
-    missing: &[Batch],
-    loader: &mut (dyn Loader + 'a),
-    open: &Open<'_, 'a>,
-    one_writer: bool,
-    progress: &LoadProgress,
-) -> Result<usize, TargetError> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = if one_writer { 1 } else { cpus.min(MOST_LOADERS) };
-    // Some portions for each loader, so that they end at about the same time.
-    let rows: u64 = missing.iter().map(Batch::len).sum();
-    let portion = ROWS_PER_TRANSACTION.min(rows / (4 * most as u64));
-    let per_transaction = (portion / table.batch_rows(&work.params).max(1)).max(1) as usize;
-    let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
-    let loaders = most.min(portions.len()).max(1);
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let opened = AtomicUsize::new(1);
-    let row_bytes = table.value_bytes(&work.params);
-    let take = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
-        while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if progress.stopped() {
-                return Err(TargetError::Local("loading was interrupted".into()));
-            }
-            if failed.load(Ordering::Relaxed) {
-                break;
-            }
-            loader.add(work, table, portion)?;
-            let rows = portion.iter().map(Batch::len).sum::<u64>();
-            progress.add(rows, rows * row_bytes);
-        }
-        Ok(())
-    };
-    let watched = |done: Result<(), TargetError>| {
-        if done.is_err() {
-            failed.store(true, Ordering::Relaxed);
-        }
-        done
-    };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..loaders)
-            .map(|i| {
-                let one = || {
-                    let mut loader = match open() {
-                        Ok(loader) => loader,
-                        // No room for another session: the others load its share.
-                        Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
-                        Err(e) => return Err(e),
-                    };
-                    opened.fetch_add(1, Ordering::Relaxed);
-                    let done = take(loader.as_mut());
-                    let closed = loader.close();
-                    done.and(closed)
-                };
-                std::thread::Builder::new().name(format!("loader {i}")).spawn_scoped(scope, move || watched(one()))
-            })
-            .collect();
-        let mut done = watched(take(loader));
-        for other in others {
-            // A thread that could not be had leaves its share to the others.
-            let Ok(other) = other else { continue };
-            let defect = || Err(TargetError::Local("a loader ended by a defect of loadline: please report it".into()));
-            done = done.and(other.join().unwrap_or_else(|_| defect()));
-        }
-        done
-    })?;
-    Ok(opened.into_inner())
 }
 
 #[cfg(test)]
@@ -481,7 +505,8 @@ mod tests {
         let missing = batches(&work, table, &[]);
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();
-            let loaders = add_all(&work, table, &missing, &mut Nowhere, open, false, &progress).unwrap();
+            let ways = Ways { open, one_writer: false, progress: &progress };
+            let loaders = ways.add_all(&work, table, &missing, &mut Nowhere).unwrap();
             assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whoever came");
             loaders
         };

@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
-use loadline_model::manifest::TableLoad;
-use loadline_workload::{Piece, Scope, Statement, Step, Table, data};
+use loadline_workload::{Piece, Scope, Statement, Table};
 
-use crate::data_set::{LoadProgress, Loader, Open, add_all};
+use crate::data_set::{self, Loader, Ways};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches, table_stem};
+use crate::loading::{batches, table_stem};
 use crate::work::Work;
 
 /// Whole tables that are known to hold all their rows, so that nobody counts them before each test: number of
@@ -45,24 +43,22 @@ pub(crate) fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + 
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
+/// Loads what is missing of the workload's own tables and of the data set.
+pub(crate) fn load_all(own: &Own<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
+    load(own, ways)?;
+    data_set::load(own.work, ways)
+}
+
 /// Loads the rows that are not there. A transaction holds whole batches, so a load that was cut off is gone
 /// on with.
-pub(crate) fn load<'a>(
-    own: &Own<'_>,
-    open: &Open<'_, 'a>,
-    one_writer: bool,
-    progress: &LoadProgress,
-) -> Result<(), TargetError> {
+fn load(own: &Own<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     let known = own.whole.lock().clone();
-    let mut tables = own_tables(own.work).filter(|t| t.is_whole() || !batches(own.work, t, own.jobs).is_empty());
-    let mut tables = tables.by_ref().filter(|t| !known.contains(&key(own, t)) || may_lose_rows(own.work, t)).peekable();
+    let tables = own_tables(own.work).filter(|t| t.is_whole() || !batches(own.work, t, own.jobs).is_empty());
+    let mut tables = tables.filter(|t| !known.contains(&key(own, t)) || may_lose_rows(own.work, t)).peekable();
     if tables.peek().is_none() {
         return Ok(());
     }
-    let mut loader = open()?;
-    let loaded = tables.try_for_each(|table| load_table(own, table, loader.as_mut(), open, one_writer, progress));
-    let closed = loader.close();
-    loaded.and(closed)
+    ways.with_each(tables, |table, loader| load_table(own, table, loader, ways))
 }
 
 fn key(own: &Own<'_>, table: &Table) -> (usize, String, u64) {
@@ -73,9 +69,7 @@ fn load_table<'a>(
     own: &Own<'_>,
     table: &Table,
     loader: &mut (dyn Loader + 'a),
-    open: &Open<'_, 'a>,
-    one_writer: bool,
-    progress: &LoadProgress,
+    ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
     let work = own.work;
     let there = loader.counted(work, table)?;
@@ -86,31 +80,14 @@ fn load_table<'a>(
     }
     if !table.is_whole() {
         if !missing.is_empty() {
-            add_all(work, table, &missing, loader, open, true, progress)?;
+            Ways { one_writer: true, ..ways }.add_all(work, table, &missing, loader)?;
             loader.finish(work, table, None)?;
         }
         return Ok(());
     }
     if !missing.is_empty() || !loader.is_finished(work, table)? {
         let name = format!("{} of {}", table.name, work.workload.code);
-        let rows: u64 = missing.iter().map(Batch::len).sum();
-        progress.begin(&name, rows);
-        let began = Instant::now();
-        let loaders = add_all(work, table, &missing, loader, open, one_writer, progress)?;
-        let load_s = began.elapsed().as_secs_f64();
-        loader.finish(work, table, None)?;
-        progress.end(TableLoad {
-            table: name,
-            rows: table.total_rows(&work.params, 0),
-            rows_loaded: rows,
-            bytes_loaded: rows * table.value_bytes(&work.params),
-            load_s,
-            finish_s: began.elapsed().as_secs_f64() - load_s,
-            loaders: loaders as u32,
-            path: loader.path().to_owned(),
-            fingerprint: format!("{:016x}", data::fingerprint(table, &work.params, work.seed, work.compressibility)),
-            version: data::VERSION,
-        });
+        ways.load(work, table, (&name, &missing), loader, None)?;
     }
     own.whole.lock().insert(key(own, table));
     Ok(())
@@ -130,8 +107,7 @@ fn may_lose_rows(work: &Work, table: &Table) -> bool {
     };
     let by_statement = work.program.statements.iter().filter(names).any(|s| !keeps(s));
     let number = work.workload.tables.iter().position(|t| t.name == table.name);
-    by_statement
-        || work.program.body.iter().any(|step| matches!(step, Step::Bulk { table, .. } if Some(*table) == number))
+    by_statement || work.program.bulk_tables().into_iter().any(|table| Some(table) == number)
 }
 
 #[cfg(test)]

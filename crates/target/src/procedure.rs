@@ -304,6 +304,20 @@ fn chooses_by(steps: &[Step], var: &str) -> bool {
     })
 }
 
+/// What every dialect's computation must show: it starts from the transaction's number, and its result is not known
+/// before.
+#[cfg(test)]
+pub(crate) fn assert_no_literals_alone(compute: impl Fn(Kernel, u32, &str) -> Vec<Line>) {
+    for kernel in Kernel::ALL {
+        let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
+        let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
+        assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
+        assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
+        // A call whose argument were the same in each round could be taken out of the loop.
+        assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -357,10 +357,16 @@ impl Program {
         1.0 - none(self, &self.body)
     }
 
+    /// Whether one of its statements returns rows.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        self.statements.iter().any(|s| s.effect.reads())
+    }
+
     /// Whether it returns rows as well as changing them.
     #[must_use]
     pub fn reads_and_writes(&self) -> bool {
-        self.writes() && self.statements.iter().any(|s| s.effect.reads())
+        self.writes() && self.reads()
     }
 
     /// Whether a transaction is one statement and its commit: an application would then leave both
@@ -374,9 +380,19 @@ impl Program {
     /// Whether it adds many rows at once.
     #[must_use]
     pub fn bulks(&self) -> bool {
-        let mut bulks = false;
-        each(&self.body, &mut |step| bulks |= matches!(step, Step::Bulk { .. }));
-        bulks
+        !self.bulk_tables().is_empty()
+    }
+
+    /// Numbers of the tables to which it adds many rows at once, one for each such step.
+    #[must_use]
+    pub fn bulk_tables(&self) -> Vec<usize> {
+        let mut tables = Vec::new();
+        each(&self.body, &mut |step| {
+            if let Step::Bulk { table, .. } = step {
+                tables.push(*table);
+            }
+        });
+        tables
     }
 
     /// Whether one transaction can do something else than the next.

@@ -18,7 +18,7 @@ use crate::figures::{Identity, limit_figures, output};
 use crate::limit::Bracket;
 use crate::parallel::{self, Counted, Processes};
 use crate::sizes;
-use crate::sweep::{Points, next_jobs};
+use crate::sweep::{Points, Swept, next_jobs};
 use crate::test::{Request, TestError, run_test};
 use crate::visible;
 
@@ -129,25 +129,20 @@ impl Context {
     fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<Point> {
         let found = loadline_workload::find(&workload.code).ok()?;
         let jobs = |jobs: u32| Point { jobs, value: None };
-        match found.sweep {
-            Sweep::Jobs if found.scan.is_none() => self.next_jobs(workload, repetition).map(jobs),
-            Sweep::Jobs | Sweep::Once => self.done(&workload.code, repetition).next().is_none().then(|| jobs(1)),
-            Sweep::Parameter { name, values, column, then_jobs } => {
-                let given = workload.parameters.get(name).map(std::slice::from_ref);
-                if then_jobs && given.is_some() {
-                    // The sweep over jobs has that value.
-                    return self.next_jobs(workload, repetition).map(jobs);
-                }
-                let done = |v: &&i64| {
-                    let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
-                    !self.done(&workload.code, repetition).any(of_value)
-                };
-                let most = if found.workers == Some(name) { self.most_together(given.is_some()) } else { i64::MAX };
-                let value = given.unwrap_or(values).iter().filter(|v| **v <= most).find(done);
-                let value = value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) });
-                value.or_else(|| then_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten())
-            }
-        }
+        let points = Points::of(workload);
+        let next_of_jobs = || points.over_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten();
+        let Some(Swept { name, values, column }) = &points.parameter else {
+            let once = || self.done(&workload.code, repetition).next().is_none().then(|| jobs(1));
+            return if points.over_jobs { next_of_jobs() } else { once() };
+        };
+        let done = |v: &&i64| {
+            let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(*name) == Some(*v);
+            !self.done(&workload.code, repetition).any(of_value)
+        };
+        let given = workload.parameters.contains_key(*name);
+        let most = if found.workers == Some(*name) { self.most_together(given) } else { i64::MAX };
+        let value = values.iter().filter(|v| **v <= most).find(done);
+        value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) }).or_else(next_of_jobs)
     }
 
     /// The job count that a sweep over jobs needs next.

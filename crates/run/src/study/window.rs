@@ -78,12 +78,7 @@ mod tests {
     use super::*;
 
     fn record(latency_ms: Option<f64>, window_holds: bool) -> TestRecord {
-        let json = serde_json::json!({
-            "schema": 1, "platform": "", "run": "", "test": 1, "workload": "DA-SCAN", "group": "", "target": "",
-            "driver": "client", "nodes": 1, "jobs": 2, "repetition": 1, "started_at": "", "valid": true,
-            "invalid_reason": null, "checks": [], "errors": 0.0,
-        });
-        let mut record: TestRecord = serde_json::from_value(json).unwrap();
+        let mut record = crate::job::blank_record("DA-SCAN");
         if let Some(ms) = latency_ms {
             record.set("commit_latency_ms", ms);
             record.set("commits", 2.0 * 1e5 / ms);

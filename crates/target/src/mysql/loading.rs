@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::render::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::schema;
 use super::wire::Connection;
-use crate::data_set::{self, LoadProgress, Loader, RECORD};
+use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::own_tables::{self, Own};
@@ -193,8 +193,7 @@ impl Loader for MysqlLoader {
 /// Loads what is missing of the workload's own tables and of the data set.
 pub(super) fn load(door: &Door, ledger: &Ledger, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
     let open = || Ok(Box::new(MysqlLoader::open(door, ledger)?) as Box<dyn Loader>);
-    own_tables::load(own, &open, false, progress)?;
-    data_set::load(own.work, &open, false, progress)
+    own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
 }
 
 /// What a run that ends leaves of the data set.

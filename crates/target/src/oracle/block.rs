@@ -121,7 +121,7 @@ pub(super) fn run(work: &Work) -> String {
         (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
     let drawing = if body.contains("draw_31(") { drawing() } else { String::new() };
     let (common, functions) = (common(), functions() + &drawing);
-    let reads = work.program.statements.iter().any(|s| s.effect.reads());
+    let reads = work.program.reads();
     let rows = if reads { "  l_rows PLS_INTEGER;\n" } else { "" };
     format!(
         "DECLARE

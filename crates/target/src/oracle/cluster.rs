@@ -14,7 +14,7 @@ use super::loading::{self, OraLoader};
 use super::place::Place;
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
 use super::{awr, block, job_limit, parallel, render, room, schema};
-use crate::data_set::{self, FoundTable, LoadProgress, Loader};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::number::Number;
 use crate::own_tables::{self, Own, Whole};
@@ -260,8 +260,8 @@ impl Target for Oracle {
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let jobs: Vec<u32> = (0..jobs).collect();
         let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        own_tables::load(&Own { work, jobs: &jobs, server: 0, whole: &self.whole }, &open, false, progress)?;
-        data_set::load(work, &open, false, progress)
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {

@@ -99,17 +99,8 @@ END;"
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn no_computation_is_made_of_literals_alone() {
-        for kernel in Kernel::ALL {
-            let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
-            let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
-            assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
-            assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
-            // A call whose argument were the same in each round could be taken out of the loop.
-            assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
-        }
+        crate::procedure::assert_no_literals_alone(super::compute);
     }
 }

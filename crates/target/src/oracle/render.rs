@@ -168,7 +168,7 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
-    if work.together().is_some() || work.program.statements.iter().any(|s| s.effect.reads()) {
+    if work.together().is_some() || work.program.reads() {
         out.push(Rendered::new("session", format!("{};", parallel::settings(work).join(";\n"))));
     }
     if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {

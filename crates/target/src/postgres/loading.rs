@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::render::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::schema;
 use super::wire::Connection;
-use crate::data_set::{self, Loader, RECORD};
+use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::own_tables::{self, Own};
@@ -120,15 +120,9 @@ impl Loader for PgLoader<'_> {
 }
 
 /// Loads what is missing of the workload's own tables and of the data set.
-pub(super) fn load(
-    door: &Door,
-    ledger: &Ledger,
-    own: &Own<'_>,
-    progress: &data_set::LoadProgress,
-) -> Result<(), TargetError> {
+pub(super) fn load(door: &Door, ledger: &Ledger, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
     let open = || Ok(Box::new(PgLoader::open(door, ledger)?) as Box<dyn Loader + '_>);
-    own_tables::load(own, &open, false, progress)?;
-    data_set::load(own.work, &open, false, progress)
+    own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
 }
 
 /// Drops the data set's tables.

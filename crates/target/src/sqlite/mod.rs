@@ -22,7 +22,7 @@ use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapsh
 use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::data_set::{self, FoundTable, LoadProgress, Loader};
+use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::file_facts::{FileFacts, OwnFiles};
 use crate::loading::table_stem;
@@ -394,8 +394,7 @@ impl Target for Sqlite {
         let jobs: Vec<u32> = (0..jobs).collect();
         let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
         let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load(&own, &open, true, progress)?;
-        data_set::load(work, &open, true, progress)
+        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {

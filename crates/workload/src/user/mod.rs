@@ -243,7 +243,7 @@ fn needs(
                 needs.push(need);
             }
         };
-        add(Capability::ReadRows, program.statements.iter().any(|s| s.effect.reads()));
+        add(Capability::ReadRows, program.reads());
         add(Capability::BulkLoad, program.bulks());
         add(Capability::CommitWait, program.writes() && program.commit == Commit::Wait);
         add(Capability::CommitNowait, program.writes() && program.commit == Commit::Nowait);
