@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_collect::CpuSource;
+use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 use loadline_run::calibrate;
 use loadline_run::figures::{Identity, output};
 use loadline_run::test::{Request, run_test};
-use loadline_target::{OpenRequest, Target, Work, open};
 use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_analyze::stats::median;
+use loadline_database::{LoadProgress, OpenRequest, Target, Work, open};
 use loadline_model::Driver;
-use loadline_target::{LoadProgress, OpenRequest, Target, Work, open};
 use loadline_workload::find;
 
 use crate::arena::{Args, Outcome, loadline};

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use loadline_database::Work;
 use loadline_model::Driver;
-use loadline_target::Work;
 
 use crate::arena::{Arena, Args, Load, Outcome, Said};
 

@@ -1,6 +1,6 @@
 //! `loadline clean`.
 
-use loadline_target::{kind_of, open};
+use loadline_database::{kind_of, open};
 
 use crate::args::CleanArgs;
 use crate::exit::Failure;

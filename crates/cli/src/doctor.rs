@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use loadline_database::{kind_of, open};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, Finding, Severity};
 use loadline_run::plan::AWR_FLAG;
-use loadline_target::{kind_of, open};
 use loadline_workload::CATALOGUE;
 
 use crate::args::{DoctorArgs, ListFormat};

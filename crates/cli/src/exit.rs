@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use loadline_database::TargetError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::test::TestError;
 use loadline_store::StoreError;
-use loadline_target::TargetError;
 
 use crate::secrets;
 

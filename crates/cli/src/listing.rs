@@ -1,7 +1,7 @@
 //! Listings: one small table, four formats.
 
+use loadline_database::TARGETS;
 use loadline_model::column::{COLUMNS, TABLES};
-use loadline_target::TARGETS;
 use serde_json::{Map, Value};
 
 use crate::args::{ListArgs, ListFormat};

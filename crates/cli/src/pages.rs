@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use loadline_database::{Rendered, TARGETS, TargetKind, Work};
 use loadline_model::Driver;
 use loadline_model::column::{Column, column};
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
-use loadline_target::{Rendered, TARGETS, TargetKind, Work};
 use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
 
 use crate::exit::Failure;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use loadline_database::Loading;
 use loadline_model::format::{duration_s, number};
 use loadline_model::manifest::TableLoad;
 use loadline_model::{Severity, TestRecord};
 use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
-use loadline_target::Loading;
 
 /// One line that changes, on a terminal; else a line when a test is done.
 pub(crate) struct Progress {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
@@ -14,7 +15,6 @@ use loadline_run::study::Ended;
 use loadline_run::sweep::{Points, Swept};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
-use loadline_target::{OpenRequest, kind_of};
 use loadline_workload::{RowCount, Scope, Table};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -175,12 +175,12 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     // The files may be gone: the run kept their texts.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let url = match &args.target.target {
-        Some(url) if loadline_target::redact(url) == plan.target => url.clone(),
+        Some(url) if loadline_database::redact(url) == plan.target => url.clone(),
         Some(url) => {
             return Err(Failure::usage(format!(
                 "the run was made on {}, not on {}: a run is resumed on its own target",
                 plan.target,
-                loadline_target::redact(url)
+                loadline_database::redact(url)
             )));
         }
         None => plan.target.clone(),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loadline_target::{AskPassword, Secret, redact};
+use loadline_database::{AskPassword, Secret, redact};
 
 use crate::exit::Failure;
 
@@ -26,7 +26,7 @@ pub(crate) fn keep<'a>(texts: impl Iterator<Item = &'a str>) {
 /// belongs is quoted by whoever looks for something else there.
 pub(crate) fn hide(text: &str) -> String {
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    secrets.iter().fold(text.to_owned(), |text, secret| loadline_target::hide(&text, secret))
+    secrets.iter().fold(text.to_owned(), |text, secret| loadline_database::hide(&text, secret))
 }
 
 fn is_secret(argument: &str) -> bool {

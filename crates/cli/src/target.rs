@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_database::OpenRequest;
 use loadline_run::plan::DEFAULT_TARGET;
-use loadline_target::OpenRequest;
 
 use crate::args::TargetArgs;
 use crate::secrets;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use loadline_database::{TARGETS, TargetKind};
 use loadline_model::Driver;
 use loadline_model::column::column;
 use loadline_run::plan::{Refusal, refusal};
-use loadline_target::{TARGETS, TargetKind};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
 use crate::args::{ListFormat, WorkloadsArgs};

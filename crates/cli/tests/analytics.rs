@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Server, ok, results, run, tests_of};
-use loadline_target::{OpenRequest, Target, Work, kind_of, open};
+use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 use loadline_workload::data::{CUSTOMER, FACT, PRODUCT, fact_rows};
 use loadline_workload::{Datum, Params, Table, find};
 

@@ -84,7 +84,7 @@ fn workloads_name_no_database_and_targets_no_workload() {
             }
         }
         let is_test = path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "tests.rs");
-        if path.starts_with("crates/target/src") && !is_test {
+        if path.starts_with("crates/database/src") && !is_test {
             let code = text.split("#[cfg(test)]").next().unwrap();
             let code: Vec<&str> = code.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
             // A message may name a workload for the reader; a branch on one may not be.
@@ -102,11 +102,11 @@ fn crates_use_only_what_lies_before_them() {
         ("workload", &["model"]),
         ("device", &[]),
         ("logwriter", &["device"]),
-        ("target", &["model", "workload", "logwriter", "device"]),
+        ("database", &["model", "workload", "logwriter", "device"]),
         ("probe", &["model", "device"]),
-        ("collect", &["model", "device", "target"]),
+        ("collect", &["model", "device", "database"]),
         ("store", &["model"]),
-        ("run", &["model", "workload", "target", "collect", "store", "probe"]),
+        ("run", &["model", "workload", "database", "collect", "store", "probe"]),
         ("analyze", &["model"]),
         ("report", &["model", "store", "analyze"]),
     ];

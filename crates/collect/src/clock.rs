@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use loadline_target::clock::now_ns;
+pub use loadline_database::clock::now_ns;
 
 /// How long it is until `at_ns`; zero if that is past.
 #[must_use]

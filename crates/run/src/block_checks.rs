@@ -1,10 +1,10 @@
 //! Checks of where blocks came from and went to: a cache, or the device.
 
+use loadline_database::Work;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, format};
-use loadline_target::Work;
 use loadline_workload::{Cache, RowCount};
 
 use crate::block_figures::{FEW_READS, MIB, Window, access};

@@ -2,10 +2,10 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
+use loadline_database::Work;
 use loadline_model::check::Check;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Latencies, Snapshot, TestRecord};
-use loadline_target::Work;
 use loadline_workload::{Cache, Commit, Effect, Step};
 
 use crate::block_checks::{CacheFacts, cache_hit, data_source, from_the_device, only_adds, unread};

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loadline_database::{Observer, Target, TargetError, Work};
 use loadline_model::manifest::Calibration;
 use loadline_model::snapshot::counter;
-use loadline_target::{Observer, Target, TargetError, Work};
 use loadline_workload::RedoSize;
 
 /// Transactions per measurement: enough for the redo of whatever else goes on to vanish.

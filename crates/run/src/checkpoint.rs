@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use loadline_database::Target;
+use loadline_database::clock::now_ns;
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Snapshot, TestRecord};
-use loadline_target::Target;
-use loadline_target::clock::now_ns;
 
 use crate::job::JobResult;
 use crate::schedule::{Schedule, Shared};

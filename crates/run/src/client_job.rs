@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use loadline_target::clock::now_ns;
-use loadline_target::{ClientSession, TargetError};
+use loadline_database::clock::now_ns;
+use loadline_database::{ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
 use crate::job::JobResult;

@@ -4,8 +4,8 @@
 
 use std::sync::atomic::Ordering;
 
-use loadline_target::clock::now_ns;
-use loadline_target::{DatabaseSession, Slice, TargetError};
+use loadline_database::clock::now_ns;
+use loadline_database::{DatabaseSession, Slice, TargetError};
 
 use crate::client_job::{Timing, sleep_until};
 use crate::job::JobResult;
@@ -83,7 +83,7 @@ fn add_slice(result: &mut JobResult, schedule: &Schedule, begin_ns: u64, until_n
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_target::{Canceller, SliceEnd};
+    use loadline_database::{Canceller, SliceEnd};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 

@@ -1,8 +1,8 @@
 //! What happens during a run, for whoever shows it.
 
+use loadline_database::Loading;
 use loadline_model::manifest::TableLoad;
 use loadline_model::{Finding, TestRecord};
-use loadline_target::Loading;
 
 /// Something that happened.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CpuSource, Edge, Point};
+use loadline_database::Target;
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Latencies, Series, Snapshot, TestLimit, TestRecord};
 use loadline_store::{TestOutput, rfc3339};
-use loadline_target::Target;
 use loadline_workload::Commit;
 
 use crate::block_checks::CacheFacts;

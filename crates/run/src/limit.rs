@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
+use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::format::bytes;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, LimitSource, LogWriterPoint, TestLimit};
-use loadline_target::{OpenRequest, Target, Work, open};
 use loadline_workload::{CATALOGUE, Commit};
 
 use crate::calibrate::{measure, with};

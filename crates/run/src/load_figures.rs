@@ -1,7 +1,7 @@
 //! Figures of the data-load table that come from the jobs' own times and parameters.
 
+use loadline_database::Work;
 use loadline_model::TestRecord;
-use loadline_target::Work;
 
 use crate::job::JobResult;
 

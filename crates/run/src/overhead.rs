@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_target::clock::now_ns;
-use loadline_target::{OpenRequest, TargetError, Work, open};
+use loadline_database::clock::now_ns;
+use loadline_database::{OpenRequest, TargetError, Work, open};
 
 use crate::client_job::{self, Timing};
 use crate::schedule::{Schedule, Shared};

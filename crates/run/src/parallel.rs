@@ -1,8 +1,8 @@
 //! Queries done by several processes: whether they came, and what they were good for.
 
+use loadline_database::Together;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, Outcome, Snapshot, TestRecord};
-use loadline_target::Together;
 
 /// Fewer samples than these say nothing of how many processes were at work.
 const LEAST_SAMPLES: u32 = 5;

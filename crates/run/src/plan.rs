@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::capability::Driver;
 use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
-use loadline_target::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use loadline_database::redact;
 use loadline_model::format::nearest;
 use loadline_model::plan::PlanSpec;
-use loadline_target::redact;
 use thiserror::Error;
 
 /// Why a plan file cannot be used.

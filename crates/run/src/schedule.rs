@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::checkpoint::Edges;
 
-/// Moments of one test, in ns on [`loadline_target::clock`].
+/// Moments of one test, in ns on [`loadline_database::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     /// When jobs begin.

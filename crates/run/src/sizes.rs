@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use loadline_database::clock::now_ns;
+use loadline_database::{ClientSession, Observer, Target, TargetError, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Random, SizePoint, Snapshot};
-use loadline_target::clock::now_ns;
-use loadline_target::{ClientSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
 
 pub use output::output;

@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime};
 
 use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
+use loadline_database::{OpenRequest, RunLock, Target, TargetError, kind_of};
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
-use loadline_target::{OpenRequest, RunLock, Target, TargetError, kind_of};
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
@@ -207,7 +207,7 @@ impl Study {
             writable(&self.results)?;
         }
         step("opening the target");
-        let target: Arc<dyn Target> = Arc::from(loadline_target::open(&self.request)?);
+        let target: Arc<dyn Target> = Arc::from(loadline_database::open(&self.request)?);
         let lock = target.lock()?;
         let mut info = target.info()?;
         let findings = target.doctor()?;
@@ -449,7 +449,7 @@ impl Context {
             cleaned = self.target.clean_after_run(keep);
         }
         if let Err(e) = cleaned {
-            let url = loadline_target::redact(&request.url);
+            let url = loadline_database::redact(&request.url);
             listener.on(Event::Warning(format!(
                 "loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it"
             )));

@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Source};
+use loadline_database::clock::now_ns;
+use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
-use loadline_target::clock::now_ns;
-use loadline_target::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
 use loadline_workload::{Program, Stream};
 
 use crate::checkpoint;

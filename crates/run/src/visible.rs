@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use loadline_database::clock::now_ns;
+use loadline_database::{ClientSession, TargetError, Work};
 use loadline_model::{Check, Latencies, Outcome, TestRecord};
-use loadline_target::clock::now_ns;
-use loadline_target::{ClientSession, TargetError, Work};
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
 use crate::job::JobResult;
@@ -221,8 +221,8 @@ mod tests {
         fn rollback(&mut self) -> Result<(), TargetError> {
             Ok(())
         }
-        fn canceller(&self) -> loadline_target::Canceller {
-            loadline_target::Canceller::new(|| ())
+        fn canceller(&self) -> loadline_database::Canceller {
+            loadline_database::Canceller::new(|| ())
         }
     }
 

@@ -1,7 +1,7 @@
 //! What transactions worked through: queries, rows, bytes, operations per second.
 
+use loadline_database::Work;
 use loadline_model::TestRecord;
-use loadline_target::Work;
 
 const MIB: f64 = 1024.0 * 1024.0;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use loadline_target::Work;
+use loadline_database::Work;
 use loadline_workload::kernel::{FIBONACCI, STARTS};
 use loadline_workload::{
     Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,

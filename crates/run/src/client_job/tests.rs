@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_target::Canceller;
+use loadline_database::Canceller;
 use loadline_workload::JobStart;
 
 use super::*;

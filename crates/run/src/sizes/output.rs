@@ -1,12 +1,12 @@
 //! From a scan of sizes to its record, with its checks.
 
+use loadline_database::{Target, Work};
 use loadline_model::column::Cell;
 use loadline_model::format::Format;
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, Driver, Outcome, Series, Snapshot, Table, TestRecord};
 use loadline_store::{TestOutput, rfc3339};
-use loadline_target::{Target, Work};
 
 use super::Scanned;
 use crate::figures::Identity;

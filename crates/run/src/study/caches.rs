@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_collect::page_cache::{DataFiles, Keeper, Missed};
+use loadline_database::{Target, TargetError, Work};
 use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
-use loadline_target::{Target, TargetError, Work};
 use loadline_workload::{Cache, RowCount};
 
 use super::Context;
@@ -154,7 +154,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bench.db");
         let url = format!("sqlite:{}", path.display());
-        let target = loadline_target::open(&loadline_target::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
+        let target =
+            loadline_database::open(&loadline_database::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
         let files = data_files(target.as_ref(), &target.info().unwrap()).unwrap();
         let DataFiles::These { open, named } = files else { panic!("{files:?}") };
         assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));

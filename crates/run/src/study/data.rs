@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use loadline_database::{LoadProgress, TargetError, Work};
 use loadline_model::manifest::TableLoad;
-use loadline_target::{LoadProgress, TargetError, Work};
 use loadline_workload::{RowCount, Scope};
 
 use super::{Context, StudyError};

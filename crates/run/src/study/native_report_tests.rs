@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicI64;
 
+use loadline_database::{ClientSession, DatabaseSession, JobLimit, LoadProgress, Observer, Work};
 use loadline_model::Capabilities;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_target::{ClientSession, DatabaseSession, JobLimit, LoadProgress, Observer, Work};
 
 use super::*;
 use crate::event::Silent;
@@ -83,7 +83,7 @@ fn two_tests(
     refuses: [Option<&'static str>; 2],
 ) -> (PathBuf, Vec<TestRecord>, Arc<Reporting>) {
     let request = OpenRequest::new("null:", results.to_owned());
-    let inner = loadline_target::open(&request).unwrap();
+    let inner = loadline_database::open(&request).unwrap();
     let target = Arc::new(Reporting { inner, marks: AtomicI64::new(7), refuses });
     let spec =
         PlanSpec { target: Some("null:".into()), workload: Some(vec!["LGWR-LAT1".into()]), ..PlanSpec::default() };

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loadline_database::Work;
 use loadline_model::manifest::Overhead;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
-use loadline_target::Work;
 
 use super::{Context, StudyError};
 use crate::calibrate::{calibrate, measure, with};

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use loadline_database::{DataTable, FoundTable, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
 use loadline_model::format::bytes;
 use loadline_model::manifest::{Storage, TargetInfo};
 use loadline_model::plan::PlannedWorkload;
-use loadline_target::{DataTable, FoundTable, Target, TargetError, Work, other_data};
 use loadline_workload::{CATALOGUE, Scope, Table};
 
 use super::StudyError;
@@ -203,7 +203,7 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
         }
         None => {
             let told = target.free_room()?;
-            let place = |f: loadline_target::FreeRoom| Place {
+            let place = |f: loadline_database::FreeRoom| Place {
                 name: f.place,
                 filesystem: String::new(),
                 free: f.bytes,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use loadline_database::{OpenRequest, open};
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
-use loadline_target::{OpenRequest, open};
 
 use super::*;
 use crate::make_plan;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loadline_database::{TargetError, Together, Work, kind_of};
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-use loadline_target::{TargetError, Together, Work, kind_of};
 use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
 use super::window;

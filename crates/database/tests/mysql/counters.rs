@@ -1,0 +1,231 @@
+//! The server's counters against what was done.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_database::{Observer, Target, clock};
+use loadline_model::snapshot::{WaitProfile, counter};
+use loadline_model::{Capability, Driver, Snapshot};
+use loadline_workload::Arg;
+
+use crate::server::{Server, alone, server, work};
+
+#[test]
+fn commits_are_counted_to_the_last_one() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let mut observer = target.observer().unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    // One statement: autocommit. Preparing and looking is loadline's own work.
+    target.create(&small).unwrap();
+    let start = observer.snapshot().unwrap();
+    let lock = target.lock().unwrap();
+    target.load(&small, 2).unwrap();
+    target.doctor().unwrap();
+    target.evidence(&small).unwrap();
+    target.info().unwrap();
+    let mut client = target.client_session(&small, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    assert_eq!(start.delta(&before, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
+    for i in 0..37 {
+        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0));
+    assert_eq!(before.delta(&after, "Handler_update"), Some(37.0));
+    assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0);
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
+        assert!(before.delta(&after, name).unwrap() >= 37.0, "{name}: one session, each commit waits");
+    }
+    assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
+    drop(lock);
+
+    // Several statements: COMMIT is sent.
+    let large = work("LGWR-LAT25", &[]);
+    target.create(&large).unwrap();
+    target.load(&large, 2).unwrap();
+    let mut client = target.client_session(&large, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..5 {
+        client.begin().unwrap();
+        for row in 0..3 {
+            client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+        }
+        client.commit().unwrap();
+    }
+    client.begin().unwrap();
+    client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
+    client.rollback().unwrap();
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(5.0));
+
+    // In the database; a private server's commits do not wait for this workload, and wait again after.
+    let huge = work("LGWR-THR", &[("rows", 8)]);
+    target.create(&huge).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
+    target.load(&huge, 2).unwrap();
+    target.install(&huge).unwrap();
+    target.in_database_overhead_ns(&huge).unwrap();
+    let mut session = target.database_session(&huge, 1).unwrap();
+    let before = observer.snapshot().unwrap();
+    let mut done = 0;
+    for _ in 0..4 {
+        done += session.run_slice(clock::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
+    }
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64));
+    assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
+    assert!(target.absent_columns().iter().any(|(id, _)| *id == "redo_sync_writes_per_s"));
+    target.create(&small).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
+    assert!(target.absent_columns().iter().all(|(id, _)| *id != "redo_sync_writes_per_s"));
+    for (id, why) in target.absent_columns() {
+        assert!(loadline_model::column::column(id).is_some() && !why.is_empty(), "{id}");
+    }
+}
+
+#[test]
+fn a_users_setting_is_not_changed_and_decides_what_runs() {
+    let server = server();
+    let _alone = alone();
+    let missing = || {
+        let found = server.as_users("root").unwrap().capabilities().unwrap();
+        let of = |c| found.refusal(Driver::Client, &[c]);
+        (of(Capability::CommitWait), of(Capability::CommitNowait))
+    };
+    let (wait, nowait) = missing();
+    assert!(wait.is_none() && nowait.unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    let (wait, nowait) = missing();
+    let user = server.as_users("root").unwrap();
+    user.create(&work("LGWR-LAT1", &[])).unwrap();
+    user.create(&work("LGWR-THR", &[])).unwrap();
+    let now = server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit");
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    assert!(nowait.is_none() && wait.unwrap().contains("innodb_flush_log_at_trx_commit = 2"));
+    assert_eq!(now, "2");
+    assert!(server.target.capabilities().unwrap().missing.is_empty(), "a private server can do both");
+}
+
+/// Lets `jobs` clients commit while `observer` samples them.
+fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (Snapshot, Snapshot, WaitProfile) {
+    let small = work("LGWR-LAT1", &[]);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Also where something fails below: the scope waits for the clients, and they for this.
+        let _end = End(&done);
+        for job in 0..jobs {
+            let mut client = target.client_session(&small, job).unwrap();
+            let (done, key) = (&done, small.start(job).first_key);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    client.execute_and_commit(0, &[Arg::Bytes(&[7; 500]), Arg::Int(key)]).unwrap();
+                }
+            });
+        }
+        let before = observer.snapshot().unwrap();
+        let mut profile = WaitProfile::default();
+        for _ in 0..400 {
+            profile.add(&observer.sample_waits().unwrap().unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        let after = observer.snapshot().unwrap();
+        (before, after, profile)
+    })
+}
+
+/// Tells the clients to end when it goes.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The server's own times of commits against samples of what the sessions do: two sources, one figure.
+#[test]
+fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
+    let server = Server::start("", &[("log_bin", "bin")]);
+    let target = &server.target;
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 4).unwrap();
+    let mut observer = target.observer().unwrap();
+    for jobs in [1, 4] {
+        let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
+        let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
+        let sampled = profile.mean_sessions(target.log_sync_events()).unwrap();
+        assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
+        assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
+    }
+    // Where the server does not time them, it is said what to do, and the samples are left.
+    server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");
+    let untimed = server.as_users("root").unwrap();
+    let finding = untimed.doctor().unwrap().into_iter().find(|f| f.id == "performance_schema").unwrap();
+    assert!(finding.advice.contains("UPDATE performance_schema.setup_instruments"), "{finding:?}");
+    let snapshot = untimed.observer().unwrap().snapshot().unwrap();
+    assert!(!snapshot.counters.contains_key(counter::LOG_WAIT_NS));
+}
+
+/// Without a binary log most sessions wait after the stage of the commit, where nothing is timed.
+#[test]
+fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
+    let server = server();
+    let _alone = alone();
+    let target = server.as_users("root").unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 8).unwrap();
+    let mut observer = target.observer().unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
+    let client = target.client_session(&small, 0).unwrap();
+    // Once it has sent its last answer.
+    let idle = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        observer.sample_waits().unwrap().unwrap().sessions == [("Client:idle".to_owned(), 1)].into()
+    });
+    assert!(idle, "{:?}", observer.sample_waits());
+    drop(client);
+    drop(observer);
+    let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
+    pooled.target.create(&small).unwrap();
+    pooled.target.load(&small, 8).unwrap();
+    for (server, held_back) in [(&*server, "Stage:Updating status"), (&pooled, "Stage:Starting cleanup")] {
+        let target = server.as_users("root").unwrap();
+        let mut observer = target.observer().unwrap();
+        let mut waiting = |flush: u8| {
+            server.sql(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"));
+            let (_, after, profile) = under_load(target.as_ref(), observer.as_mut(), 8);
+            assert!(!after.counters.contains_key(counter::LOG_WAIT_NS), "a part of the wait is not the wait");
+            (profile.mean_sessions(target.log_sync_events()).unwrap(), profile)
+        };
+        let (without, with) = (waiting(0), waiting(1));
+        assert!(with.0 > 5.0 * without.0 && with.0 <= 8.0, "waiting: {with:?}; not waiting: {without:?}");
+        assert!(target.log_sync_events().contains(&held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
+    }
+}
+
+#[test]
+fn blocks_and_rows_are_counted() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 2).unwrap();
+    let mut client = target.client_session(&small, 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..50 {
+        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    let after = observer.snapshot().unwrap();
+    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!(grown(counter::ROWS_CHANGED), 50.0);
+    assert!(grown(counter::ROWS_READ) >= 50.0 && grown(counter::BLOCK_GETS) >= 50.0);
+    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
+    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 16384.0);
+    assert!(grown(counter::WRITE_BYTES) >= grown(counter::BLOCK_WRITES) * 16384.0, "each page, some of them twice");
+    assert!(!after.counters.contains_key(counter::READ_NS), "not timed, so not 0");
+}

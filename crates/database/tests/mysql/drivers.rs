@@ -1,0 +1,175 @@
+//! Both drivers: the same work, the same bytes, honest times.
+
+use loadline_database::{ClientSession, TargetError, Work, clock};
+use loadline_workload::{Arg, Execute};
+
+use crate::server::{Server, alone, server, work};
+
+struct Executor<'a>(&'a mut dyn ClientSession, bool);
+
+impl Execute for Executor<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        if self.1 {
+            let (rows, seen) = self.0.execute_and_commit(statement, args)?;
+            assert_eq!(seen, None, "one answer: the moment of the commit cannot be seen");
+            return Ok(rows);
+        }
+        self.0.execute(statement, args)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.0.bulk(table, first, rows)
+    }
+}
+
+/// One transaction at the client, as the runner does it.
+fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut dyn ClientSession) {
+    if work.program.is_single_statement() {
+        stream.transaction(&mut Executor(session, true)).unwrap();
+    } else {
+        session.begin().unwrap();
+        stream.transaction(&mut Executor(session, false)).unwrap();
+        session.commit().unwrap();
+    }
+}
+
+fn contents(server: &Server, work: &Work) -> String {
+    let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
+    server.sql(&format!(
+        "SELECT COUNT(*), SUM(n), MD5(GROUP_CONCAT(MD5(CONCAT(id, ':', n, ':', HEX(payload))) ORDER BY id SEPARATOR '')), \
+         BIT_XOR(CONV(SUBSTRING(MD5(CONCAT(id, n, HEX(payload))), 1, 15), 16, 10)) FROM {table}"
+    ))
+}
+
+#[test]
+fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
+        let work = work(code, &[]);
+        let prepare = || {
+            target.create(&work).unwrap();
+            target.load(&work, 3).unwrap();
+            target.install(&work).unwrap();
+        };
+        prepare();
+        let loaded = contents(&server, &work);
+        let job = 1;
+        let mut session = target.database_session(&work, job).unwrap();
+        for _ in 0..20 {
+            // A slice whose end is past does one transaction.
+            let slice = session.run_slice(0).unwrap();
+            assert_eq!((slice.transaction.count(), slice.commit.count()), (0, 0));
+            assert!(slice.end.is_some());
+        }
+        let in_database = contents(&server, &work);
+        assert_ne!(loaded, in_database);
+        let rows = work.stream(job).unwrap().rows_changed_by(&work.program, 20) as i64;
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+
+        prepare();
+        assert_eq!(contents(&server, &work), loaded, "{code}: loading is deterministic");
+        let mut client = target.client_session(&work, job).unwrap();
+        let mut stream = work.stream(job).unwrap();
+        for _ in 0..20 {
+            transact(&mut stream, &work, client.as_mut());
+        }
+        assert_eq!(contents(&server, &work), in_database, "{code}");
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+    }
+}
+
+#[test]
+fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
+    let server = server();
+    let _alone = alone();
+    let work = work("LGWR-LAT1", &[]);
+    server.target.create(&work).unwrap();
+    server.target.load(&work, 1).unwrap();
+    server.target.install(&work).unwrap();
+    let mut session = server.target.database_session(&work, 0).unwrap();
+    for _ in 0..3 {
+        let begin = clock::now_ns();
+        let until = begin + 200_000_000;
+        let slice = session.run_slice(until).unwrap();
+        let (now, end) = (clock::now_ns(), slice.end.unwrap());
+        let slack = 2_000_000;
+        assert!(slice.transaction.count() > 10 && slice.commit.count() == slice.transaction.count());
+        assert!(slice.first_start_ns + slack > begin && end.end_ns + slack > until && end.end_ns < now + slack);
+        assert!(end.start_ns <= end.commit_ns && end.commit_ns <= end.end_ns);
+        let inside = slice.transaction.sum_ns() as u64 + (end.end_ns - end.start_ns);
+        assert!(inside <= end.end_ns - slice.first_start_ns + slack, "more time in transactions than there was");
+    }
+}
+
+#[test]
+fn a_failed_statement_is_an_error_and_the_session_lives_on() {
+    let server = server();
+    let _alone = alone();
+    let work = work("LGWR-LAT1", &[]);
+    server.target.create(&work).unwrap();
+    server.target.load(&work, 1).unwrap();
+    let mut client = server.target.client_session(&work, 0).unwrap();
+    let long = vec![7; 5000];
+    let e = client.execute_and_commit(0, &[Arg::Bytes(&long), Arg::Int(0)]).unwrap_err();
+    assert!(matches!(&e, TargetError::Statement(t) if t.contains("too long")), "{e:?}");
+    client.rollback().unwrap();
+    assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(0)]).unwrap().0, 1);
+    assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(-5)]).unwrap().0, 0, "no such row");
+    client.begin().unwrap();
+    client.execute(0, &[Arg::Bytes(b"y"), Arg::Int(1)]).unwrap();
+    client.rollback().unwrap();
+    assert_eq!(server.target.evidence(&work).unwrap(), Some(1));
+    client.canceller().cancel();
+    assert!(matches!(client.execute(0, &[Arg::Bytes(b"x"), Arg::Int(0)]), Err(TargetError::Lost(_))));
+}
+
+/// What a server gives its sessions if they do not say otherwise must not reach loadline's.
+#[test]
+fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
+    let server = server();
+    let _alone = alone();
+    let work = work("LGWR-LAT1", &[]);
+    let mut seen = Vec::new();
+    for (mode, charset, init) in [
+        ("STRICT_TRANS_TABLES", "utf8mb4", ""),
+        ("ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,PAD_CHAR_TO_FULL_LENGTH", "latin1", ""),
+        ("ORACLE", "utf16", ""),
+        ("MAXDB,NO_AUTO_VALUE_ON_ZERO", "ucs2", "SET NAMES latin1"),
+        ("EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT,HIGH_NOT_PRECEDENCE", "utf32", "SET sql_mode = ORACLE"),
+    ] {
+        server.sql(&format!(
+            "SET GLOBAL sql_mode = '{mode}'; SET GLOBAL character_set_server = {charset}; SET GLOBAL init_connect = '{init}'"
+        ));
+        // init_connect is for those who are no administrators.
+        server.sql("CREATE OR REPLACE USER plain@localhost; GRANT ALL ON loadline.* TO plain@localhost");
+        let said = (|| {
+            let target = server.as_users("plain")?;
+            target.create(&work)?;
+            target.load(&work, 1)?;
+            target.install(&work)?;
+            let mut session = target.database_session(&work, 0)?;
+            for _ in 0..5 {
+                session.run_slice(0)?;
+            }
+            let mut client = target.client_session(&work, 0)?;
+            let mut stream = work.stream(0).map_err(|e| TargetError::Usage(e.to_string()))?;
+            for _ in 0..5 {
+                transact(&mut stream, &work, client.as_mut());
+            }
+            assert_eq!(target.evidence(&work)?, Some(10));
+            Ok::<_, TargetError>((contents(&server, &work), target.clean()?))
+        })();
+        server.sql(
+            "SET GLOBAL sql_mode = DEFAULT; SET GLOBAL character_set_server = DEFAULT; SET GLOBAL init_connect = ''",
+        );
+        let (contents, cleaned) = said.unwrap_or_else(|e| panic!("{mode} {charset} {init}: {e}"));
+        assert!(cleaned.contains(&"the database loadline".to_owned()), "{mode} {charset}: {cleaned:?}");
+        seen.push(contents);
+    }
+    assert!(seen.iter().all(|contents| *contents == seen[0]), "{seen:#?}");
+    server.sql("DROP USER plain@localhost");
+}

@@ -1,0 +1,92 @@
+//! Servers that are not what they should be, played by a few lines.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use loadline_database::{OpenRequest, TargetError};
+
+/// A server that says `greeting` to whoever comes, and then `answers` to each packet.
+fn play(greeting: Vec<u8>, answers: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(&greeting);
+            for answer in &answers {
+                let mut head = [0; 4];
+                if stream.read_exact(&mut head).is_err() {
+                    break;
+                }
+                let mut body = vec![0; usize::from(head[0]) + (usize::from(head[1]) << 8)];
+                let _ = stream.read_exact(&mut body);
+                let _ = stream.write_all(answer);
+            }
+        }
+    });
+    format!("mysql://ann:hunter2@127.0.0.1:{port}/?connect-timeout=2")
+}
+
+fn packet(number: u8, body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat()
+}
+
+fn greeting(version: &str, plugin: &str) -> Vec<u8> {
+    let mut body = vec![10];
+    body.extend_from_slice(version.as_bytes());
+    body.extend_from_slice(&[0, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0xff, 0xf7, 8, 2, 0, 0xff, 0x81, 21]);
+    body.extend_from_slice(&[0; 10]);
+    body.extend_from_slice(b"abcdefghijkl\0");
+    body.extend_from_slice(plugin.as_bytes());
+    body.push(0);
+    packet(0, &body)
+}
+
+fn said(url: &str) -> TargetError {
+    let e = loadline_database::open(&OpenRequest::new(url, std::env::temp_dir())).map(drop).unwrap_err();
+    assert!(!e.to_string().contains("hunter2"), "{e}");
+    e
+}
+
+#[test]
+fn versions_that_are_not_supported_are_refused_by_name() {
+    for (version, shown) in [("5.5.5-10.5.23-MariaDB", "MariaDB 10.5.23"), ("5.7.44-log", "MySQL 5.7.44")] {
+        let e = said(&play(greeting(version, "mysql_native_password"), vec![]));
+        let TargetError::Refused(text) = &e else { panic!("{e:?}") };
+        assert!(text.contains(shown) && text.contains("MariaDB 10.6 and newer, MySQL 8.0 and newer"), "{text}");
+    }
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let denied = packet(2, b"\xff\x15\x04#28000Access denied for user 'ann'");
+    let e = said(&play(greeting("10.11.6-MariaDB", "mysql_native_password"), vec![denied]));
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("password for user «ann» is wrong")), "{e}");
+    let full = packet(0, b"\xff\x10\x04Too many connections");
+    let e = said(&play(full, vec![]));
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("max_connections is reached")), "{e}");
+    let switch = packet(2, b"\xfeauth_gssapi_client\0abc\0");
+    let e = said(&play(greeting("10.11.6-MariaDB", "mysql_native_password"), vec![switch]));
+    assert!(
+        matches!(&e, TargetError::Refused(t) if t.contains("auth_gssapi_client") && t.contains("caching_sha2")),
+        "{e}"
+    );
+    // A password is not sent in the clear over an open line.
+    let switch = packet(2, b"\xfemysql_clear_password\0\0");
+    let e = said(&play(greeting("10.11.6-MariaDB", "mysql_native_password"), vec![switch]));
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("nothing protects it")), "{e}");
+    let full_exchange = packet(2, &[1, 4]);
+    let e = said(&play(greeting("8.0.36", "caching_sha2_password"), vec![full_exchange]));
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("nothing protects it")), "{e}");
+}
+
+#[test]
+fn what_is_no_server_is_unreachable() {
+    for greeting in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), packet(0, &[9, 9, 9]), vec![]] {
+        let url = play(greeting, vec![vec![]]);
+        assert!(matches!(said(&url), TargetError::Unreachable(_)), "{url}");
+    }
+    let e = said("mysql://ann:hunter2@127.0.0.1:1/");
+    assert!(matches!(&e, TargetError::Unreachable(t) if t.contains("no server listens there")), "{e}");
+    let e = said("mysql://ann:hunter2@/?socket=/no/such.sock");
+    assert!(matches!(&e, TargetError::Unreachable(t) if t.contains("no such socket")), "{e}");
+}

@@ -1,0 +1,110 @@
+//! Several nodes: of one server, and of two.
+
+use loadline_database::{OpenRequest, Target, TargetError};
+use loadline_model::snapshot::counter;
+use loadline_workload::Arg;
+
+use crate::server::{Server, alone, server, work};
+
+fn open(first: &Server, second: &OpenRequest) -> Box<dyn Target> {
+    let mut request = first.request("root");
+    request.nodes = vec![second.url.clone()];
+    loadline_database::open(&request).unwrap()
+}
+
+/// One transaction of each of four jobs, at the client.
+fn run(target: &dyn Target) {
+    let small = work("LGWR-LAT1", &[]);
+    for job in 0..4 {
+        let mut client = target.client_session(&small, job).unwrap();
+        for key in 0..i64::from(job) + 1 {
+            let row = Arg::Int(small.start(job).first_key + key);
+            assert_eq!(
+                client.execute_and_commit(0, &[Arg::Bytes(b"x"), row]).unwrap().0,
+                1,
+                "job {job}: its rows are there"
+            );
+        }
+    }
+}
+
+#[test]
+fn two_nodes_of_one_server_are_counted_once() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE OR REPLACE USER second@localhost; GRANT ALL ON *.* TO second@localhost");
+    let target = open(&server, &server.request("second"));
+    assert_eq!(target.nodes(), 2);
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 4).unwrap();
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    run(target.as_ref());
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(10.0));
+    assert_eq!(target.evidence(&small).unwrap(), Some(10));
+    let info = target.info().unwrap();
+    assert!(info.nodes == 2 && info.notes.iter().any(|n| n.contains("2 nodes lead to 1 servers")), "{:?}", info.notes);
+    assert_eq!(target.job_limit().unwrap(), server.target.job_limit().unwrap());
+    target.clean().unwrap();
+    server.sql("DROP USER second@localhost");
+}
+
+#[test]
+fn two_servers_share_the_jobs_and_are_added_up() {
+    let one = server();
+    let _alone = alone();
+    let two = Server::start("", &[]);
+    let target = open(&one, &two.request("root"));
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    target.load(&small, 4).unwrap();
+    // Job j runs at node j mod 2.
+    let rows = |server: &Server| server.sql("SELECT DISTINCT id DIV 128 FROM loadline.lgwr_lat1_redo ORDER BY 1");
+    assert_eq!((rows(&one).as_str(), rows(&two).as_str()), ("0\n2", "1\n3"));
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    run(target.as_ref());
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(10.0));
+    assert_eq!(before.delta(&after, "Handler_update"), Some(10.0));
+    assert_eq!(target.evidence(&small).unwrap(), Some(10));
+    let sockets = [one.socket(), two.socket()].map(|s| s.display().to_string());
+    let findings = target.doctor().unwrap();
+    for socket in &sockets {
+        assert!(findings.iter().any(|f| f.id == "innodb_flush_method" && f.subject.contains(socket)), "{findings:?}");
+    }
+    // What one of them cannot do, the target cannot, and it is said which.
+    two.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    let limited = open(&one, &two.request("root"));
+    let missing = limited.capabilities().unwrap().missing;
+    assert!(
+        missing.iter().any(|(_, c, why)| *c == loadline_model::Capability::CommitWait && why.contains(&sockets[1]))
+    );
+    // The lock is held at both.
+    let held = two.target.lock().unwrap();
+    let e = target.lock().map(drop).unwrap_err();
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
+    drop(held);
+    let cleaned = (0..100).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        target.clean().ok()
+    });
+    assert_eq!(cleaned.unwrap().iter().filter(|line| *line == "the database loadline").count(), 2);
+}
+
+#[test]
+fn a_private_server_from_named_binaries_and_without_further_nodes() {
+    let _alone = alone();
+    let server = Server::start("?bin=/usr/sbin", &[]);
+    assert!(server.target.info().unwrap().notes[0].contains("(/usr/sbin/mariadbd)"));
+    assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
+    let refused = |request: &OpenRequest| loadline_database::open(request).map(drop).unwrap_err();
+    let e = refused(&OpenRequest::new("mariadb-temp:?bin=/nowhere", std::env::temp_dir()));
+    assert!(matches!(&e, TargetError::Usage(t) if t.contains("does not hold the program «mariadbd»")), "{e}");
+    let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
+    request.nodes = vec!["mariadb-temp:".into()];
+    let e = refused(&request);
+    assert!(matches!(&e, TargetError::Usage(t) if t.contains("one node")), "{e}");
+}

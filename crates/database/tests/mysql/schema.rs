@@ -1,0 +1,238 @@
+//! loadline's database: made, gone on with, cleaned, and never mixed up with a foreign one.
+
+use std::sync::{Arc, Mutex};
+
+use loadline_database::{LoadProgress, Secret, TargetError, Work};
+use loadline_model::snapshot::counter;
+use loadline_model::{Capability, Severity};
+
+use crate::server::{Server, alone, server, work};
+
+#[test]
+fn what_loadline_made_goes_and_what_others_made_stays() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let work = work("LGWR-LAT1", &[]);
+    let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
+    target.create(&work).unwrap();
+    target.load(&work, 2).unwrap();
+    target.install(&work).unwrap();
+    // A load that was cut off is gone on with.
+    server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");
+    target.load(&work, 3).unwrap();
+    assert_eq!(server.sql("SELECT COUNT(*), MIN(id), MAX(id) FROM loadline.lgwr_lat1_redo"), "384\t0\t383");
+    server.sql("CREATE TABLE loadline.theirs (a INT)");
+    let said = target.clean().unwrap().join("; ");
+    assert!(said.contains("left alone") && said.contains("lgwr_lat1_redo") && said.contains("lgwr_lat1_run"), "{said}");
+    assert_eq!(server.sql("SHOW TABLES FROM loadline"), "theirs");
+    // It has no mark any more and holds something: it is not loadline's.
+    let e = target.create(&work).unwrap_err();
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("made_by_loadline")), "{e}");
+    server.sql("DROP TABLE loadline.theirs");
+    // Empty, made by an administrator for a user who may not make one: taken, and left there.
+    target.create(&work).unwrap();
+    target.clean().unwrap();
+    assert_eq!(databases(), "1");
+    server.sql("DROP DATABASE loadline");
+    target.create(&work).unwrap();
+    let said = target.clean().unwrap();
+    assert!(said.contains(&"the database loadline".to_owned()), "{said:?}");
+    assert_eq!((databases().as_str(), target.clean().unwrap().len()), ("0", 0));
+}
+
+#[test]
+fn a_poor_user_is_told_what_is_missing() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE OR REPLACE USER poor@localhost");
+    let poor = server.as_users("poor").unwrap();
+    let e = poor.create(&work("LGWR-LAT1", &[])).unwrap_err();
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("GRANT ALL ON loadline.*")), "{e}");
+    let findings = poor.doctor().unwrap();
+    let process = findings.iter().find(|f| f.id == "process-privilege").unwrap();
+    assert_eq!(process.severity, Severity::Warning);
+    server.sql("ALTER USER poor@localhost WITH MAX_USER_CONNECTIONS 9");
+    let limit = server.as_users("poor").unwrap().job_limit().unwrap();
+    assert_eq!(limit.jobs, Some(5));
+    assert!(limit.because.contains("max_user_connections = 9"), "{}", limit.because);
+    server.sql("DROP USER poor@localhost");
+}
+
+#[test]
+fn the_lock_lets_one_run_in() {
+    let server = server();
+    let _alone = alone();
+    let held = server.target.lock().unwrap();
+    let e = server.as_users("root").unwrap().lock().map(drop).unwrap_err();
+    assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
+    drop(held);
+    // The server lets go when it has seen that the session is gone.
+    let again = (0..100).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        server.target.lock().ok()
+    });
+    assert!(again.is_some());
+}
+
+#[test]
+fn a_password_is_asked_for_when_the_server_wants_one_and_once() {
+    let server = server();
+    let _alone = alone();
+    server
+        .sql("CREATE OR REPLACE USER asked@localhost IDENTIFIED BY 'tops3cret'; CREATE OR REPLACE USER free@localhost");
+    let open = |user: &str, answer: Option<&'static str>| {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let mut request = server.request(user);
+        let said = Arc::clone(&asked);
+        request.ask_password = Arc::new(move |whose| {
+            said.lock().unwrap().push(whose.to_owned());
+            answer.map(|a| Secret::new(a.to_owned()))
+        });
+        let opened = loadline_database::open(&request).and_then(|target| target.doctor().map(drop));
+        let asked = asked.lock().unwrap().clone();
+        (opened, asked)
+    };
+    let (opened, asked) = open("asked", Some("tops3cret"));
+    assert!(opened.is_ok(), "{opened:?}");
+    assert!(asked.len() == 1 && asked[0].starts_with("user asked at "), "{asked:?}");
+    let (opened, asked) = open("free", Some("unused"));
+    assert!(opened.is_ok() && asked.is_empty(), "a user without a password is not asked: {asked:?}");
+    for (answer, words) in [(Some("wr0ng"), "password for user «asked» is wrong"), (None, "no password was given")] {
+        let (opened, asked) = open("asked", answer);
+        let e = opened.unwrap_err();
+        assert!(matches!(&e, TargetError::Refused(t) if t.contains(words)) && !e.to_string().contains("wr0ng"), "{e}");
+        assert_eq!(asked.len(), 1);
+    }
+    server.sql("DROP USER asked@localhost; DROP USER free@localhost");
+}
+
+#[test]
+fn which_counters_a_user_without_privileges_loses() {
+    // With a binary log, performance_schema is read as well.
+    let server = Server::start("", &[("log_bin", "bin")]);
+    server.sql("CREATE USER poor@localhost");
+    let all: Vec<String> = server.target.observer().unwrap().snapshot().unwrap().counters.into_keys().collect();
+    let lost = || {
+        let theirs = server.as_users("poor").unwrap().observer().unwrap().snapshot().unwrap().counters;
+        all.iter().filter(|name| !theirs.contains_key(*name)).cloned().collect::<Vec<_>>()
+    };
+    let metric = |name: &String| name.starts_with("INNODB_METRICS.");
+    let time = |name: &String| name.starts_with("performance_schema.") || name == counter::LOG_WAIT_NS;
+    assert!(all.iter().any(metric) && all.iter().any(time), "{all:?}");
+    assert!(lost().iter().all(|name| metric(name) || time(name)), "{:?}", lost());
+    assert!(lost().iter().any(metric) && lost().iter().any(time), "{:?}", lost());
+    let times = || {
+        let findings = server.as_users("poor").unwrap().doctor().unwrap();
+        findings.into_iter().find(|f| f.id == "performance_schema").unwrap()
+    };
+    assert!(times().severity == Severity::Warning && times().advice.contains("GRANT SELECT ON performance_schema.*"));
+    server.sql("GRANT SELECT ON performance_schema.* TO poor@localhost");
+    assert_eq!(times().severity, Severity::Ok);
+    assert!(lost().iter().all(metric) && !lost().is_empty(), "{:?}", lost());
+    server.sql("GRANT PROCESS ON *.* TO poor@localhost");
+    assert_eq!(lost(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_read_only_for_this_user_is_no_target() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE OR REPLACE USER boss@localhost; GRANT SUPER, CREATE, DROP ON *.* TO boss@localhost");
+    server.sql("SET GLOBAL read_only = ON");
+    let found = |user: &str| {
+        let target = server.as_users(user).unwrap();
+        let finding = target.doctor().unwrap().into_iter().find(|f| f.id == "read_only").unwrap();
+        (finding.severity, target.create(&work("LGWR-LAT1", &[])).is_ok())
+    };
+    let all = [found("root"), found("boss")];
+    server.sql("GRANT READ_ONLY ADMIN ON *.* TO boss@localhost");
+    let granted = found("boss");
+    server.sql("SET GLOBAL read_only = OFF; DROP USER boss@localhost");
+    server.target.clean().unwrap();
+    // What the doctor says is what happens.
+    assert_eq!(all, [(Severity::Ok, true), (Severity::Impossible, false)]);
+    assert_eq!(granted, (Severity::Ok, true));
+}
+
+/// A server that starts removes the temporary tables of all servers that keep theirs in the same folder, and
+/// crashes them by that.
+#[test]
+fn a_private_server_shares_no_folder_for_temporary_tables() {
+    let server = server();
+    let (temporary, data) = (server.sql("SELECT @@tmpdir"), server.sql("SELECT @@datadir"));
+    let own = std::path::Path::new(&data).parent().unwrap();
+    assert!(std::path::Path::new(&temporary).starts_with(own), "{temporary} is not in {}", own.display());
+}
+
+#[test]
+fn rows_come_in_the_same_by_either_path() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let work = work("SRV-QUERY1", &[]);
+    let sum = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(',', id, k, n, HEX(payload)))) FROM loadline.data_lookup";
+    let load = || {
+        let progress = LoadProgress::default();
+        target.create(&work).unwrap();
+        target.load_watched(&work, 1, &progress).unwrap();
+        let done = progress.done();
+        assert_eq!(done[0].rows_loaded, 100_000);
+        (done[0].path.clone(), server.sql(sum))
+    };
+    let (path, whole) = load();
+    assert_eq!(path, "LOAD DATA LOCAL INFILE");
+    // Gone on with: only what is missing.
+    server.sql("DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5; UPDATE loadline.data_set SET complete = 0");
+    let rest = LoadProgress::default();
+    target.load_watched(&work, 1, &rest).unwrap();
+    assert_eq!((rest.done()[0].rows_loaded, server.sql(sum)), (4096, whole.clone()));
+    target.clean_after_run(true).unwrap();
+    assert!(target.data_set().unwrap()[0].kept);
+    target.drop_data_set().unwrap();
+    // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
+    // They are given back as the load goes on: the server has few of them.
+    server.sql("SET GLOBAL local_infile = 0; SET GLOBAL max_prepared_stmt_count = 12");
+    let (path, inserted) = load();
+    let missing = target.capabilities().unwrap().missing;
+    server.sql("SET GLOBAL local_infile = 1; SET GLOBAL max_prepared_stmt_count = 16382");
+    assert!(path.contains("prepared inserts") && inserted == whole, "{path}");
+    assert!(
+        missing.iter().any(|(_, c, why)| *c == Capability::BulkLoad && why.contains("local_infile")),
+        "{missing:?}"
+    );
+    target.clean_after_run(false).unwrap();
+}
+
+#[test]
+fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
+    let server = server();
+    let _alone = alone();
+    let target = &server.target;
+    let work = work("STO-READ-ASYNC", &[]);
+    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
+    let load = || {
+        let progress = LoadProgress::default();
+        target.load_watched(&work, 1, &progress).unwrap();
+        progress.done()
+    };
+    let keys = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_NAME = 'sto_read_async_spread'";
+    target.create(&work).unwrap();
+    assert_eq!(server.sql(keys), "1", "the index comes when the rows are there");
+    let done = load();
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert!(done[0].path == "LOAD DATA LOCAL INFILE" && done[0].loaders > 1, "{done:?}");
+    let count = || server.sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
+    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // Nothing that the workload does takes rows away: they are not counted again.
+    server.sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
+    assert!(load().is_empty() && count() == (rows - 10).to_string());
+    // Who does not know that they are there looks, and loads what is missing.
+    let other = server.as_users("root").unwrap();
+    other.load(&work, 1).unwrap();
+    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    target.drop_own(&work).unwrap();
+    assert_eq!(server.sql("SHOW TABLES FROM loadline LIKE 'sto%'"), "");
+    target.clean().unwrap();
+}

@@ -1,0 +1,82 @@
+//! The shared server. It lives as long as a test holds it, and is removed with the last.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use loadline_database::{OpenRequest, Target, TargetError, Work};
+
+/// How to get MariaDB's binaries: said by every test that needs them, which then fails.
+const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
+
+static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+/// Server-wide counters and settings: tests that look at them run alone.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub(crate) struct Server {
+    pub(crate) target: Box<dyn Target>,
+    _scratch: tempfile::TempDir,
+}
+
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn server() -> Arc<Server> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return server;
+    }
+    let server = Arc::new(Server::start("", &[]));
+    *shared = Arc::downgrade(&server);
+    server
+}
+
+impl Server {
+    /// A private server; `query` is what its URL goes on with.
+    pub(crate) fn start(query: &str, settings: &[(&str, &str)]) -> Server {
+        let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
+        std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
+        request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let target = match loadline_database::open(&request) {
+            Err(TargetError::Local(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
+            other => other.unwrap(),
+        };
+        Server { target, _scratch: scratch }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        let data = PathBuf::from(self.target.info().unwrap().data_dir.unwrap());
+        data.parent().unwrap().join("socket/s")
+    }
+
+    /// The same server as a user's: loadline does not own it.
+    pub(crate) fn as_users(&self, user: &str) -> Result<Box<dyn Target>, TargetError> {
+        loadline_database::open(&self.request(user))
+    }
+
+    pub(crate) fn request(&self, user: &str) -> OpenRequest {
+        let url = format!("mysql://{user}@/?socket={}", self.socket().display());
+        OpenRequest::new(&url, std::env::temp_dir())
+    }
+
+    /// Runs statements with MariaDB's own client.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let out = Command::new("mariadb")
+            .args(["--no-defaults", "-N", "-B", "-uroot", "-S"])
+            .arg(self.socket())
+            .args(["-e", sql])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+    }
+}
+
+pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
+    let workload = loadline_workload::find(code).unwrap();
+    let given: BTreeMap<String, i64> = parameters.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    Work::new(workload, workload.params(&given).unwrap(), 42, 0.0)
+}

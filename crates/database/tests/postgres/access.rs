@@ -1,0 +1,144 @@
+//! Coming in: passwords, encryption, and every way of being turned away.
+
+use loadline_database::TargetError;
+
+use crate::server::{SCRAM_PASSWORD, ca, open, open_asking, server};
+
+fn refused(result: Result<Box<dyn loadline_database::Target>, TargetError>) -> String {
+    match result.map(|_| ()) {
+        Err(TargetError::Refused(text)) => text,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn unreachable(url: &str) -> String {
+    match open(url).map(|_| ()) {
+        Err(TargetError::Unreachable(text)) => text,
+        other => panic!("not unreachable: {other:?}"),
+    }
+}
+
+#[test]
+fn passwords_of_every_kind_are_taken() {
+    let encoded = SCRAM_PASSWORD.replace(':', "%3A").replace('\\', "%5C").replace('@', "%40").replace(' ', "%20");
+    for (credentials, rest) in [
+        (format!("scram:{encoded}"), "postgres?sslmode=disable"),
+        (format!("scram:{encoded}"), "postgres?sslmode=require"),
+        ("md5:md5secret".into(), "postgres"),
+        ("plain:plain".into(), "postgres"),
+    ] {
+        let target = open(&server().tcp_url(&credentials, "127.0.0.1", rest)).unwrap();
+        let info = target.info().unwrap();
+        assert!(!format!("{info:?}").contains("md5secret"));
+        assert!(info.local, "loopback, and the process is here");
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_when_it_is_wanted() {
+    let url = server().tcp_url("scram", "127.0.0.1", "postgres?passfile=/nonexistent");
+    assert!(open_asking(&url, SCRAM_PASSWORD).is_ok());
+    let e = refused(open(&url));
+    assert!(e.contains("wants a password for user «scram»") && e.contains("PGPASSWORD"), "{e}");
+}
+
+#[test]
+fn refusals_say_what_to_do_and_hide_the_password() {
+    let s = server();
+    for (url, words) in [
+        (s.tcp_url("scram:hunter2", "127.0.0.1", "postgres"), "password for user «scram» is wrong"),
+        (s.tcp_url("md5:hunter2", "127.0.0.1", "postgres"), "password for user «md5» is wrong"),
+        (s.socket_url("postgres", "no_such_db"), "create the database «no_such_db»"),
+        (s.socket_url("no_such_role", "postgres"), "create the role «no_such_role»"),
+        (s.tcp_url("nothba:hunter2", "127.0.0.1", "postgres"), "pg_hba.conf has no line"),
+    ] {
+        let e = refused(open(&url));
+        assert!(e.contains(words), "{e}");
+        assert!(!e.contains("hunter2"), "{e}");
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_so() {
+    let dir = server().dir.display().to_string();
+    let e = unreachable("postgres://postgres@127.0.0.1:1/postgres");
+    assert!(e.contains("127.0.0.1:1") && e.contains("no server listens there"), "{e}");
+    let e = unreachable(&format!("postgres://postgres@/postgres?host={dir}&port=7"));
+    assert!(e.contains(".s.PGSQL.7") && e.contains("54329"), "names the ports that are there: {e}");
+    let e = unreachable("postgres://postgres@/postgres?host=/no/such/dir");
+    assert!(e.contains("no folder «/no/such/dir»"), "{e}");
+    let e = unreachable("postgres://postgres@no-such-host.invalid/postgres");
+    assert!(e.contains("«no-such-host.invalid» cannot be resolved"), "{e}");
+}
+
+#[test]
+fn something_that_is_no_server_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten().take(4) {
+            use std::io::Write;
+            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\nthis is no database at all");
+        }
+    });
+    let e = unreachable(&format!("postgres://a@127.0.0.1:{port}/b?sslmode=disable&connect_timeout=2"));
+    assert!(e.contains("does not speak PostgreSQL's protocol"), "{e}");
+}
+
+#[test]
+fn certificates_are_checked_as_sslmode_says() {
+    let s = server();
+    let (ca, other) = (ca("ca.crt"), ca("other.crt"));
+    for (host, rest) in [
+        ("localhost", format!("postgres?sslmode=verify-full&sslrootcert={ca}")),
+        ("127.0.0.1", format!("postgres?sslmode=verify-ca&sslrootcert={ca}")),
+        ("127.0.0.1", "postgres?sslmode=require".into()),
+        ("127.0.0.1", "postgres?sslmode=prefer".into()),
+    ] {
+        open(&s.tcp_url("postgres", host, &rest)).map(|_| ()).unwrap_or_else(|e| panic!("{host} {rest}: {e}"));
+    }
+    for (host, rest, words) in [
+        ("127.0.0.1", format!("postgres?sslmode=verify-full&sslrootcert={ca}"), "another name"),
+        ("localhost", format!("postgres?sslmode=verify-full&sslrootcert={other}"), "sslrootcert"),
+        ("127.0.0.1", format!("postgres?sslmode=verify-ca&sslrootcert={other}"), "sslrootcert"),
+        ("127.0.0.1", format!("postgres?sslmode=require&sslrootcert={other}"), "sslrootcert"),
+    ] {
+        let e = refused(open(&s.tcp_url("postgres", host, &rest)));
+        assert!(e.contains("TLS handshake") && e.contains(words), "{rest}: {e}");
+    }
+    let e = open(&s.tcp_url("postgres", "localhost", "postgres?sslmode=verify-full&sslrootcert=/no/file"));
+    assert!(matches!(e.map(|_| ()), Err(TargetError::Usage(t)) if t.contains("/no/file")));
+}
+
+#[test]
+fn encryption_is_real() {
+    let s = server();
+    let db = s.database("encrypted");
+    let target = open(&s.tcp_url("postgres", "localhost", "encrypted?sslmode=require")).unwrap();
+    let work = crate::server::work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    let session = target.client_session(&work, 0).unwrap();
+    let sql = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+               WHERE datname = 'encrypted' AND application_name = 'loadline test-run job 0'";
+    assert_eq!(db.psql(sql), "t");
+    // A canceller ends a call through the encryption as well.
+    session.canceller().cancel();
+    let mut session = session;
+    assert!(matches!(session.execute(0, &[]), Err(TargetError::Lost(_))));
+}
+
+#[test]
+fn a_private_server_is_made_and_removed() {
+    let scratch = std::env::temp_dir();
+    let mut request = loadline_database::OpenRequest::new("postgres-temp:", scratch);
+    request.run = "temp-run".into();
+    let target = loadline_database::open(&request).unwrap();
+    let info = target.info().unwrap();
+    assert!(info.local && info.url == "postgres-temp:", "{info:?}");
+    let data = std::path::PathBuf::from(info.data_dir.unwrap());
+    assert!(data.exists());
+    assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
+    drop(target);
+    assert!(!data.exists(), "{} is left", data.display());
+}

@@ -1,0 +1,145 @@
+//! The server's counters against what was done.
+
+use loadline_database::clock;
+use loadline_model::snapshot::counter;
+use loadline_workload::Arg;
+
+use crate::server::{server, work};
+
+#[test]
+fn commits_are_counted_to_the_last_one() {
+    let db = server().database("counters");
+    let work = work("LGWR-LAT1", &[]);
+    let target = db.target();
+    let mut observer = target.observer().unwrap();
+    let start = observer.snapshot().unwrap();
+    let _lock = target.lock().unwrap();
+    target.create(&work).unwrap();
+    target.load(&work, 2).unwrap();
+    target.install(&work).unwrap();
+    target.doctor().unwrap();
+    target.settle().unwrap();
+    target.evidence(&work).unwrap();
+    target.info().unwrap();
+    target.in_database_overhead_ns(&work).unwrap();
+    let prepared = observer.snapshot().unwrap();
+    assert_eq!(start.delta(&prepared, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
+
+    let mut client = target.client_session(&work, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    assert_eq!(prepared.delta(&before, counter::COMMITS), Some(0.0), "so is opening a session");
+    for i in 0..37 {
+        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+        observer.sample_waits().unwrap();
+    }
+    for i in 0..5 {
+        client.begin().unwrap();
+        client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(1)]).unwrap();
+        client.commit().unwrap();
+    }
+    client.begin().unwrap();
+    client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
+    client.rollback().unwrap();
+    client.publish_counters().unwrap();
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(42.0));
+    assert_eq!(before.delta(&after, "pg_stat_database.xact_rollback"), Some(1.0));
+    assert_eq!(before.delta(&after, "pg_stat_database.tup_updated"), Some(43.0));
+    assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0 + 5.0 * 300.0);
+    // The other tests of this binary use the same log: their syncs come on top, or serve ours as well.
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
+        let n = before.delta(&after, name).unwrap();
+        assert!(n >= 5.0, "{name}: {n}");
+    }
+    assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
+
+    let mut session = target.database_session(&work, 1).unwrap();
+    let before = observer.snapshot().unwrap();
+    assert_eq!(after.delta(&before, counter::COMMITS), Some(0.0));
+    let mut done = 0;
+    for _ in 0..4 {
+        done += session.run_slice(clock::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
+    }
+    let after = observer.snapshot().unwrap();
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64), "a slice's commits show when it returns");
+}
+
+#[test]
+fn waits_of_the_job_sessions_are_seen() {
+    let db = server().database("waits");
+    let work = work("LGWR-LAT1", &[]);
+    let target = db.target();
+    target.create(&work).unwrap();
+    target.load(&work, 4).unwrap();
+    target.install(&work).unwrap();
+    let mut observer = target.observer().unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
+    let idle = target.client_session(&work, 3).unwrap();
+    assert_eq!(observer.sample_waits().unwrap().unwrap().sessions, [("Client:idle".to_owned(), 1)].into());
+    drop(idle);
+    let workers: Vec<_> = (0..3)
+        .map(|job| {
+            let mut session = target.database_session(&work, job).unwrap();
+            std::thread::spawn(move || session.run_slice(clock::now_ns() + 700_000_000).map(|_| ()))
+        })
+        .collect();
+    let mut profile = loadline_model::snapshot::WaitProfile::default();
+    for _ in 0..30 {
+        profile.add(&observer.sample_waits().unwrap().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+    let waiting = profile.mean_sessions(target.log_sync_events()).unwrap();
+    assert!(waiting > 0.2 && waiting <= 3.0, "{profile:?}");
+    let all: u64 = profile.sessions.values().sum();
+    assert!(all <= 30 * 4, "{profile:?}");
+}
+
+#[test]
+fn what_is_absent_has_a_reason_and_is_not_counted() {
+    let db = server().database("absent");
+    let target = db.target();
+    let absent = target.absent_columns();
+    assert!(absent.iter().all(|(_, why)| !why.is_empty()));
+    let mut observer = target.observer().unwrap();
+    let snapshot = observer.snapshot().unwrap();
+    for (column, name) in [("redo_blocks_per_s", counter::REDO_BLOCKS), ("redo_sync_writes_per_s", counter::REDO_SYNCS)]
+    {
+        let is_absent = absent.iter().any(|(id, _)| *id == column);
+        assert_eq!(is_absent, !snapshot.counters.contains_key(name), "{column}");
+    }
+    assert!(!snapshot.counters.contains_key("pg_stat_wal.wal_sync_time"), "not measured, so not 0");
+    assert!(snapshot.proc_stat.is_none(), "a local server's CPU is read here");
+    for (id, _) in absent {
+        assert!(loadline_model::column::column(id).is_some(), "{id} is no column");
+    }
+}
+
+#[test]
+fn blocks_rows_and_checkpoints_are_counted() {
+    let db = server().database("blocks");
+    let target = db.target();
+    let work = work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 4).unwrap();
+    let mut session = target.client_session(&work, 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let before = observer.snapshot().unwrap();
+    for i in 0..50 {
+        session.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
+    }
+    session.publish_counters().unwrap();
+    target.settle().unwrap();
+    let after = observer.snapshot().unwrap();
+    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!(grown(counter::ROWS_CHANGED), 50.0);
+    assert!(grown(counter::ROWS_READ) >= 50.0 && grown(counter::BLOCK_GETS) >= 100.0, "an index and a table");
+    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
+    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 8192.0);
+    // Other tests share the server.
+    assert!(grown(counter::CHECKPOINTS) >= 1.0 && grown(counter::BLOCK_WRITES) >= 1.0);
+    assert_eq!(grown(counter::WRITE_BYTES), grown(counter::BLOCK_WRITES) * 8192.0);
+    assert!(after.counters.contains_key(counter::READ_NS), "a superuser's session has its reads timed");
+}

@@ -1,0 +1,263 @@
+//! Both drivers: the same work, the same bytes, honest times.
+
+use loadline_database::{ClientSession, Target, TargetError, Work, clock};
+use loadline_workload::{Arg, Execute};
+
+use crate::server::{Db, server, work};
+
+struct Autocommit<'a>(&'a mut dyn ClientSession, Option<u64>);
+
+impl Execute for Autocommit<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let (rows, done) = self.0.execute_and_commit(statement, args)?;
+        self.1 = done;
+        Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.0.bulk(table, first, rows)
+    }
+}
+
+fn prepared(db: &Db, work: &Work, jobs: u32) -> Box<dyn Target> {
+    let target = db.target();
+    target.create(work).unwrap();
+    target.load(work, jobs).unwrap();
+    target.install(work).unwrap();
+    target
+}
+
+/// One transaction at the client, as the runner does it.
+fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut dyn ClientSession) {
+    if work.program.is_single_statement() {
+        let before = clock::now_ns();
+        let mut autocommit = Autocommit(session, None);
+        stream.transaction(&mut autocommit).unwrap();
+        let seen = autocommit.1;
+        assert!(seen.is_none_or(|at| before < at && at <= clock::now_ns()), "the commit began in between");
+    } else {
+        session.begin().unwrap();
+        stream.transaction(session).unwrap();
+        session.commit().unwrap();
+    }
+}
+
+fn contents(db: &Db, work: &Work) -> String {
+    let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
+    db.psql(&format!("SELECT count(*), sum(n), md5(string_agg(id || ':' || n || ':' || encode(payload, 'hex'), ',' ORDER BY id)) FROM {table}"))
+}
+
+#[test]
+fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
+    let db = server().database("drivers");
+    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
+        let work = work(code, &[]);
+        let target = prepared(&db, &work, 3);
+        let loaded = contents(&db, &work);
+        let job = 1;
+        let mut done = 0;
+        let mut session = target.database_session(&work, job).unwrap();
+        while done < 20 {
+            // A slice whose end is past does one transaction.
+            let slice = session.run_slice(0).unwrap();
+            assert_eq!((slice.transaction.count(), slice.commit.count()), (0, 0));
+            assert!(slice.end.is_some());
+            done += 1;
+        }
+        let in_database = contents(&db, &work);
+        assert_ne!(loaded, in_database);
+        let rows = work.stream(job).unwrap().rows_changed_by(&work.program, 20) as i64;
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+
+        let target = prepared(&db, &work, 3);
+        assert_eq!(contents(&db, &work), loaded, "{code}: loading is deterministic");
+        let mut client = target.client_session(&work, job).unwrap();
+        let mut stream = work.stream(job).unwrap();
+        for _ in 0..20 {
+            transact(&mut stream, &work, client.as_mut());
+        }
+        assert_eq!(contents(&db, &work), in_database, "{code}");
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+    }
+}
+
+#[test]
+fn a_slice_counts_each_of_its_transactions_once() {
+    let db = server().database("slices");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 1);
+    let mut session = target.database_session(&work, 0).unwrap();
+    let (mut transactions, mut last_end) = (0, 0);
+    for _ in 0..3 {
+        let before = clock::now_ns();
+        let until = before + 300_000_000;
+        let slice = session.run_slice(until).unwrap();
+        let after = clock::now_ns();
+        let end = slice.end.unwrap();
+        transactions += slice.transaction.count() + 1;
+        assert_eq!(slice.transaction.count(), slice.commit.count());
+        // The two clocks agree to well under a millisecond on one machine.
+        let slack = 500_000;
+        assert!(slice.first_start_ns + slack >= before && end.end_ns <= after + slack);
+        assert!(end.end_ns + 1_000 >= until && end.start_ns <= end.commit_ns && end.commit_ns <= end.end_ns);
+        assert!(slice.first_start_ns >= last_end, "slices do not overlap");
+        last_end = end.end_ns;
+        // What the transactions took fits into the slice, and fills most of it.
+        let busy = slice.transaction.sum_ns() as f64 + (end.end_ns - end.start_ns) as f64;
+        let wall = (end.end_ns - slice.first_start_ns) as f64;
+        assert!(busy <= wall + 1e3 && busy > 0.8 * wall, "{busy} of {wall}");
+        assert!(slice.commit.sum_ns() < slice.transaction.sum_ns());
+        assert!(slice.transaction.quantile_ns(0.5) <= slice.transaction.max_ns());
+        let mean = slice.transaction.mean_ns().unwrap();
+        let middle = slice.transaction.histogram().mean();
+        assert!((mean / middle - 1.0).abs() < 0.02, "histogram mean {middle}, exact mean {mean}");
+    }
+    assert_eq!(target.evidence(&work).unwrap(), Some(transactions as i64));
+}
+
+#[test]
+fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
+    let db = server().database("missing_row");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 1);
+    db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 0");
+    let mut session = target.database_session(&work, 0).unwrap();
+    match session.run_slice(0).map(|_| ()) {
+        Err(TargetError::Statement(e)) => assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    let mut client = target.client_session(&work, 0).unwrap();
+    let mut stream = work.stream(0).unwrap();
+    let e = TargetError::from(stream.transaction(&mut Autocommit(client.as_mut(), None)).unwrap_err()).to_string();
+    assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}");
+}
+
+#[test]
+fn the_commit_is_seen_for_one_transaction_in_seven() {
+    let db = server().database("sampled");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 1);
+    let mut s = target.client_session(&work, 0).unwrap();
+    let mut seen = 0;
+    for i in 0..70 {
+        let before = clock::now_ns();
+        let (rows, done) = s.execute_and_commit(0, &[Arg::Bytes(&[i; 100]), Arg::Int(i64::from(i))]).unwrap();
+        assert_eq!(rows, 1);
+        if let Some(done) = done {
+            seen += 1;
+            assert!(before < done && done < clock::now_ns());
+        }
+    }
+    assert_eq!(seen, 10);
+    assert_eq!(target.evidence(&work).unwrap(), Some(70));
+}
+
+#[test]
+fn a_failed_transaction_is_rolled_back_and_the_session_lives_on() {
+    let db = server().database("rollback");
+    let work = work("LGWR-LAT25", &[]);
+    let target = prepared(&db, &work, 1);
+    db.psql("ALTER TABLE loadline.lgwr_lat25_redo ADD CHECK (length(payload) > 100)");
+    let mut s = target.client_session(&work, 0).unwrap();
+    let good = [7_u8; 200];
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
+    match s.execute(0, &[Arg::Bytes(b"short"), Arg::Int(1)]) {
+        Err(TargetError::Statement(e)) => assert!(e.starts_with("ERROR 23514: "), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    let e = s.commit().unwrap_err().to_string();
+    assert!(e.contains("ROLLBACK"), "a failed transaction is not taken for committed: {e}");
+    s.rollback().unwrap();
+    assert_eq!(target.evidence(&work).unwrap(), Some(0));
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
+    s.rollback().unwrap();
+    assert_eq!(target.evidence(&work).unwrap(), Some(0));
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
+    s.commit().unwrap();
+    assert_eq!(target.evidence(&work).unwrap(), Some(1));
+    assert!(matches!(s.execute_and_commit(0, &[Arg::Bytes(b"no"), Arg::Int(0)]), Err(TargetError::Statement(_))));
+    s.rollback().unwrap();
+    assert_eq!(s.execute_and_commit(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap().0, 1);
+    assert_eq!(target.evidence(&work).unwrap(), Some(2));
+}
+
+#[test]
+fn a_killed_backend_is_a_lost_session() {
+    let db = server().database("killed");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 2);
+    let kill = |job: u32| {
+        let killed = db.psql(&format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+             WHERE application_name = 'loadline test-run job {job}' AND datname = 'killed'"
+        ));
+        assert_eq!(killed, "t");
+    };
+    let mut client = target.client_session(&work, 0).unwrap();
+    kill(0);
+    match client.execute_and_commit(0, &[Arg::Bytes(&[1; 100]), Arg::Int(0)]) {
+        Err(TargetError::Lost(e)) => assert!(e.contains("57P01"), "the server's reason is told: {e}"),
+        other => panic!("{other:?}"),
+    }
+    let mut database = target.database_session(&work, 1).unwrap();
+    let worker = std::thread::spawn(move || database.run_slice(clock::now_ns() + 20_000_000_000).map(|_| ()));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    kill(1);
+    assert!(matches!(worker.join().unwrap(), Err(TargetError::Lost(_))));
+}
+
+#[test]
+fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
+    let db = server().database("cancelled");
+    let work = work("LGWR-LAT1", &[]);
+    let target = prepared(&db, &work, 1);
+    let mut session = target.database_session(&work, 0).unwrap();
+    let canceller = session.canceller();
+    let worker = std::thread::spawn(move || session.run_slice(clock::now_ns() + 60_000_000_000).map(|_| ()));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    canceller.cancel();
+    assert!(matches!(worker.join().unwrap(), Err(TargetError::Lost(_))));
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline test-run job%' AND datname = 'cancelled'";
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while db.psql(left) != "0" {
+        assert!(std::time::Instant::now() < until, "the server still works for a client that is gone");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn commit_modes_and_settings_reach_the_sessions() {
+    let db = server().database("modes");
+    db.psql("ALTER DATABASE modes SET jit = on; ALTER DATABASE modes SET statement_timeout = '1min'");
+    for (code, expected) in [("LGWR-LAT1", "on off 0"), ("LGWR-THR", "off off 0")] {
+        let work = work(code, &[("rows", 1), ("own-rows", 8)]);
+        let target = prepared(&db, &work, 1);
+        let table = format!("loadline.{}_redo", code.to_lowercase().replace('-', "_"));
+        // A trigger looks at the settings from inside the job's transaction.
+        db.psql(&format!(
+            "CREATE TABLE IF NOT EXISTS seen(driver text, s text); \
+             CREATE OR REPLACE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO seen SELECT TG_TABLE_NAME, concat_ws(' ', current_setting('synchronous_commit'), \
+             current_setting('jit'), current_setting('statement_timeout')); RETURN NULL; END $$; \
+             CREATE TRIGGER look AFTER UPDATE ON {table} EXECUTE FUNCTION look()"
+        ));
+        let mut client = target.client_session(&work, 0).unwrap();
+        transact(&mut work.stream(0).unwrap(), &work, client.as_mut());
+        target.database_session(&work, 0).unwrap().run_slice(0).unwrap();
+        assert_eq!(db.psql("SELECT string_agg(s, ',') FROM seen"), format!("{expected},{expected}"), "{code}");
+        db.psql("DROP TABLE seen");
+    }
+}
+
+#[test]
+fn the_cost_of_the_loop_itself_is_small() {
+    let db = server().database("overhead");
+    let work = work("LGWR-LAT1", &[]);
+    let ns = db.target().in_database_overhead_ns(&work).unwrap().unwrap();
+    assert!((200.0..100_000.0).contains(&ns), "{ns} ns");
+}

@@ -1,0 +1,321 @@
+//! The schema: its lock, its loading, its removal; the doctor; several nodes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_database::{LoadProgress, TargetError, Work};
+use loadline_model::Severity;
+use loadline_workload::Arg;
+
+use crate::server::{open, request, server, work};
+
+#[test]
+fn a_second_run_is_refused_until_the_first_is_gone() {
+    let db = server().database("locked");
+    let (first, second) = (db.target(), db.target());
+    let lock = first.lock().unwrap();
+    match second.lock().map(|_| ()) {
+        Err(TargetError::Refused(e)) => {
+            assert!(e.contains("«loadline test-run lock»") && e.contains("since 20"), "{e}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(second.clean(), Err(TargetError::Refused(_))));
+    drop(lock);
+    // The server notices that a session is gone a moment later.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while second.lock().is_err() {
+        assert!(std::time::Instant::now() < until);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_lock_dies_with_its_owner() {
+    let db = server().database("lock_dies");
+    let target = db.target();
+    let _lock = target.lock().unwrap();
+    assert!(target.lock().is_err());
+    db.psql("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'loadline test-run lock' AND datname = 'lock_dies'");
+    assert!(target.lock().is_ok());
+}
+
+#[test]
+fn loading_goes_on_where_it_was_cut_off() {
+    let db = server().database("loading");
+    let work = work("LGWR-LAT1", &[]);
+    let target = db.target();
+    target.create(&work).unwrap();
+    target.load(&work, 4).unwrap();
+    let sum =
+        "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
+    let whole = db.psql(sum);
+    assert!(whole.starts_with("512|"), "{whole}");
+    // Job 1 is half there, job 2 not at all; job 3 has been worked on and must be left alone.
+    db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id BETWEEN 150 AND 383; UPDATE loadline.lgwr_lat1_redo SET n = 5 WHERE id = 400");
+    target.load(&work, 4).unwrap();
+    assert_eq!(db.psql(sum), whole);
+    assert_eq!(db.psql("SELECT sum(n) FROM loadline.lgwr_lat1_redo"), "5");
+    target.load(&work, 6).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM loadline.lgwr_lat1_redo"), "768");
+}
+
+#[test]
+fn the_largest_payload_stays_in_line_and_updates_stay_on_their_page() {
+    let db = server().database("largest");
+    let work = work("LGWR-LAT1", &[("payload", 1900)]);
+    let target = db.target();
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    target.install(&work).unwrap();
+    let mut session = target.database_session(&work, 0).unwrap();
+    for _ in 0..300 {
+        session.run_slice(0).unwrap();
+    }
+    let hot = db.psql("SELECT n_tup_hot_upd >= 0.95 * n_tup_upd AND n_tup_upd = 300 FROM pg_stat_user_tables WHERE relname = 'lgwr_lat1_redo'");
+    assert_eq!(hot, "t");
+    assert_eq!(db.psql("SELECT max(pg_column_size(payload)) FROM loadline.lgwr_lat1_redo"), "1904");
+}
+
+#[test]
+fn cleaning_removes_what_was_made_and_nothing_else() {
+    let db = server().database("cleaning");
+    let work = work("LGWR-LAT1", &[]);
+    let target = db.target();
+    assert_eq!(target.clean().unwrap(), Vec::<String>::new());
+    target.create(&work).unwrap();
+    target.install(&work).unwrap();
+    assert!(db.psql("SELECT obj_description('loadline'::regnamespace)").contains("loadline clean removes it"));
+    let removed = target.clean().unwrap().join("; ");
+    for part in ["loadline.lgwr_lat1_redo", "loadline.lgwr_lat1_run", "schema loadline"] {
+        assert!(removed.contains(part), "{removed}");
+    }
+    assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
+    db.psql("CREATE SCHEMA loadline; CREATE TABLE loadline.precious(a int)");
+    for result in [target.create(&work), target.install(&work), target.clean().map(drop)] {
+        match result {
+            Err(TargetError::Refused(e)) => assert!(e.contains("did not make"), "{e}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(db.psql("SELECT count(*) FROM loadline.precious"), "0");
+}
+
+#[test]
+fn the_doctor_sees_what_spoils_figures() {
+    let db = server().database("doctor");
+    let severity = |id: &str| {
+        let findings = db.target().doctor().unwrap();
+        findings.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id} in {findings:?}")).clone()
+    };
+    assert_eq!(severity("fsync").severity, Severity::Ok);
+    assert_eq!(severity("log-directory").severity, Severity::Ok);
+    assert_eq!(severity("autovacuum").severity, Severity::Warning);
+    db.psql("ALTER DATABASE doctor SET synchronous_commit = off; ALTER DATABASE doctor SET statement_timeout = '90s'; ALTER DATABASE doctor SET jit = off");
+    assert_eq!(severity("synchronous_commit").severity, Severity::Refused);
+    assert_eq!(severity("statement_timeout").value, "90s", "the server's own setting, not that of our sessions");
+    assert_eq!(severity("jit").value, "off");
+    db.psql("ALTER DATABASE doctor SET default_transaction_read_only = on");
+    assert_eq!(severity("default_transaction_read_only").severity, Severity::Impossible);
+    let e = db.target().create(&work("LGWR-LAT1", &[])).unwrap_err().to_string();
+    assert!(e.contains("25006") && e.contains("read-only"), "{e}");
+    let info = db.target().info().unwrap();
+    assert_eq!(info.settings.get("synchronous_commit").map(String::as_str), Some("off"));
+    assert!(info.settings.len() > 40 && info.log_dir.is_some_and(|d| d.ends_with("/pg_wal")));
+}
+
+#[test]
+fn a_role_without_privileges_is_told_which() {
+    let s = server();
+    let _db = s.database("poor");
+    let target = open(&s.socket_url("limited", "poor")).unwrap();
+    let findings = target.doctor().unwrap();
+    let of = |id: &str| findings.iter().find(|f| f.id == id).map(|f| f.severity);
+    assert_eq!(of("create-privilege"), Some(Severity::Impossible));
+    assert_eq!(of("monitor-privilege"), Some(Severity::Warning));
+    match target.create(&work("LGWR-LAT1", &[])) {
+        Err(TargetError::Refused(e)) => assert!(e.contains("GRANT CREATE ON DATABASE"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(target.settle().unwrap().unwrap().contains("no checkpoint"));
+    let limit = target.job_limit().unwrap();
+    assert_eq!(limit.jobs, Some(2), "5 less 3 of loadline's own: {}", limit.because);
+    assert!(limit.because.contains("CONNECTION LIMIT = 5"), "{}", limit.because);
+}
+
+#[test]
+fn the_job_limit_names_its_setting() {
+    let db = server().database("job_limit");
+    let limit = db.target().job_limit().unwrap();
+    assert!(limit.jobs.unwrap() <= 54 && limit.jobs.unwrap() > 0);
+    assert!(limit.because.starts_with("max_connections = 60 (superuser_reserved_connections = 3"), "{}", limit.because);
+}
+
+#[test]
+fn nodes_of_one_instance_are_counted_once() {
+    let s = server();
+    let db = s.database("nodes");
+    let mut two = request(&db.url());
+    two.nodes = vec![s.tcp_url("postgres", "127.0.0.1", "nodes")];
+    let target = loadline_database::open(&two).unwrap();
+    assert_eq!(target.nodes(), 2);
+    let work = work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 2).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM loadline.lgwr_lat1_redo"), "256");
+    let _sessions = [target.client_session(&work, 0).unwrap(), target.client_session(&work, 1).unwrap()];
+    let over_tcp = "SELECT count(*), count(client_addr) FROM pg_stat_activity WHERE application_name LIKE 'loadline test-run job%' AND datname = 'nodes'";
+    assert_eq!(db.psql(over_tcp), "2|1", "jobs are spread over the nodes");
+    let one = db.target().observer().unwrap().snapshot().unwrap();
+    let both = target.observer().unwrap().snapshot().unwrap();
+    let grown = one.delta(&both, "pg_current_wal_insert_lsn").unwrap();
+    assert!(grown < 1e9, "the log of one instance is not added up twice: {grown}");
+    two.nodes = vec![s.socket_url("postgres", "postgres")];
+    assert!(
+        matches!(loadline_database::open(&two).map(|_| ()), Err(TargetError::Usage(e)) if e.contains("two databases"))
+    );
+}
+
+#[test]
+fn the_data_set_is_loaded_once_and_gone_on_with() {
+    let db = server().database("data_set");
+    let target = db.target();
+    let work = work("SRV-QUERY1", &[]);
+    let progress = LoadProgress::default();
+    target.create(&work).unwrap();
+    target.load_watched(&work, 1, &progress).unwrap();
+    let done = progress.done();
+    assert!(done[0].rows_loaded == 100_000 && done[0].path.starts_with("COPY"), "{done:?}");
+    let sum = "SELECT count(*), md5(string_agg(id || ' ' || k || ' ' || n || encode(payload, 'hex'), ',' ORDER BY id)) \
+               FROM loadline.data_lookup";
+    let whole = db.psql(sum);
+    let keys = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup'";
+    assert_eq!(db.psql(keys), "1", "the key is made when the rows are there");
+    let found = target.data_set().unwrap();
+    assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
+    // Complete is complete: nothing is counted or loaded any more.
+    let again = LoadProgress::default();
+    target.load_watched(&work, 1, &again).unwrap();
+    assert!(again.done().is_empty());
+    // Cut off: a portion is missing, and so are the key and the word that all is there.
+    db.psql("ALTER TABLE loadline.data_lookup DROP CONSTRAINT data_lookup_pkey; DELETE FROM loadline.data_lookup WHERE id / 4096 = 3; UPDATE loadline.data_set SET complete = 0");
+    let rest = LoadProgress::default();
+    target.load_watched(&work, 1, &rest).unwrap();
+    assert_eq!(rest.done()[0].rows_loaded, 4096, "only what was missing");
+    assert_eq!((db.psql(sum), db.psql(keys)), (whole, "1".to_owned()));
+    // Other data are not touched.
+    let other = Work { seed: work.seed + 1, ..work.clone() };
+    match target.load(&other, 1) {
+        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    // A run that does not keep them removes them; one that does not have them made leaves kept ones.
+    target.clean_after_run(true).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'loadline'"), "2");
+    assert!(target.data_set().unwrap()[0].kept);
+    target.clean_after_run(false).unwrap();
+    target.load(&work, 1).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM loadline.data_lookup"), "100000");
+    target.drop_data_set().unwrap();
+    target.load(&other, 1).unwrap();
+    target.clean_after_run(false).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
+}
+
+#[test]
+fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
+    let db = server().database("whole");
+    let target = db.target();
+    let work = work("STO-READ-ASYNC", &[]);
+    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
+    let load = |target: &dyn loadline_database::Target| {
+        let progress = LoadProgress::default();
+        target.load_watched(&work, 1, &progress).unwrap();
+        progress.done()
+    };
+    let keys = "SELECT count(*) FROM pg_indexes WHERE tablename = 'sto_read_async_spread'";
+    let count = || db.psql("SELECT count(*) FROM loadline.sto_read_async_spread");
+    target.create(&work).unwrap();
+    assert_eq!(db.psql(keys), "0", "keys come when the rows are there");
+    let stopped = LoadProgress::default();
+    stopped.stop();
+    assert!(target.load_watched(&work, 1, &stopped).is_err(), "who stops does not wait for the end of the load");
+    let done = load(target.as_ref());
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert!(done[0].path.starts_with("COPY") && done[0].loaders > 1, "{done:?}");
+    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // Nothing that the workload does takes rows away: they are not counted again.
+    db.psql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
+    assert!(load(target.as_ref()).is_empty() && count() == (rows - 10).to_string());
+    // Who does not know that they are there looks, and loads what is missing.
+    assert_eq!(load(db.target().as_ref())[0].rows_loaded, 4096);
+    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // A load that was cut off before the keys.
+    db.psql("DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT sto_read_async_spread_pkey");
+    let rest = load(db.target().as_ref());
+    assert!(rest[0].rows_loaded == 0 && db.psql(keys) == "2", "{rest:?}");
+    target.drop_own(&work).unwrap();
+    assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'sto%'"), "0");
+    target.clean().unwrap();
+}
+
+#[test]
+fn data_are_not_complete_without_their_statistics() {
+    let db = server().database("statistics");
+    let target = db.target();
+    let work = work("SRV-QUERY1", &[]);
+    // The step with ANALYZE in it fails.
+    db.psql(
+        "CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN IF tg_tag = 'ALTER TABLE' AND \
+         current_query() LIKE '%ANALYZE%' THEN RAISE 'cut off'; END IF; END $$; \
+         CREATE EVENT TRIGGER cut ON ddl_command_end EXECUTE FUNCTION public.no()",
+    );
+    target.create(&work).unwrap();
+    assert!(target.load(&work, 1).is_err());
+    let found = target.data_set().unwrap();
+    assert!(found.iter().all(|t| !t.complete), "{found:?}");
+    db.psql("DROP EVENT TRIGGER cut");
+    target.load(&work, 1).unwrap();
+    assert!(target.data_set().unwrap()[0].complete);
+    let analyzed = "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'data_lookup'";
+    assert_eq!(db.psql(analyzed), "t");
+    target.clean().unwrap();
+}
+
+#[test]
+fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() {
+    let db = server().database("together");
+    let target = db.target();
+    let work = |workers: i64| {
+        let workload = loadline_workload::find("DA-PARALLEL").unwrap();
+        let params = workload.params(&[("workers".to_owned(), workers)].into()).unwrap();
+        Work::new(workload, params.with_size(2 << 20), 7, 0.0)
+    };
+    target.create(&work(1)).unwrap();
+    target.load(&work(1), 1).unwrap();
+    for workers in [12, 2, 1] {
+        target.reset(&work(workers)).unwrap();
+        // By the size of this table the planner would take seven at the most.
+        let together = target.together(&work(workers)).unwrap().unwrap();
+        assert_eq!((together.planned, together.came), (workers as u32, workers as u32));
+    }
+    assert_eq!(target.most_together().unwrap().map(|m| m.0), Some(17));
+
+    // Workers come and go all the time: one that has just started does not hide what the others do.
+    target.reset(&work(8)).unwrap();
+    let mut session = target.client_session(&work(8), 0).unwrap();
+    let mut observer = target.observer().unwrap();
+    let stop = AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                session.execute_and_commit(0, &[Arg::Int(-5)]).unwrap();
+            }
+        });
+        let samples: Vec<_> = (0..2000).map(|_| observer.sample_waits().unwrap()).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(samples.iter().all(Option::is_some));
+        samples.into_iter().flatten().map(|s| s.sessions.values().sum::<u32>()).max()
+    });
+    assert!(most > Some(1), "{most:?}");
+}
