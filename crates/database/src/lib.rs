@@ -6,6 +6,7 @@ pub mod clock;
 mod data_set;
 mod error;
 mod file_facts;
+mod kernels;
 mod loading;
 mod mysql;
 mod names;
