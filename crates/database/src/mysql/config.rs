@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 
 use super::option_file::{self, Options};
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 5] = ["socket", "ssl-mode", "ssl-ca", "connect-timeout", "password"];

@@ -31,7 +31,7 @@ mod wire;
 use server::Mysql;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {

@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::cache;
 use crate::error::TargetError;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::temp::place::{self, Wanted};
 use crate::temp::user::ServerUser;
 use crate::temp::{leftovers, memory};

@@ -2,7 +2,7 @@
 
 use loadline_workload::{Arg, Commit};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
@@ -39,9 +39,9 @@ pub(super) struct Client {
 
 impl Client {
     /// Opens the session of `job` and prepares the program's statements.
-    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
+    pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection = endpoint.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements

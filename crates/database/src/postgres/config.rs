@@ -9,7 +9,7 @@ use loadline_model::format::nearest;
 use percent_encoding::percent_decode_str;
 
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 11] = [

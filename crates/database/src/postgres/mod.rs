@@ -29,7 +29,7 @@ mod wire;
 use cluster::Postgres;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {

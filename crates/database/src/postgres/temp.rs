@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::temp::{leftovers, memory};
 
 use address::Address;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::child::Child;
 use super::leftovers::{Kind, absent_is_fine};
 use super::owner::{self, Owner};
-use super::place::{Place, cannot_use, free_bytes};
+use super::place::{Location, cannot_use, free_bytes};
 use super::user::ServerUser;
 use crate::error::TargetError;
 
@@ -100,7 +100,7 @@ impl Files {
     ///
     /// # Errors
     /// [`TargetError::Local`] with the directory that cannot be used.
-    pub(crate) fn create(layout: &'static Layout, place: &Place, user: &ServerUser) -> Result<Files, TargetError> {
+    pub(crate) fn create(layout: &'static Layout, place: &Location, user: &ServerUser) -> Result<Files, TargetError> {
         let failed = |e: io::Error| cannot_use(&place.parent, layout.scheme, &e);
         // Others must pass to their own parts, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };

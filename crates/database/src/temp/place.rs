@@ -16,7 +16,7 @@ pub(crate) const FALLBACK: &str = "/var/tmp";
 
 /// The directory under which the server is made.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,
     /// What and why, for the report.
@@ -47,7 +47,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Place, TargetError> {
+pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Location, TargetError> {
     let Wanted { scheme, log_setting, .. } = wanted;
     let place = choose_directory(wanted)?;
     match free_bytes(&place.parent) {
@@ -72,7 +72,7 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
+fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
     let Wanted { scheme, scratch, user, program, .. } = wanted;
     if let Some(dir) = wanted.dir {
         let parent = directory(dir, scheme)?;
@@ -85,7 +85,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
             )));
         }
         let note = format!("its files were in {}, as the target's URL says", parent.display());
-        return Ok(Place { parent, note, made: None });
+        return Ok(Location { parent, note, made: None });
     }
     let made = (!scratch.exists()).then(|| scratch.to_owned());
     if made.is_some() {
@@ -94,7 +94,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
     let parent = directory(scratch, scheme)?;
     if can_reach(user, &parent, program, scheme)? {
         let note = format!("its files were in {}, next to the results", parent.display());
-        return Ok(Place { parent, note, made });
+        return Ok(Location { parent, note, made });
     }
     if let Some(made) = made {
         // It stays if it is used by now, and is of no use to the server in either case.
@@ -114,7 +114,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
         user.name,
         parent.display()
     );
-    Ok(Place { parent: fallback, note, made: None })
+    Ok(Location { parent: fallback, note, made: None })
 }
 
 fn directory(path: &Path, scheme: &str) -> Result<PathBuf, TargetError> {

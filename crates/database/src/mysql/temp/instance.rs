@@ -20,7 +20,7 @@ use crate::temp::child::Child;
 use crate::temp::files::{Files, Layout, Progress, wait_ready};
 use crate::temp::leftovers::Kind;
 use crate::temp::owner::Owner;
-use crate::temp::place::Place;
+use crate::temp::place::Location;
 use crate::temp::user::ServerUser;
 
 /// SIGTERM shuts down in order.
@@ -44,7 +44,7 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Makes the directories and marks them as this process's.
-    pub(super) fn create(place: &Place, user: &ServerUser) -> Result<Instance, TargetError> {
+    pub(super) fn create(place: &Location, user: &ServerUser) -> Result<Instance, TargetError> {
         Ok(Instance { child: None, files: Files::create(&LAYOUT, place, user)? })
     }
 

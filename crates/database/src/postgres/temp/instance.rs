@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 
 use super::address::SCHEME;
 use super::binaries::Binaries;
-use super::place::{Place, cannot_use};
+use super::place::{Location, cannot_use};
 use super::probe::{Answer, ask};
 use super::processes::Marks;
 use super::settings::{Settings, says, shown};
@@ -49,7 +49,7 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Makes the directories and marks them as this process's.
-    pub(super) fn create(place: &Place, user: &ServerUser) -> Result<Instance, TargetError> {
+    pub(super) fn create(place: &Location, user: &ServerUser) -> Result<Instance, TargetError> {
         Ok(Instance { postmaster: None, files: Files::create(&LAYOUT, place, user)? })
     }
 

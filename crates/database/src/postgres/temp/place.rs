@@ -7,7 +7,7 @@ use super::binaries::Binaries;
 use super::user::ServerUser;
 use crate::error::TargetError;
 use crate::temp::place::Wanted;
-pub(super) use crate::temp::place::{FALLBACK, Place};
+pub(super) use crate::temp::place::{FALLBACK, Location};
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
 pub(super) fn choose(
@@ -15,7 +15,7 @@ pub(super) fn choose(
     scratch: &Path,
     user: &ServerUser,
     binaries: &Binaries,
-) -> Result<Place, TargetError> {
+) -> Result<Location, TargetError> {
     let program = binaries.postgres();
     crate::temp::place::choose(Wanted {
         scheme: SCHEME,

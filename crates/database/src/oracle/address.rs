@@ -3,13 +3,13 @@
 use percent_encoding::percent_decode_str;
 
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 const FORM: &str = "oracle://user@host:1521/service";
 
 /// A service behind a listener, and the user to come as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct OraAddress {
     pub(super) user: String,
     pub(super) password: Option<Secret>,
     pub(super) host: String,
@@ -21,12 +21,12 @@ pub(super) struct Place {
     pub(super) wallet: Option<String>,
 }
 
-impl Place {
+impl OraAddress {
     /// Reads a URL.
     ///
     /// # Errors
     /// [`TargetError::Usage`], which says what is missing or wrong. It does not repeat a password.
-    pub(super) fn parse(url: &str) -> Result<Place, TargetError> {
+    pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
         let wrong = |what: &str| TargetError::Usage(format!("«{}»: {what} ({FORM})", crate::redact(url)));
         let rest = url.split_once("://").map(|(_, rest)| rest).ok_or_else(|| wrong("give user, host and service"))?;
         let (rest, query) = split_last_query(rest);
@@ -60,21 +60,21 @@ impl Place {
         if !plain(&service, "$#") {
             return Err(wrong("the service must be a name of letters, digits, «.», «_», «-», «$», «#»"));
         }
-        let mut place = Place { user, password, host, port, service, tcps: false, wallet: None };
+        let mut address = OraAddress { user, password, host, port, service, tcps: false, wallet: None };
         for pair in query.split('&').filter(|p| !p.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             match (key, value) {
-                ("protocol", "tcp") => place.tcps = false,
-                ("protocol", "tcps") => place.tcps = true,
+                ("protocol", "tcp") => address.tcps = false,
+                ("protocol", "tcps") => address.tcps = true,
                 ("protocol", _) => return Err(wrong(&format!("protocol = «{value}» must be tcp or tcps"))),
-                ("wallet", folder) if !folder.is_empty() => place.wallet = Some(decoded(folder, "wallet")?),
+                ("wallet", folder) if !folder.is_empty() => address.wallet = Some(decoded(folder, "wallet")?),
                 _ => return Err(wrong(&format!("«{key}» is no parameter here: there are protocol and wallet"))),
             }
         }
-        if place.wallet.is_some() && !place.tcps {
+        if address.wallet.is_some() && !address.tcps {
             return Err(wrong("a wallet needs protocol=tcps"));
         }
-        Ok(place)
+        Ok(address)
     }
 
     /// The URL without a password.
@@ -130,18 +130,18 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        let place = Place::parse("oracle://ann:a%40b@db.example.com/pdb1.example.com").unwrap();
-        assert_eq!((place.user.as_str(), place.port), ("ann", 1521));
-        assert_eq!(place.password.as_ref().map(Secret::expose), Some("a@b"));
-        assert_eq!(place.shown(), "oracle://ann@db.example.com:1521/pdb1.example.com");
+        let address = OraAddress::parse("oracle://ann:a%40b@db.example.com/pdb1.example.com").unwrap();
+        assert_eq!((address.user.as_str(), address.port), ("ann", 1521));
+        assert_eq!(address.password.as_ref().map(Secret::expose), Some("a@b"));
+        assert_eq!(address.shown(), "oracle://ann@db.example.com:1521/pdb1.example.com");
         assert_eq!(
-            place.descriptor(),
+            address.descriptor(),
             "(DESCRIPTION=(ADDRESS=(PROTOCOL=tcp)(HOST=db.example.com)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=pdb1.example.com)))"
         );
-        let place = Place::parse("oracle://ann:p@s?/w@[::1]:2484/x?protocol=tcps&wallet=/w").unwrap();
-        assert_eq!(place.password.as_ref().map(Secret::expose), Some("p@s?/w"));
-        assert_eq!((place.host.as_str(), place.port, place.tcps), ("::1", 2484, true));
-        assert!(place.descriptor().contains("(PROTOCOL=tcps)"));
+        let address = OraAddress::parse("oracle://ann:p@s?/w@[::1]:2484/x?protocol=tcps&wallet=/w").unwrap();
+        assert_eq!(address.password.as_ref().map(Secret::expose), Some("p@s?/w"));
+        assert_eq!((address.host.as_str(), address.port, address.tcps), ("::1", 2484, true));
+        assert!(address.descriptor().contains("(PROTOCOL=tcps)"));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             ("oracle://a:secret@host/x?walet=/x", "«walet»"),
             ("oracle://a:secret@host/x?wallet=/x", "tcps"),
         ] {
-            let error = Place::parse(url).unwrap_err().to_string();
+            let error = OraAddress::parse(url).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_url_panics(rest in "\\PC{0,40}") {
-            let _ = Place::parse(&format!("oracle://{rest}"));
+            let _ = OraAddress::parse(&format!("oracle://{rest}"));
         }
     }
 }
