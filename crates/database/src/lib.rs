@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod data_set;
+mod env;
 mod error;
 mod file_facts;
 mod kind;

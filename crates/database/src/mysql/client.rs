@@ -8,7 +8,7 @@ use loadline_workload::Arg;
 use super::connect::{self, Endpoint};
 use super::protocol;
 use super::wire::{Connection, Prepared};
-use super::{loading, render};
+use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
@@ -31,10 +31,10 @@ impl Client {
     pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<Client, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
-        if let Some(isolation) = render::isolation(work) {
+        if let Some(isolation) = sql::isolation(work) {
             connection.query(isolation)?;
         }
-        let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
+        let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
         Ok(Client {
             connection,

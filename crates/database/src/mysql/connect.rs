@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::auth;
-use super::config::{Address, Config, SslMode, process_env};
+use super::config::{Address, Config, SslMode};
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -17,6 +17,7 @@ use super::protocol::{
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;
+use crate::env::process_env;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::secret::Secret;

@@ -312,7 +312,7 @@ pub(super) fn examine(s: &Settings, f: &ServerState) -> Vec<Finding> {
         ),
         (true, false) => (
             "does not wait for the log",
-            format!("{}. Workloads with a commit that waits take the client driver", super::render::NO_WAIT_IN_PROCEDURES),
+            format!("{}. Workloads with a commit that waits take the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
         ),
         (false, _) => ("not known", "loadline was never run against MySQL".to_owned()),
     };

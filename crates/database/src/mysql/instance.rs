@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU8;
 
 use super::config::Address;
 use super::connect::Endpoint;
+use super::flush::Flush;
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
-use super::server::Flush;
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;

@@ -7,8 +7,8 @@ use loadline_workload::{Datum, Table};
 
 use super::connect::Endpoint;
 use super::ledger::Ledger;
-use super::render::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::schema;
+use super::sql::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
@@ -175,13 +175,13 @@ impl Loader for MysqlLoader {
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
-        if let Some(indexes) = render::after_loading(work, table)
+        if let Some(indexes) = sql::after_loading(work, table)
             && !self.is_finished(work, table)?
         {
             self.run(&indexes)?;
         }
         // The optimizer goes by them, and what a table takes is told from its statistics as well.
-        self.run(&render::analyze(work, table.name))?;
+        self.run(&sql::analyze(work, table.name))?;
         complete.map_or(Ok(()), |sql| self.run(sql))
     }
 

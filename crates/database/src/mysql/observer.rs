@@ -4,9 +4,9 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::data_counters;
+use super::flush::Flush;
 use super::ledger::Ledger;
 use super::performance::CommitTimes;
-use super::server::Flush;
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;

@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::config::Env;
+use crate::env::Env;
 use crate::secret::Secret;
 
 /// What the groups `[client]` (and `[client-server]`, `[client-mariadb]`) say.

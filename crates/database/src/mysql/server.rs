@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding};
@@ -18,7 +18,7 @@ use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::slice::Database;
 use super::temp::TempServer;
 use super::wire::Connection;
-use super::{procedure, render, schema, watch};
+use super::{procedure, schema, sql, watch};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::number::Number;
@@ -27,16 +27,6 @@ use crate::request::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
-
-/// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
-#[derive(Debug, Clone)]
-pub(super) struct Flush(pub(super) Arc<AtomicU8>);
-
-impl Flush {
-    pub(super) fn now(&self) -> u8 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// With this value a commit leaves its log to the server's once-a-second write, which is nearest to
 /// what other databases mean by a commit that does not wait.
@@ -354,14 +344,14 @@ impl Target for Mysql {
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let sizes = self.each(|_, c| {
             // The sizes that are shown are those of the last look at the table.
-            c.query(&render::analyze(work, table))?;
-            c.value(&render::table_size(work, table))
+            c.query(&sql::analyze(work, table))?;
+            c.value(&sql::table_size(work, table))
         })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = render::query(work, query)?;
+        let sql = sql::query(work, query)?;
         Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 

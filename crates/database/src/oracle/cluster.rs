@@ -13,7 +13,7 @@ use super::doctor;
 use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
-use super::{awr, block, job_limit, parallel, render, room, schema};
+use super::{awr, block, job_limit, parallel, room, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::number::Number;
@@ -347,7 +347,7 @@ impl Target for Oracle {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let sql =
-            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", render::table_name(work, table));
+            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", sql::table_name(work, table));
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
     }
 
@@ -360,7 +360,7 @@ impl Target for Oracle {
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        Number::read(self.admin()?.value(&render::query(work, query)?)?).map(Some)
+        Number::read(self.admin()?.value(&sql::query(work, query)?)?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -5,8 +5,8 @@ use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
 use super::counters::{Sight, View, look, views};
-use super::render::quoted;
 use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
+use super::sql::quoted;
 use super::{block, parallel};
 use crate::error::TargetError;
 

@@ -7,7 +7,7 @@ use loadline_workload::{Arg, JobStart};
 use super::block::{self, MAX_TEXT};
 use super::session::{Bind, OraSession};
 use super::slice::{Brought, ask};
-use super::{render, schema};
+use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::server_clock::ServerClock;
@@ -29,10 +29,10 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(session: Box<dyn OraSession>, canceller: Canceller, work: &Work) -> Client {
-        let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
+        let statements = work.program.statements.iter().map(|s| sql::statement(work, &s.template)).collect();
         let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
         let work_of = work.clone();
-        Client { session, canceller, statements, reads, work: work_of, commit: render::commit(work.program.commit) }
+        Client { session, canceller, statements, reads, work: work_of, commit: sql::commit(work.program.commit) }
     }
 }
 

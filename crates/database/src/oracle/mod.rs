@@ -25,6 +25,7 @@ mod room;
 mod schema;
 mod session;
 mod slice;
+mod sql;
 
 use crate::error::TargetError;
 use crate::kind::TargetKind;

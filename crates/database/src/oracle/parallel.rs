@@ -3,8 +3,8 @@
 //! What is asked for is a degree of parallelism. A scan has as many parallel servers; a query that also groups or
 //! sorts has two sets of them, one of which feeds the other. The session itself only coordinates.
 
-use super::render::{first_rows, quoted, table_name};
 use super::session::{OraSession, Row};
+use super::sql::{first_rows, quoted, table_name};
 use crate::error::TargetError;
 use crate::parallel::{Together, queries};
 use crate::work::Work;

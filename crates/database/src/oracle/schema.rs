@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use loadline_workload::{Datum, RowCount, Table};
 
-use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, OraSession};
+use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::own_tables::own_tables;

@@ -6,7 +6,7 @@ use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
-use super::{render, schema};
+use super::{schema, sql};
 use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -48,8 +48,8 @@ impl Client {
             .iter()
             .enumerate()
             .map(|(i, s)| {
-                let types = render::parameter_types(work, &s.template);
-                (format!("s{i}"), render::statement(work, &s.template), types)
+                let types = sql::parameter_types(work, &s.template);
+                (format!("s{i}"), sql::statement(work, &s.template), types)
             })
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =

@@ -17,7 +17,7 @@ use super::slice::Database;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
-use super::{doctor, parallel, procedure, render, room, schema};
+use super::{doctor, parallel, procedure, room, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
@@ -343,7 +343,7 @@ impl Target for Postgres {
     }
 
     fn in_place_pct(&self) -> u64 {
-        render::IN_PLACE_PCT
+        sql::IN_PLACE_PCT
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -407,7 +407,7 @@ impl Target for Postgres {
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = render::literal(&render::table_name(work, table));
+        let name = sql::literal(&sql::table_name(work, table));
         let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
@@ -429,7 +429,7 @@ impl Target for Postgres {
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = render::query(work, query)?;
+        let sql = sql::query(work, query)?;
         Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 

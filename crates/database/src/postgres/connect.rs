@@ -5,18 +5,19 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::config::{Address, Config, SslMode, default_host, process_env};
+use super::cancel::CancelKey;
+use super::config::{Address, Config, SslMode, default_host};
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::{self, ServerError};
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
+use crate::env::process_env;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::secret::Secret;
@@ -344,39 +345,6 @@ impl Endpoint {
                 config.user
             ))
         })
-    }
-}
-
-/// What it takes to cancel a session's query: another connection that names it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CancelKey {
-    address: Option<Address>,
-    port: u16,
-    /// Process id of the server's process.
-    pub(super) pid: u32,
-    secret: u32,
-}
-
-impl CancelKey {
-    /// Asks the server to cancel. Whether it does, it never says, so nothing is returned.
-    pub(super) fn cancel(&self) {
-        let mut request = Vec::new();
-        protocol::cancel_request(&mut request, self.pid, self.secret);
-        let brief = Duration::from_secs(2);
-        match &self.address {
-            Some(Address::Unix(dir)) => {
-                if let Ok(mut s) = UnixStream::connect(dir.join(format!(".s.PGSQL.{}", self.port))) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            Some(Address::Tcp(host)) => {
-                let address = (host.as_str(), self.port).to_socket_addrs().ok().and_then(|mut a| a.next());
-                if let Some(Ok(mut s)) = address.map(|a| TcpStream::connect_timeout(&a, brief)) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            None => {}
-        }
     }
 }
 

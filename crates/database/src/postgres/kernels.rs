@@ -3,7 +3,7 @@
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
-use super::render::{SCHEMA, quoted};
+use super::sql::{SCHEMA, quoted};
 use crate::procedure::{Line, lines};
 use crate::work::Work;
 

@@ -7,8 +7,8 @@ use loadline_workload::{ColumnDef, LogicalType, Table};
 
 use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
-use super::render::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::schema;
+use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
