@@ -3,8 +3,10 @@
 //! The only crate that prints and exits.
 
 mod args;
+mod arguments;
 mod clean;
 mod doctor;
+mod drivers;
 mod exit;
 mod listing;
 mod output;
@@ -17,6 +19,7 @@ mod progress;
 mod report;
 mod run;
 mod secrets;
+mod signals;
 mod target;
 mod workloads;
 
@@ -29,17 +32,17 @@ use args::{Cli, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
-    let arguments = match secrets::arguments() {
+    let given = match arguments::arguments() {
         Ok(a) => a,
         Err(e) => return exit::show(&e),
     };
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(&given) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
     logging(cli.verbose);
     let result = match cli.command {
-        Command::Run(args) => run::run(&args, secrets::command(&arguments)),
+        Command::Run(args) => run::run(&args, arguments::command(&given)),
         Command::Report(args) => report::report(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Plans(args) => plans::plans(&args),

@@ -11,9 +11,9 @@ use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
 use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
 
+use crate::drivers::{drivers, runs_with, unit};
 use crate::exit::Failure;
 use crate::output;
-use crate::workloads::{drivers, runs_with, unit};
 
 mod words;
 

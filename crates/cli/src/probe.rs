@@ -15,7 +15,7 @@ use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
 use crate::exit::{self, Failure};
-use crate::{output, probe_table, run};
+use crate::{output, probe_table, signals};
 
 impl From<ProbeError> for Failure {
     fn from(e: ProbeError) -> Failure {
@@ -91,7 +91,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let for_device = if args.no_log_writer { 1.0 } else { FOR_DEVICE };
     let options = ProbeOptions { seconds: (args.seconds * for_device).max(1.0), ..options };
     let stop = Arc::new(AtomicBool::new(false));
-    run::interruptible(&stop)?;
+    signals::interruptible(&stop)?;
     each_once(&args.dirs)?;
     // All of them are tried before the first one takes its half minute.
     for dir in &args.dirs {

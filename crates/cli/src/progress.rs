@@ -97,7 +97,7 @@ fn loading(now: &Loading) -> String {
 }
 
 /// How a table of the data set was loaded, in one line.
-pub(crate) fn loaded(t: &TableLoad) -> String {
+fn loaded(t: &TableLoad) -> String {
     let s = if t.loaders == 1 { "" } else { "s" };
     let went_on = if t.rows_loaded < t.rows { format!(" of {}", number(t.rows as f64, 0)) } else { String::new() };
     format!(

@@ -16,13 +16,12 @@ use loadline_run::sweep::{Points, Swept};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{RowCount, Scope, Table};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{output, probe, report, secrets};
+use crate::{arguments, output, probe, report, secrets, signals};
 
 /// Width of the table where standard output is no terminal.
 const WIDTH: usize = 160;
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     let limits = args.limits.as_deref().map(probe::limits).transpose()?;
     let study = Study { limits, ..study };
     licence(&study.plan);
-    interruptible(&study.interrupted)?;
+    signals::interruptible(&study.interrupted)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
@@ -142,7 +141,7 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     request.nodes = spec.node.unwrap_or_default();
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
-    request.ask_password = secrets::ask();
+    request.ask_password = arguments::ask();
     Ok((plan, request, results))
 }
 
@@ -191,7 +190,7 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     request.nodes.clone_from(&plan.nodes);
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
-    request.ask_password = secrets::ask();
+    request.ask_password = arguments::ask();
     let plan = Plan { force: plan.force || args.force, ..plan };
     Ok(study(plan, request, results, Some(folder), command))
 }
@@ -202,17 +201,6 @@ fn licence(plan: &Plan) {
     if let Some(report) = report.filter(|_| plan.native_report) {
         output::say(report.notice);
     }
-}
-
-/// The first signal ends the run in order, the second one at once.
-pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn workloads(records: &[TestRecord]) -> usize {
@@ -236,9 +224,6 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     }
     if many {
         output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
-    }
-    for table in &outcome.data_set {
-        output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;
     }
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();

@@ -6,7 +6,7 @@ use loadline_database::OpenRequest;
 use loadline_run::plan::DEFAULT_TARGET;
 
 use crate::args::TargetArgs;
-use crate::secrets;
+use crate::arguments;
 
 impl TargetArgs {
     /// URL of the target.
@@ -19,7 +19,7 @@ impl TargetArgs {
         let mut request = OpenRequest::new(&self.url(), absolute(results));
         request.nodes.clone_from(&self.node);
         request.settings = self.setting.iter().cloned().collect();
-        request.ask_password = secrets::ask();
+        request.ask_password = arguments::ask();
         request
     }
 }

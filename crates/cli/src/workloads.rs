@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use loadline_database::{TARGETS, TargetKind};
-use loadline_model::Driver;
-use loadline_model::column::column;
-use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
 use crate::args::{ListFormat, WorkloadsArgs};
+use crate::drivers::{drivers, runs_with, unit};
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::{output, pages};
@@ -75,20 +73,6 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
         row
     };
     Listing { columns, rows: workloads.iter().map(row).collect() }
-}
-
-pub(crate) fn unit(id: &str) -> &'static str {
-    column(id).map_or("", |c| c.unit)
-}
-
-/// Each driver, with the reason why the target does not run the workload with it.
-pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
-    Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
-}
-
-/// The drivers with which the target runs the workload, the preferred one first.
-pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
-    drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
 }
 
 fn why_not(workload: &Workload, kind: &TargetKind) -> String {
