@@ -59,9 +59,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap says of the command line.
+/// Prints clap's message.
 fn usage(e: &clap::Error) -> ExitCode {
-    // Help and version are no errors; everything else is usage.
+    // Help and version are not errors.
     if !e.use_stderr() {
         let _ = e.print();
         return ExitCode::SUCCESS;
@@ -77,7 +77,7 @@ fn usage(e: &clap::Error) -> ExitCode {
         && e.kind() == ErrorKind::UnknownArgument
         && found.contains("://")
     {
-        output::say("\na URL goes behind --target");
+        output::say("\nwrite a URL after --target");
     }
     ExitCode::from(exit::USAGE)
 }
@@ -99,6 +99,6 @@ fn logging(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOADLINE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-    // Only a second subscriber can fail here, and there is none.
+    // Fails only if a subscriber is already set.
     debug_assert!(built.is_ok());
 }

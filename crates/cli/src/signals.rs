@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{self, Failure};
 
-/// The first signal ends the run in order, the second one at once.
+/// The first signal sets `flag`, so that the command ends cleanly; the second exits at once.
 pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -1,4 +1,4 @@
-//! `loadline workloads`: everything comes from the registry.
+//! `loadline workloads`, from the catalogue.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The workload in a file of the user's own.
+/// The workload in a user's file.
 fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -42,8 +42,7 @@ fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
     register(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// One row a workload. On which driver it runs, and why not on a target, is for files: it makes lines that
-/// no terminal holds.
+/// One row per workload. Files get two more columns, too wide for a terminal: drivers, and why not on a target.
 fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
     let mut columns = vec!["code", "group", "summary", "kpis", "needs", "targets"];
     if !for_people {
