@@ -150,7 +150,7 @@ fn no_message_shows_a_password() {
     let plan = dir.path().join("plan.toml");
     let plan = plan.to_str().unwrap();
     std::fs::write(plan, format!("target = \"{url}\njobs = 1\n")).unwrap();
-    let hint = "behind --target";
+    let hint = "write a URL after --target";
     let with_equals = format!("--targt={url}");
     let cases: &[(&[&str], &str)] = &[
         (&["run", url], hint),
