@@ -3,8 +3,10 @@
 //! The only crate that prints and exits.
 
 mod args;
+mod arguments;
 mod clean;
 mod doctor;
+mod drivers;
 mod exit;
 mod listing;
 mod output;
@@ -17,6 +19,7 @@ mod progress;
 mod report;
 mod run;
 mod secrets;
+mod signals;
 mod target;
 mod workloads;
 
@@ -29,17 +32,17 @@ use args::{Cli, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
-    let arguments = match secrets::arguments() {
+    let given = match arguments::arguments() {
         Ok(a) => a,
         Err(e) => return exit::show(&e),
     };
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(&given) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
     logging(cli.verbose);
     let result = match cli.command {
-        Command::Run(args) => run::run(&args, secrets::command(&arguments)),
+        Command::Run(args) => run::run(&args, arguments::command(&given)),
         Command::Report(args) => report::report(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Plans(args) => plans::plans(&args),
@@ -56,9 +59,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap says of the command line.
+/// Prints clap's message.
 fn usage(e: &clap::Error) -> ExitCode {
-    // Help and version are no errors; everything else is usage.
+    // Help and version are not errors.
     if !e.use_stderr() {
         let _ = e.print();
         return ExitCode::SUCCESS;
@@ -74,7 +77,7 @@ fn usage(e: &clap::Error) -> ExitCode {
         && e.kind() == ErrorKind::UnknownArgument
         && found.contains("://")
     {
-        output::say("\na URL goes behind --target");
+        output::say("\nwrite a URL after --target");
     }
     ExitCode::from(exit::USAGE)
 }
@@ -96,6 +99,6 @@ fn logging(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOADLINE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-    // Only a second subscriber can fail here, and there is none.
+    // Fails only if a subscriber is already set.
     debug_assert!(built.is_ok());
 }

@@ -11,7 +11,7 @@ use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
 
-/// One line that changes, on a terminal; else a line when a test is done.
+/// On a terminal, one line that changes; otherwise a line for each finished test.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -77,7 +77,7 @@ impl Listener for Progress {
     }
 }
 
-/// How far a table of the data set is.
+/// Progress of loading a table.
 fn loading(now: &Loading) -> String {
     let (share, mib) = (now.rows as f64 / now.of.max(1) as f64, now.bytes as f64 / (1024.0 * 1024.0));
     let left = if share >= 1.0 {
@@ -96,8 +96,8 @@ fn loading(now: &Loading) -> String {
     )
 }
 
-/// How a table of the data set was loaded, in one line.
-pub(crate) fn loaded(t: &TableLoad) -> String {
+/// How a table was loaded, in one line.
+fn loaded(t: &TableLoad) -> String {
     let s = if t.loaders == 1 { "" } else { "s" };
     let went_on = if t.rows_loaded < t.rows { format!(" of {}", number(t.rows as f64, 0)) } else { String::new() };
     format!(
@@ -113,7 +113,7 @@ pub(crate) fn loaded(t: &TableLoad) -> String {
     )
 }
 
-/// What is wrong with a test, or what it is valid by if not by itself.
+/// Why a test is invalid, or the option that keeps it.
 fn verdict(r: &TestRecord) -> String {
     match (&r.invalid_reason, r.kept_by()) {
         (Some(why), _) => format!("  INVALID: {why}"),

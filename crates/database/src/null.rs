@@ -10,8 +10,9 @@ use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
+use crate::kind::TargetKind;
 use crate::render::Rendered;
+use crate::request::OpenRequest;
 use crate::room::FreeRoom;
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;

@@ -66,7 +66,7 @@ pub const KEYS: &[&str] = &[
 pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
     // A URL without its flag is taken for a file.
     let shown = redact(&path.display().to_string());
-    let hint = if shown.contains("://") { " (a URL goes behind --target)" } else { "" };
+    let hint = if shown.contains("://") { "; write a URL after --target" } else { "" };
     let failed = |source| PlanFileError::Read { path: shown.clone(), source, hint };
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
@@ -169,7 +169,7 @@ mod tests {
             assert!(e.starts_with(at) && !e.contains("s3") && !e.contains("cret"), "«{text}»: {e}");
         }
         let e = read(Path::new("postgres://ann:s3cret@h/d")).unwrap_err().to_string();
-        assert!(e.contains("postgres://ann@h/d") && e.contains("behind --target"), "{e}");
+        assert!(e.contains("postgres://ann@h/d") && e.contains("write a URL after --target"), "{e}");
     }
 
     #[test]

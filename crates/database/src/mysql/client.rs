@@ -5,10 +5,10 @@ use std::sync::Arc;
 use loadline_model::Capability;
 use loadline_workload::Arg;
 
-use super::connect::{self, Door};
+use super::connect::{self, Endpoint};
 use super::protocol;
 use super::wire::{Connection, Prepared};
-use super::{loading, render};
+use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::session::{Canceller, ClientSession};
@@ -17,7 +17,7 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct Client {
     connection: Connection,
-    door: Arc<Door>,
+    endpoint: Arc<Endpoint>,
     statements: Vec<Prepared>,
     /// A transaction has begun that the server does not know of yet.
     pending: bool,
@@ -28,15 +28,22 @@ pub(super) struct Client {
 
 impl Client {
     /// Opens a job's session and prepares the program's statements.
-    pub(super) fn open(door: &Arc<Door>, work: &Work) -> Result<Client, TargetError> {
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<Client, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
-        let mut connection = if bulk { door.connect_loading()? } else { door.connect()? };
-        if let Some(isolation) = render::isolation(work) {
+        let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
+        if let Some(isolation) = sql::isolation(work) {
             connection.query(isolation)?;
         }
-        let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
+        let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
-        Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false, work: work.clone() })
+        Ok(Client {
+            connection,
+            endpoint: Arc::clone(endpoint),
+            statements,
+            pending: false,
+            open: false,
+            work: work.clone(),
+        })
     }
 
     #[inline]
@@ -127,6 +134,6 @@ impl ClientSession for Client {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.door, &self.connection)
+        connect::canceller(&self.endpoint, &self.connection)
     }
 }

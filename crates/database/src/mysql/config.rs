@@ -9,8 +9,9 @@ use loadline_model::format::nearest;
 use percent_encoding::percent_decode_str;
 
 use super::option_file::{self, Options};
+use crate::env::Env;
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 5] = ["socket", "ssl-mode", "ssl-ca", "connect-timeout", "password"];
@@ -62,14 +63,6 @@ pub(super) struct Config {
     pub(super) ssl_mode: SslMode,
     pub(super) ssl_ca: Option<PathBuf>,
     pub(super) connect_timeout: Duration,
-}
-
-/// Looks up an environment variable; a parameter so that tests need not change the process's own.
-pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The process's environment; empty variables count as unset.
-pub(super) fn process_env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
 impl Config {

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::auth;
-use super::config::{Address, Config, SslMode, process_env};
+use super::config::{Address, Config, SslMode};
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -17,8 +17,10 @@ use super::protocol::{
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;
+use crate::env::process_env;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, Secret};
+use crate::request::OpenRequest;
+use crate::secret::Secret;
 use crate::session::Canceller;
 use crate::stream::{Local, Stream};
 use crate::tls::{self, Check};
@@ -39,7 +41,7 @@ const DENIED_WITHOUT: u16 = 1698;
 type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
 
 /// How to reach the server.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
@@ -49,9 +51,9 @@ pub(super) struct Door {
     jobs: Option<Watch>,
 }
 
-impl Door {
+impl Endpoint {
     /// For the server at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, &process_env)?;
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = match (config.ssl_mode, &config.address) {
@@ -62,12 +64,12 @@ impl Door {
             (SslMode::Required, _) if config.ssl_ca.is_some() => Some(tls::client_config(Check::Chain(roots()?))?),
             _ => Some(tls::client_config(Check::None)?),
         };
-        Ok(Door { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
     }
 
-    /// The same door for jobs, whose sessions are noted in `watch`.
-    pub(super) fn for_jobs(&self, watch: &Watch) -> Door {
-        Door {
+    /// The same endpoint for jobs, whose sessions are noted in `watch`.
+    pub(super) fn for_jobs(&self, watch: &Watch) -> Endpoint {
+        Endpoint {
             config: self.config.clone(),
             tls: self.tls.clone(),
             asked: Arc::clone(&self.asked),
@@ -95,10 +97,10 @@ impl Door {
 
     fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
         let again = |(e, code)| match code {
-            DENIED | DENIED_WITHOUT if self.ask() => self.knock(loads).map_err(|(e, _)| e),
+            DENIED | DENIED_WITHOUT if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
             _ => Err(e),
         };
-        let mut c = self.knock(loads).or_else(again)?;
+        let mut c = self.attempt(loads).or_else(again)?;
         if let Some(watch) = &self.jobs {
             watch.add(c.session);
         }
@@ -114,10 +116,10 @@ impl Door {
         Ok(c)
     }
 
-    /// Comes in with the password there is; a failure is told with the server's number of it.
-    fn knock(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
+    /// Connects once with the known password. An error carries the server's number for it.
+    fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        match self.come_in(&mut c, loads).and_then(|()| c.set_timeout(None)) {
+        match self.start_session(&mut c, loads).and_then(|()| c.set_timeout(None)) {
             Ok(()) => Ok(c),
             // There is no session yet that could be lost.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
@@ -177,7 +179,7 @@ impl Door {
         TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.config.place()))
     }
 
-    fn come_in(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -365,10 +367,10 @@ impl Door {
 }
 
 /// Ends what the session of `c` does: by another session that kills it, and by its socket.
-pub(super) fn canceller(door: &Arc<Door>, c: &Connection) -> Canceller {
-    let (door, session, shut) = (Arc::clone(door), c.session, c.shutter());
+pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
+    let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
     Canceller::new(move || {
-        if let Ok(mut other) = door.connect() {
+        if let Ok(mut other) = endpoint.connect() {
             // It may have gone by itself.
             let _ = other.query(&format!("KILL {session}"));
         }

@@ -10,6 +10,7 @@ mod config;
 mod connect;
 mod data_counters;
 mod doctor;
+mod flush;
 mod instance;
 mod kernels;
 mod ledger;
@@ -23,6 +24,7 @@ mod render;
 mod schema;
 mod server;
 mod slice;
+mod sql;
 mod temp;
 mod version;
 mod watch;
@@ -31,7 +33,8 @@ mod wire;
 use server::Mysql;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::env::process_env;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -48,7 +51,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
     capabilities: render::capabilities,
-    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),

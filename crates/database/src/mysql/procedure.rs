@@ -7,7 +7,7 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::render::{DATABASE, MARK, prefix, quoted, table_name};
+use super::sql::{DATABASE, MARK, prefix, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Driver, Finding};
@@ -10,33 +10,23 @@ use loadline_workload::Commit;
 
 use super::cache;
 use super::client::Client;
-use super::connect::Door;
-use super::doctor::{self, Facts, Settings};
-use super::instance::{self, Found, Instance};
+use super::connect::Endpoint;
+use super::doctor::{self, ServerState, Settings};
+use super::instance::{self, Instance, Nodes};
 use super::loading::{self, MysqlLoader};
-use super::observer::{Eyes, UNCOUNTED_SYNCS, sync_counter};
+use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::slice::Database;
 use super::temp::TempServer;
 use super::wire::Connection;
-use super::{procedure, render, schema, watch};
+use super::{procedure, schema, sql, watch};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::number::Number;
 use crate::own_tables::{Own, Whole};
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
-
-/// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
-#[derive(Debug, Clone)]
-pub(super) struct Flush(pub(super) Arc<AtomicU8>);
-
-impl Flush {
-    pub(super) fn now(&self) -> u8 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// With this value a commit leaves its log to the server's once-a-second write, which is nearest to
 /// what other databases mean by a commit that does not wait.
@@ -44,7 +34,7 @@ const NOWAIT: u8 = 0;
 
 /// A MariaDB or MySQL target.
 pub(super) struct Mysql {
-    found: Found,
+    nodes: Nodes,
     url: String,
     /// The workload's own tables that need not be counted.
     whole: Whole,
@@ -56,14 +46,14 @@ impl Mysql {
     /// Opens the server at `url` and the nodes of `request`.
     pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
-        let doors = nodes.map(|node| Door::new(node, request)).collect::<Result<Vec<_>, _>>()?;
-        let found = instance::find(doors)?;
+        let endpoints = nodes.map(|node| Endpoint::new(node, request)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = instance::find(endpoints)?;
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { found, url, whole: Whole::default(), server })
+        Ok(Mysql { nodes, url, whole: Whole::default(), server })
     }
 
     fn instances(&self) -> &[Instance] {
-        &self.found.instances
+        &self.nodes.instances
     }
 
     fn first(&self) -> Result<&Instance, TargetError> {
@@ -78,10 +68,10 @@ impl Mysql {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
-    /// Where `job` goes in: jobs are spread over the nodes in turn.
-    fn door_of(&self, job: u32) -> Result<&Arc<Door>, TargetError> {
-        let node = job as usize % self.found.job_doors.len().max(1);
-        self.found.job_doors.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    /// Where `job` connects: jobs are spread over the nodes in turn.
+    fn endpoint_of(&self, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
+        let node = job as usize % self.nodes.job_endpoints.len().max(1);
+        self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     fn jobs_send_commit(&self, yes: bool) {
@@ -90,7 +80,7 @@ impl Mysql {
 
     /// Where several servers are, says of which one `text` is.
     fn at(&self, instance: &Instance, text: String) -> String {
-        if self.instances().len() > 1 { format!("{}: {text}", instance.door.config.place()) } else { text }
+        if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
 
     /// Brings a private server's setting of the commit to what the workload wants. On a user's
@@ -150,7 +140,7 @@ impl Target for Mysql {
     }
 
     fn nodes(&self) -> u32 {
-        self.found.job_doors.len() as u32
+        self.nodes.job_endpoints.len() as u32
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -196,12 +186,12 @@ impl Target for Mysql {
         let several = self.instances().len() > 1;
         let all = self.each(|instance, c| {
             let settings = Settings::read(c)?;
-            let mut facts = Facts::ask(c, &settings, instance.local)?;
-            facts.times = Some(instance.times.clone());
-            let mut findings = doctor::examine(&settings, &facts);
+            let mut state = ServerState::ask(c, &settings, instance.local)?;
+            state.times = Some(instance.times.clone());
+            let mut findings = doctor::examine(&settings, &state);
             if several {
                 for finding in &mut findings {
-                    finding.subject = format!("{} ({})", finding.subject, instance.door.config.place());
+                    finding.subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
                 }
             }
             Ok(findings)
@@ -212,7 +202,7 @@ impl Target for Mysql {
     fn lock(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
         for instance in self.instances() {
-            let mut c = instance.door.connect()?;
+            let mut c = instance.endpoint.connect()?;
             schema::lock(&mut c)?;
             instance.ledger.book(&mut c)?;
             held.push(c);
@@ -228,7 +218,7 @@ impl Target for Mysql {
             // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
             if nodes > instance.nodes {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} at {}", limit.because, instance.door.config.place());
+                limit.because = format!("{} at {}", limit.because, instance.endpoint.config.place());
             }
             Ok(limit)
         })?;
@@ -250,11 +240,11 @@ impl Target for Mysql {
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         for (i, instance) in self.instances().iter().enumerate() {
-            let nodes = self.found.instance_of.len().max(1);
+            let nodes = self.nodes.instance_of.len().max(1);
             let here: Vec<u32> =
-                (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
+                (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
             let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.door, &instance.ledger, &own, progress)?;
+            loading::load(&instance.endpoint, &instance.ledger, &own, progress)?;
         }
         Ok(())
     }
@@ -262,13 +252,13 @@ impl Target for Mysql {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         let mut all = Vec::new();
         for instance in self.instances() {
-            all.extend(data_set::found(&mut MysqlLoader::open(&instance.door, &instance.ledger)?)?);
+            all.extend(data_set::found(&mut MysqlLoader::open(&instance.endpoint, &instance.ledger)?)?);
         }
         Ok(all)
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances().iter().try_for_each(|i| loading::drop_all(&i.door, &i.ledger))
+        self.instances().iter().try_for_each(|i| loading::drop_all(&i.endpoint, &i.ledger))
     }
 
     fn install(&self, work: &Work) -> Result<(), TargetError> {
@@ -310,11 +300,11 @@ impl Target for Mysql {
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.door_of(job)?, work)?))
+        Ok(Box::new(Client::open(self.endpoint_of(job)?, work)?))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.door_of(job)?, work, job)?))
+        Ok(Box::new(Database::open(self.endpoint_of(job)?, work, job)?))
     }
 
     fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
@@ -338,8 +328,8 @@ impl Target for Mysql {
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let eyes = self.instances().iter().map(Instance::eye).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(Eyes(eyes)))
+        let sessions = self.instances().iter().map(Instance::observer_session).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(MysqlObserver(sessions)))
     }
 
     fn at_work(&self, work: &Work) {
@@ -354,14 +344,14 @@ impl Target for Mysql {
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let sizes = self.each(|_, c| {
             // The sizes that are shown are those of the last look at the table.
-            c.query(&render::analyze(work, table))?;
-            c.value(&render::table_size(work, table))
+            c.query(&sql::analyze(work, table))?;
+            c.value(&sql::table_size(work, table))
         })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = render::query(work, query)?;
+        let sql = sql::query(work, query)?;
         Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 
@@ -403,7 +393,7 @@ impl Target for Mysql {
         let _lock = self.lock()?;
         let mut removed = Vec::new();
         for instance in self.instances() {
-            let kept = loading::kept(&instance.door, &instance.ledger, keep_data)?;
+            let kept = loading::kept(&instance.endpoint, &instance.ledger, keep_data)?;
             removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
         }
         Ok(removed)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::connect::{self, Door};
+use super::connect::{self, Endpoint};
 use super::procedure::{self, CLOCK, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
@@ -15,7 +15,7 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct Database {
     connection: Connection,
-    door: Arc<Door>,
+    endpoint: Arc<Endpoint>,
     call: Prepared,
     pool: Arc<[u8]>,
     start: JobStart,
@@ -25,8 +25,8 @@ pub(super) struct Database {
 
 impl Database {
     /// Opens the session of `job`.
-    pub(super) fn open(door: &Arc<Door>, work: &Work, job: u32) -> Result<Database, TargetError> {
-        let mut connection = door.connect()?;
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<Database, TargetError> {
+        let mut connection = endpoint.connect()?;
         // A second of the fastest server's moments.
         connection.query("SET SESSION max_heap_table_size = 67108864")?;
         // A procedure may call itself only where this says so.
@@ -35,7 +35,7 @@ impl Database {
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(Database { connection, door: Arc::clone(door), call, pool, start, next: 0, clock })
+        Ok(Database { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }
 }
 
@@ -66,7 +66,7 @@ impl DatabaseSession for Database {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.door, &self.connection)
+        connect::canceller(&self.endpoint, &self.connection)
     }
 }
 

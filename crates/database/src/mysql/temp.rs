@@ -8,7 +8,7 @@ mod settings;
 
 use super::cache;
 use crate::error::TargetError;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::temp::instance::Instance;
 use crate::temp::product::Product;
 use crate::temp::{Start, encoded, memory};

@@ -6,21 +6,22 @@ use std::sync::Arc;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Snapshot};
 
+use super::address::OraAddress;
 use super::cancel::{self, Control};
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
 use super::jobs::{Client, Database};
 use super::loading::{self, OraLoader};
-use super::place::Place;
-use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, Session};
-use super::{awr, block, job_limit, parallel, render, room, schema};
+use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
+use super::{awr, block, job_limit, parallel, room, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::number::Number;
 use crate::own_tables::{self, Own, Whole};
 use crate::parallel::Together;
-use crate::registry::{OpenRequest, Secret};
+use crate::request::OpenRequest;
 use crate::room::{FreeRoom, LogRoom};
+use crate::secret::Secret;
 use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 
@@ -52,9 +53,9 @@ impl Oracle {
     pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
         let mut nodes = Vec::new();
         for url in std::iter::once(&request.url).chain(&request.nodes) {
-            let place = Place::parse(url)?;
-            let password = password(&place, request)?;
-            nodes.push(Node { control: Control::new(place, password, dial), instance: None });
+            let address = OraAddress::parse(url)?;
+            let password = password(&address, request)?;
+            nodes.push(Node { control: Control::new(address, password, dial), instance: None });
         }
         let (run, awr) = (request.run.clone(), request.native_report);
         let mut oracle = Oracle {
@@ -101,25 +102,25 @@ impl Oracle {
     }
 
     fn shown(&self, node: usize) -> String {
-        self.nodes.get(node).map_or_else(String::new, |n| n.control.place.shown())
+        self.nodes.get(node).map_or_else(String::new, |n| n.control.address.shown())
     }
 
-    fn session(&self, node: usize, role: &str) -> Result<Box<dyn Session>, TargetError> {
+    fn session(&self, node: usize, role: &str) -> Result<Box<dyn OraSession>, TargetError> {
         let node = self.nodes.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let name = if self.run.is_empty() { role.to_owned() } else { format!("{} {role}", self.run) };
-        (node.control.dial)(&node.control.place, &node.control.password, &name)
+        (node.control.dial)(&node.control.address, &node.control.password, &name)
     }
 
     fn loader(&self) -> Result<OraLoader, TargetError> {
         Ok(OraLoader(self.session(0, "loader")?))
     }
 
-    fn admin(&self) -> Result<Box<dyn Session>, TargetError> {
+    fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
         self.session(0, "admin")
     }
 
     /// The session of a job, with the handle that ends what it runs.
-    fn job_session(&self, work: &Work, job: u32) -> Result<(Box<dyn Session>, Canceller), TargetError> {
+    fn job_session(&self, work: &Work, job: u32) -> Result<(Box<dyn OraSession>, Canceller), TargetError> {
         let number = job as usize % self.nodes.len().max(1);
         let mut session = self.session(number, &format!("job {job}"))?;
         let node = self.nodes.get(number).ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
@@ -142,24 +143,24 @@ impl Oracle {
 }
 
 /// Number of the instance that the session is on.
-fn instance(session: &mut dyn Session) -> Result<Option<u32>, TargetError> {
+fn instance(session: &mut dyn OraSession) -> Result<Option<u32>, TargetError> {
     let told = session.value("SELECT SYS_CONTEXT('USERENV', 'INSTANCE') FROM DUAL")?;
     Ok(told.and_then(|t| t.trim().parse().ok()))
 }
 
-fn password(place: &Place, request: &OpenRequest) -> Result<Secret, TargetError> {
+fn password(address: &OraAddress, request: &OpenRequest) -> Result<Secret, TargetError> {
     let from_environment = || std::env::var(PASSWORD_VARIABLE).ok().filter(|p| !p.is_empty()).map(Secret::new);
-    let given = place.password.clone().or_else(from_environment);
-    given.or_else(|| (request.ask_password)(&place.shown())).ok_or_else(|| {
+    let given = address.password.clone().or_else(from_environment);
+    given.or_else(|| (request.ask_password)(&address.shown())).ok_or_else(|| {
         TargetError::Refused(format!(
             "{} needs a password: set {PASSWORD_VARIABLE}, or start loadline in a terminal and it asks for one",
-            place.shown()
+            address.shown()
         ))
     })
 }
 
 /// What tells the database, its container and the user from others.
-fn identity(session: &mut dyn Session) -> Result<String, TargetError> {
+fn identity(session: &mut dyn OraSession) -> Result<String, TargetError> {
     let sql = "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME') || '/' || SYS_CONTEXT('USERENV', 'CON_NAME') || ' as ' \
                || SYS_CONTEXT('USERENV', 'SESSION_USER') FROM DUAL";
     Ok(session.value(sql)?.unwrap_or_default())
@@ -346,7 +347,7 @@ impl Target for Oracle {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let sql =
-            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", render::table_name(work, table));
+            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", sql::table_name(work, table));
         Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
     }
 
@@ -359,7 +360,7 @@ impl Target for Oracle {
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        Number::read(self.admin()?.value(&render::query(work, query)?)?).map(Some)
+        Number::read(self.admin()?.value(&sql::query(work, query)?)?).map(Some)
     }
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {

@@ -8,7 +8,7 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::data_counters;
-use super::session::{MODULE, Row, Session};
+use super::session::{MODULE, OraSession, Row};
 use crate::clock;
 use crate::error::TargetError;
 use crate::session::Observer;
@@ -127,7 +127,7 @@ pub(super) enum Sight {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn look(session: &mut dyn Session) -> Result<Vec<(&'static View, Sight)>, TargetError> {
+pub(super) fn look(session: &mut dyn OraSession) -> Result<Vec<(&'static View, Sight)>, TargetError> {
     let mut out = Vec::new();
     for view in views() {
         let mut sight = None;
@@ -154,7 +154,7 @@ pub(super) const FLASH: &str = "SELECT SUM(VALUE) FROM {view} WHERE NAME = 'phys
 /// # Errors
 /// When the session is lost.
 pub(super) fn no_flash(
-    session: &mut dyn Session,
+    session: &mut dyn OraSession,
     sights: &[(&'static View, Sight)],
 ) -> Result<Option<String>, TargetError> {
     let Some((view, sight)) = sights.iter().find(|(v, _)| v.name == "SYSSTAT") else { return Ok(None) };
@@ -314,7 +314,7 @@ fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
 
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
-    session: Box<dyn Session>,
+    session: Box<dyn OraSession>,
     queries: Vec<(&'static View, String)>,
     /// What the jobs wait for, where that can be seen.
     waits: Option<String>,
@@ -322,7 +322,7 @@ pub(super) struct OraObserver {
 
 impl OraObserver {
     /// Reads what `sights` lets it, of the jobs of `run`.
-    pub(super) fn new(session: Box<dyn Session>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
+    pub(super) fn new(session: Box<dyn OraSession>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
         let mut queries = Vec::new();
         let mut waits = None;
         for (view, sight) in sights {

@@ -5,8 +5,8 @@ use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
 use super::counters::{Sight, View, look, views};
-use super::render::quoted;
-use super::session::{Bind, NO_VIEW, OraError, Row, Session};
+use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
+use super::sql::quoted;
 use super::{block, parallel};
 use crate::error::TargetError;
 
@@ -176,7 +176,7 @@ impl Answers {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn ask(session: &mut dyn Session) -> Result<Answers, TargetError> {
+pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
     let mut out = Answers { version: session.version(), ..Answers::default() };
     let alive = |e: &OraError| if e.lost { Err(TargetError::from(e.clone())) } else { Ok(()) };
     for q in &QUESTIONS {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use loadline_workload::{Arg, JobStart};
 
 use super::block::{self, MAX_TEXT};
-use super::session::{Bind, Session};
+use super::session::{Bind, OraSession};
 use super::slice::{Brought, ask};
-use super::{render, schema};
+use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::server_clock::ServerClock;
@@ -18,7 +18,7 @@ use crate::work::Work;
 /// it waits as the session's parameters say; so that each commit says itself whether it waits, it is a
 /// statement of its own and a transaction of one statement takes two round trips.
 pub(super) struct Client {
-    session: Box<dyn Session>,
+    session: Box<dyn OraSession>,
     canceller: Canceller,
     statements: Vec<String>,
     /// Which of them return rows.
@@ -28,11 +28,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(session: Box<dyn Session>, canceller: Canceller, work: &Work) -> Client {
-        let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
+    pub(super) fn new(session: Box<dyn OraSession>, canceller: Canceller, work: &Work) -> Client {
+        let statements = work.program.statements.iter().map(|s| sql::statement(work, &s.template)).collect();
         let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
         let work_of = work.clone();
-        Client { session, canceller, statements, reads, work: work_of, commit: render::commit(work.program.commit) }
+        Client { session, canceller, statements, reads, work: work_of, commit: sql::commit(work.program.commit) }
     }
 }
 
@@ -82,7 +82,7 @@ impl ClientSession for Client {
 
 /// A job of the in-database driver.
 pub(super) struct Database {
-    session: Box<dyn Session>,
+    session: Box<dyn OraSession>,
     canceller: Canceller,
     block: String,
     pool: Arc<[u8]>,
@@ -93,7 +93,7 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) fn new(
-        mut session: Box<dyn Session>,
+        mut session: Box<dyn OraSession>,
         canceller: Canceller,
         work: &Work,
         job: u32,

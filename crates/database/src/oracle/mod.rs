@@ -5,6 +5,7 @@
 //! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
 //! loadline's other dependencies.
 
+mod address;
 mod awr;
 mod block;
 mod cancel;
@@ -19,15 +20,16 @@ mod jobs;
 mod kernels;
 mod loading;
 mod parallel;
-mod place;
 mod render;
 mod room;
 mod schema;
 mod session;
 mod slice;
+mod sql;
 
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
+use crate::kind::TargetKind;
+use crate::request::OpenRequest;
 use crate::session::Target;
 
 /// Said wherever figures or checks of this target are shown.
@@ -52,7 +54,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
     ],
     capabilities: render::capabilities,
-    check_url: |url| place::Place::parse(url).map(drop),
+    check_url: |url| address::OraAddress::parse(url).map(drop),
     open,
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
@@ -61,9 +63,9 @@ pub(crate) static KIND: TargetKind = TargetKind {
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let place = place::Place::parse(&request.url)?;
+    let address = address::OraAddress::parse(&request.url)?;
     if !driver::BUILT_IN {
-        return Err(driver::missing(&place.shown()));
+        return Err(driver::missing(&address.shown()));
     }
     cluster::Oracle::open(request, &driver::dial)
 }

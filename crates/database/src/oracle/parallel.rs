@@ -3,8 +3,8 @@
 //! What is asked for is a degree of parallelism. A scan has as many parallel servers; a query that also groups or
 //! sorts has two sets of them, one of which feeds the other. The session itself only coordinates.
 
-use super::render::{first_rows, quoted, table_name};
-use super::session::{Row, Session};
+use super::session::{OraSession, Row};
+use super::sql::{first_rows, quoted, table_name};
 use crate::error::TargetError;
 use crate::parallel::{Together, queries};
 use crate::work::Work;
@@ -30,7 +30,7 @@ pub(super) fn settings(work: &Work) -> [String; 2] {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn most(session: &mut dyn Session) -> Result<Option<(u32, String)>, TargetError> {
+pub(super) fn most(session: &mut dyn OraSession) -> Result<Option<(u32, String)>, TargetError> {
     let servers = match session.value(MOST) {
         Ok(value) => value.and_then(|v| v.trim().parse::<u32>().ok()),
         Err(e) if e.lost => return Err(e.into()),
@@ -44,7 +44,7 @@ pub(super) fn most(session: &mut dyn Session) -> Result<Option<(u32, String)>, T
 ///
 /// # Errors
 /// When the query fails, or what came cannot be read.
-pub(super) fn attempt(session: &mut dyn Session, work: &Work) -> Result<Option<Together>, TargetError> {
+pub(super) fn attempt(session: &mut dyn OraSession, work: &Work) -> Result<Option<Together>, TargetError> {
     let all = queries(work, |table| quoted(&table_name(work, table)), first_rows)?;
     let Some(sql) = all.into_iter().next() else { return Ok(None) };
     session.query(&sql, &[])?;

@@ -1,7 +1,7 @@
 //! What is free for tables, and what is known of the log's room. Never run against a live server, as all of
 //! Oracle's module.
 
-use super::session::{NO_PRIVILEGE, NO_VIEW, Session};
+use super::session::{NO_PRIVILEGE, NO_VIEW, OraSession};
 use crate::error::TargetError;
 use crate::room::{FreeRoom, LogRoom};
 
@@ -16,7 +16,7 @@ const ARCHIVED: &str = "SELECT LOG_MODE FROM V$DATABASE";
 
 /// What is free in the files of the user's tablespace as they are. They grow, unless it is seen that they do not. A
 /// quota is not looked at.
-pub(super) fn free(session: &mut dyn Session) -> Result<Option<FreeRoom>, TargetError> {
+pub(super) fn free(session: &mut dyn OraSession) -> Result<Option<FreeRoom>, TargetError> {
     let rows = session.query(FREE, &[])?;
     let Some(mut row) = rows.into_iter().next().map(Vec::into_iter) else { return Ok(None) };
     let name = row.next().flatten().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn free(session: &mut dyn Session) -> Result<Option<FreeRoom>, Target
 }
 
 /// Redo logs have a fixed size. Where they are archived, the room for that is not known.
-pub(super) fn log(session: &mut dyn Session) -> Result<LogRoom, TargetError> {
+pub(super) fn log(session: &mut dyn OraSession) -> Result<LogRoom, TargetError> {
     let unknown = match session.value(ARCHIVED) {
         Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
         Err(e) if !e.is(&[NO_VIEW, NO_PRIVILEGE]) => return Err(e.into()),

@@ -124,7 +124,7 @@ fn go_through(paper: &Paper, native_report: bool) {
 /// A server that has loadline's tables, one that only looks so, and none of the privileges.
 fn unwilling() -> Paper {
     Paper::new(|sql, _| {
-        let mark = render::mark();
+        let mark = sql::mark();
         if sql == schema::OWN_TABLES {
             return Ok(vec![
                 row(&["LOADLINE_LGWR_LAT1_REDO", &mark]),

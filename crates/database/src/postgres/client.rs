@@ -2,11 +2,11 @@
 
 use loadline_workload::{Arg, Commit};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
-use super::{render, schema};
+use super::{schema, sql};
 use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -39,17 +39,17 @@ pub(super) struct Client {
 
 impl Client {
     /// Opens the session of `job` and prepares the program's statements.
-    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
+    pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection = endpoint.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements
             .iter()
             .enumerate()
             .map(|(i, s)| {
-                let types = render::parameter_types(work, &s.template);
-                (format!("s{i}"), render::statement(work, &s.template), types)
+                let types = sql::parameter_types(work, &s.template);
+                (format!("s{i}"), sql::statement(work, &s.template), types)
             })
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =

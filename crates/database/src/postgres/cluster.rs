@@ -8,7 +8,7 @@ use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 
 use super::client::Client;
 use super::config::Address;
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::loading::{self, PgLoader};
 use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
@@ -17,21 +17,21 @@ use super::slice::Database;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
-use super::{doctor, parallel, procedure, render, room, schema};
+use super::{doctor, parallel, procedure, room, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::file_facts::FileFacts;
 use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
 struct Instance {
-    door: Arc<Door>,
+    endpoint: Arc<Endpoint>,
     /// What tells it from others.
     identity: String,
     /// Nodes that lead to it.
@@ -42,7 +42,7 @@ struct Instance {
 
 /// A PostgreSQL target.
 pub(super) struct Postgres {
-    doors: Vec<Arc<Door>>,
+    endpoints: Vec<Arc<Endpoint>>,
     /// Number of the instance behind each node.
     instance_of: Vec<usize>,
     instances: Vec<Instance>,
@@ -67,17 +67,17 @@ impl Postgres {
         request: &OpenRequest,
         server: Option<TempServer>,
     ) -> Result<Postgres, TargetError> {
-        let mut doors = Vec::new();
+        let mut endpoints = Vec::new();
         for node in std::iter::once(url).chain(request.nodes.iter().map(String::as_str)) {
-            doors.push(Arc::new(Door::new(node, request)?));
+            endpoints.push(Arc::new(Endpoint::new(node, request)?));
         }
         let ledger = Ledger::default();
         let mut instances: Vec<Instance> = Vec::new();
         let mut instance_of = Vec::new();
         let mut found: Option<(Version, String, Settings, Option<String>)> = None;
-        for door in &doors {
-            let mut c = door.connect(Role::Look)?;
-            let identity = identity(&mut c, door)?;
+        for endpoint in &endpoints {
+            let mut c = endpoint.connect(Role::Look)?;
+            let identity = identity(&mut c, endpoint)?;
             let known = instances.iter().position(|i| i.identity == identity);
             if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
                 return Err(TargetError::Refused(format!(
@@ -87,24 +87,24 @@ impl Postgres {
             }
             match known {
                 Some(i) => {
-                    if instances[i].door.config.database != door.config.database {
+                    if instances[i].endpoint.config.database != endpoint.config.database {
                         return Err(TargetError::Usage(format!(
                             "the nodes «{}» and «{}» are two databases of one server: all nodes must use the same",
-                            instances[i].door.config.shown, door.config.shown
+                            instances[i].endpoint.config.shown, endpoint.config.shown
                         )));
                     }
                     instances[i].nodes += 1;
                     instance_of.push(i);
                 }
                 None => {
-                    let local = is_local(door, c.key.pid);
+                    let local = is_local(endpoint, c.key.pid);
                     if found.is_none() {
                         let settings = Settings::read(&mut c)?;
                         let unreadable = if local { None } else { proc_stat_refusal(&mut c)? };
                         found = Some((c.version, c.version_text.clone(), settings, unreadable));
                     }
                     instance_of.push(instances.len());
-                    instances.push(Instance { door: Arc::clone(door), identity, nodes: 1, local });
+                    instances.push(Instance { endpoint: Arc::clone(endpoint), identity, nodes: 1, local });
                 }
             }
             c.publish(&ledger)?;
@@ -124,7 +124,7 @@ impl Postgres {
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
-            doors,
+            endpoints,
             instance_of,
             instances,
             version,
@@ -154,7 +154,7 @@ impl Postgres {
         role: Role,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        let mut c = instance.door.connect(role)?;
+        let mut c = instance.endpoint.connect(role)?;
         let done = f(&mut c);
         // What a failed step committed before is counted by the server as well.
         match (&done, c.publish(&self.ledger)) {
@@ -177,15 +177,15 @@ impl Postgres {
         instance: &Instance,
         f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        let mut loader = PgLoader::open(&instance.door, &self.ledger)?;
+        let mut loader = PgLoader::open(&instance.endpoint, &self.ledger)?;
         let done = f(&mut loader)?;
         loader.close()?;
         Ok(done)
     }
 
-    fn door_of(&self, job: u32) -> Result<&Door, TargetError> {
-        let node = job as usize % self.doors.len().max(1);
-        self.doors.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    fn endpoint_of(&self, job: u32) -> Result<&Endpoint, TargetError> {
+        let node = job as usize % self.endpoints.len().max(1);
+        self.endpoints.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 }
 
@@ -205,10 +205,10 @@ impl Target for Postgres {
         });
         let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
         let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
-        if self.doors.len() > 1 {
+        if self.endpoints.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
-                self.doors.len(),
+                self.endpoints.len(),
                 self.instances.len()
             ));
         }
@@ -237,7 +237,7 @@ impl Target for Postgres {
     }
 
     fn nodes(&self) -> u32 {
-        self.doors.len() as u32
+        self.endpoints.len() as u32
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -271,7 +271,7 @@ impl Target for Postgres {
     fn lock(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
         for instance in &self.instances {
-            let mut c = instance.door.connect(Role::Lock)?;
+            let mut c = instance.endpoint.connect(Role::Lock)?;
             schema::lock(&mut c)?;
             c.publish(&self.ledger)?;
             held.push(c);
@@ -282,12 +282,12 @@ impl Target for Postgres {
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         let mut tightest: Option<JobLimit> = None;
         for instance in &self.instances {
-            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.door.name))?;
+            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
             let nodes = self.nodes();
             if nodes > instance.nodes {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} on {}", limit.because, instance.door.config.place());
+                limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
             }
             if tightest.as_ref().is_none_or(|t| limit.jobs < t.jobs) {
                 tightest = Some(limit);
@@ -309,10 +309,10 @@ impl Target for Postgres {
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         for (i, instance) in self.instances.iter().enumerate() {
             let here: Vec<u32> = (0..jobs)
-                .filter(|job| self.instance_of.get(*job as usize % self.doors.len().max(1)) == Some(&i))
+                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
                 .collect();
             let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.door, &self.ledger, &own, progress)?;
+            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
         }
         Ok(())
     }
@@ -343,7 +343,7 @@ impl Target for Postgres {
     }
 
     fn in_place_pct(&self) -> u64 {
-        render::IN_PLACE_PCT
+        sql::IN_PLACE_PCT
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -376,11 +376,11 @@ impl Target for Postgres {
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.door_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(Client::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.door_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(Database::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
     }
 
     fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
@@ -402,12 +402,12 @@ impl Target for Postgres {
     }
 
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let doors: Vec<_> = self.instances.iter().map(|i| &i.door).collect();
-        Ok(Box::new(PgObserver::open(&doors, &self.ledger, &self.blind)?))
+        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
+        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.blind)?))
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = render::literal(&render::table_name(work, table));
+        let name = sql::literal(&sql::table_name(work, table));
         let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
     }
@@ -429,7 +429,7 @@ impl Target for Postgres {
     }
 
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = render::query(work, query)?;
+        let sql = sql::query(work, query)?;
         Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
     }
 
@@ -493,21 +493,21 @@ impl Target for Postgres {
 
 /// What tells this instance from others: its system identifier (a copy of it has the same) and when
 /// it was started (a copy has not).
-fn identity(c: &mut Connection, door: &Door) -> Result<String, TargetError> {
+fn identity(c: &mut Connection, endpoint: &Endpoint) -> Result<String, TargetError> {
     let sql = "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || \
                date_part('epoch', pg_postmaster_start_time())";
     match c.value(sql) {
         Ok(Some(identity)) => Ok(identity),
         // Not allowed: then the address has to do.
-        Ok(None) | Err(TargetError::Statement(_)) => Ok(door.config.place()),
+        Ok(None) | Err(TargetError::Statement(_)) => Ok(endpoint.config.place()),
         Err(e) => Err(e),
     }
 }
 
 /// Whether the server with process `pid` runs on this machine: it is reached without a network, and
 /// the process is one of PostgreSQL's here (not so behind a tunnel or a container's port).
-fn is_local(door: &Door, pid: u32) -> bool {
-    let near = match &door.config.address {
+fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
+    let near = match &endpoint.config.address {
         Address::Unix(_) => true,
         Address::Tcp(host) => {
             host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

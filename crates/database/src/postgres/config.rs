@@ -8,8 +8,9 @@ use std::time::Duration;
 use loadline_model::format::nearest;
 use percent_encoding::percent_decode_str;
 
+use crate::env::Env;
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 11] = [
@@ -77,14 +78,6 @@ pub(super) struct Config {
     pub(super) application_name: Option<String>,
     /// The URL without its password.
     pub(super) shown: String,
-}
-
-/// Looks up an environment variable; a parameter so that tests need not change the process's own.
-pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The process's environment; empty variables count as unset, as in libpq.
-pub(super) fn process_env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
 impl Config {

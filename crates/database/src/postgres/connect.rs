@@ -5,20 +5,22 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::config::{Address, Config, SslMode, default_host, process_env};
-use super::pgpass::{self, Found, Lookup};
+use super::cancel::CancelKey;
+use super::config::{Address, Config, SslMode, default_host};
+use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::{self, ServerError};
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
+use crate::env::process_env;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, Secret};
+use crate::request::OpenRequest;
+use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 
 /// Settings of every session, so that what it answers can be read. They are sent with the startup
@@ -55,7 +57,7 @@ pub(super) enum Role {
 type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
 
 /// How to reach one node.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
@@ -65,16 +67,16 @@ pub(super) struct Door {
     pub(super) name: String,
 }
 
-impl Door {
+impl Endpoint {
     /// For the node at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, &process_env)?;
         let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
         let tls = if encrypted { Some(tls::client_config(&config, &process_env)?) } else { None };
         // PostgreSQL cuts names off at 63 bytes: what tells the sessions apart must come before.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
-        Ok(Door { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
+        Ok(Endpoint { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
     }
 
     /// Beginning of the application names of the job sessions.
@@ -105,7 +107,7 @@ impl Door {
     fn attempt(&self, role: Role, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place());
-        self.come_in(&mut connection, role).map_err(|e| (e, false))?;
+        self.start_session(&mut connection, role).map_err(|e| (e, false))?;
         Ok(connection)
     }
 
@@ -200,7 +202,7 @@ impl Door {
         Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
     }
 
-    fn come_in(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
         let name = match role {
             Role::Look | Role::Admin => format!("{} admin", self.name),
             Role::Lock => format!("{} lock", self.name),
@@ -327,9 +329,9 @@ impl Door {
         };
         let lookup = Lookup { hosts, port: config.port, database: &config.database, user: &config.user };
         match config.passfile.as_deref().map(|path| pgpass::look_up(path, &lookup)) {
-            Some(Found::Password(password)) => return Ok(password),
-            Some(Found::Ignored(why)) => *note = Some(why),
-            Some(Found::Nothing) | None => {}
+            Some(PgpassEntry::Password(password)) => return Ok(password),
+            Some(PgpassEntry::Ignored(why)) => *note = Some(why),
+            Some(PgpassEntry::Nothing) | None => {}
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_none() {
@@ -343,39 +345,6 @@ impl Door {
                 config.user
             ))
         })
-    }
-}
-
-/// What it takes to cancel a session's query: another connection that names it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CancelKey {
-    address: Option<Address>,
-    port: u16,
-    /// Process id of the server's process.
-    pub(super) pid: u32,
-    secret: u32,
-}
-
-impl CancelKey {
-    /// Asks the server to cancel. Whether it does, it never says, so nothing is returned.
-    pub(super) fn cancel(&self) {
-        let mut request = Vec::new();
-        protocol::cancel_request(&mut request, self.pid, self.secret);
-        let brief = Duration::from_secs(2);
-        match &self.address {
-            Some(Address::Unix(dir)) => {
-                if let Ok(mut s) = UnixStream::connect(dir.join(format!(".s.PGSQL.{}", self.port))) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            Some(Address::Tcp(host)) => {
-                let address = (host.as_str(), self.port).to_socket_addrs().ok().and_then(|mut a| a.next());
-                if let Some(Ok(mut s)) = address.map(|a| TcpStream::connect_timeout(&a, brief)) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            None => {}
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use loadline_workload::Kernel;
 
-use super::render::{SCHEMA, quoted};
+use super::sql::{SCHEMA, quoted};
 use crate::kernels::{self, Words};
 use crate::procedure::Line;
 use crate::work::Work;

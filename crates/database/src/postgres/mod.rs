@@ -2,6 +2,7 @@
 //!
 //! The hot path is a thin blocking session of loadline's own ([`wire`]): what it costs is known.
 
+mod cancel;
 mod client;
 mod cluster;
 mod config;
@@ -21,6 +22,7 @@ mod room;
 mod schema;
 mod settings;
 mod slice;
+mod sql;
 mod temp;
 mod tls;
 mod versions;
@@ -29,7 +31,8 @@ mod wire;
 use cluster::Postgres;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::env::process_env;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -46,7 +49,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in a folder"),
     ],
     capabilities: render::capabilities,
-    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),

@@ -2,8 +2,8 @@
 
 use loadline_workload::{Table, limit};
 
-use super::render::table_name;
 use super::settings::Settings;
+use super::sql::table_name;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::parallel::{Together, queries};

@@ -7,7 +7,7 @@ use loadline_workload::{Datum, RowCount, Table};
 use super::parallel;
 use super::procedure;
 use super::protocol;
-use super::render::{SCHEMA, create_table, literal, quoted, table_name};
+use super::sql::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows};

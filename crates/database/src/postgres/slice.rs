@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_workload::{Commit, JobStart};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
@@ -26,9 +26,9 @@ pub(super) struct Database {
 
 impl Database {
     /// Opens the session of `job`.
-    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Database, TargetError> {
+    pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger, work: &Work, job: u32) -> Result<Database, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection = endpoint.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;

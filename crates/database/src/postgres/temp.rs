@@ -11,7 +11,7 @@ mod shared_memory;
 mod tests;
 
 use crate::error::TargetError;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 use crate::temp::product::Product;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;

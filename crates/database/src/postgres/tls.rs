@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 
-use super::config::{Config, Env, SslMode};
+use super::config::{Config, SslMode};
+use crate::env::Env;
 use crate::error::TargetError;
 use crate::tls::{self, Check};
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::connect::CancelKey;
+use super::cancel::CancelKey;
 use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::versions::Version;

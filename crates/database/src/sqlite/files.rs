@@ -26,7 +26,7 @@ pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
 }
 
 /// The database file and what must be removed with it.
-pub(super) struct Place {
+pub(super) struct SqliteFiles {
     database: PathBuf,
     temporary: Option<(TempDir, File)>,
 }
@@ -35,9 +35,9 @@ fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Targe
     move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
 }
 
-impl Place {
-    /// The place of `path`, or a temporary folder in `scratch`.
-    pub(super) fn make(path: &Option<PathBuf>, scratch: &Path) -> Result<Place, TargetError> {
+impl SqliteFiles {
+    /// The files of `path`, or a temporary folder in `scratch`.
+    pub(super) fn make(path: &Option<PathBuf>, scratch: &Path) -> Result<SqliteFiles, TargetError> {
         if let Some(path) = path {
             if path.is_dir() {
                 return Err(TargetError::Usage(format!("{} is a folder: name a file in it", path.display())));
@@ -49,7 +49,7 @@ impl Place {
                     parent.display()
                 )));
             }
-            return Ok(Place { database: path.clone(), temporary: None });
+            return Ok(SqliteFiles { database: path.clone(), temporary: None });
         }
         fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
         clean_leftovers(scratch)?;
@@ -59,7 +59,7 @@ impl Place {
             .map_err(io("making a folder in", scratch))?;
         let owner = File::create(folder.path().join(OWNER)).map_err(io("writing to", folder.path()))?;
         owner.lock().map_err(io("locking", folder.path()))?;
-        Ok(Place { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
+        Ok(SqliteFiles { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
     }
 
     pub(super) fn database(&self) -> &Path {

@@ -25,15 +25,16 @@ use rusqlite::{Connection, OpenFlags};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::file_facts::{FileFacts, OwnFiles};
+use crate::kind::TargetKind;
 use crate::loading::table_stem;
 use crate::number::Number;
 use crate::own_tables::{self, Own, Whole, own_tables};
-use crate::registry::{OpenRequest, TargetKind};
 use crate::render::Rendered;
+use crate::request::OpenRequest;
 use crate::room::LogRoom;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
-use files::Place;
+use files::SqliteFiles;
 use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
 use session::{SqliteSession, wait_for_writer};
@@ -88,7 +89,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 };
 
 struct Sqlite {
-    place: Place,
+    files: SqliteFiles,
     settings: Vec<(String, String)>,
     /// Virtual file system that counts what is done to the log.
     vfs: &'static CStr,
@@ -115,10 +116,10 @@ impl Sqlite {
             return Err(TargetError::Usage("SQLite has no nodes: leave out --node".into()));
         }
         let settings = settings(request)?;
-        let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
+        let files = SqliteFiles::make(&files::path_of(&request.url)?, &request.scratch)?;
         let (vfs, counters) = log_counters::register()?;
         let mut sqlite = Sqlite {
-            place,
+            files,
             settings,
             vfs,
             counters,
@@ -129,14 +130,14 @@ impl Sqlite {
             file: None,
         };
         let db = sqlite.connect(Commit::Wait)?;
-        sqlite.file = Some(Arc::new(sqlite.place.open()?));
+        sqlite.file = Some(Arc::new(sqlite.files.open()?));
         sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         Ok(sqlite)
     }
 
     /// Opens the database, making it if it is not there.
     fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
-        let path = self.place.database();
+        let path = self.files.database();
         let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
@@ -320,7 +321,7 @@ impl Target for Sqlite {
         }
         settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
         settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
-        let directory = self.place.directory().display().to_string();
+        let directory = self.files.directory().display().to_string();
         let mut notes = vec![
             "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
                 .to_owned(),
@@ -335,7 +336,7 @@ impl Target for Sqlite {
             kind: "sqlite".into(),
             product: KIND.product.into(),
             version: rusqlite::version().into(),
-            url: self.place.url(),
+            url: self.files.url(),
             nodes: 1,
             local: true,
             settings,
@@ -362,12 +363,12 @@ impl Target for Sqlite {
             )
         };
         out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
-        out.push(files::filesystem(self.place.directory()));
+        out.push(files::filesystem(self.files.directory()));
         Ok(out)
     }
 
     fn lock(&self) -> Result<RunLock, TargetError> {
-        self.place.lock().map(RunLock::new)
+        self.files.lock().map(RunLock::new)
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
@@ -438,7 +439,7 @@ impl Target for Sqlite {
 
     fn file_facts(&self) -> FileFacts {
         let own =
-            self.file.as_ref().map(|file| OwnFiles { open: vec![Arc::clone(file)], named: vec![self.place.log()] });
+            self.file.as_ref().map(|file| OwnFiles { open: vec![Arc::clone(file)], named: vec![self.files.log()] });
         FileFacts { own, ..FileFacts::default() }
     }
 
@@ -492,14 +493,14 @@ impl Target for Sqlite {
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let lock = self.place.lock()?;
-        let removed = self.place.remove()?;
+        let lock = self.files.lock()?;
+        let removed = self.files.remove()?;
         drop(lock);
         Ok(removed)
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let lock = self.place.lock()?;
+        let lock = self.files.lock()?;
         let mut loader = self.loader()?;
         if keep_data {
             data_set::keep(&mut loader)?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use super::owner::{self, Owner, absent_is_fine};
-use super::place::{Place, free_bytes};
+use super::place::{Location, free_bytes};
 use super::product::Product;
 use super::user::ServerUser;
 use crate::error::TargetError;
@@ -74,7 +74,7 @@ impl Files {
     ///
     /// # Errors
     /// [`TargetError::Local`] with the directory that cannot be used.
-    pub(crate) fn create(product: &'static Product, place: &Place, user: &ServerUser) -> Result<Files, TargetError> {
+    pub(crate) fn create(product: &'static Product, place: &Location, user: &ServerUser) -> Result<Files, TargetError> {
         let failed = |e: io::Error| product.cannot_use(&place.parent, &e);
         // Others must pass to their own parts, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };

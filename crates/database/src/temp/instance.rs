@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use super::child::{Child, Stages};
 use super::files::Files;
-use super::place::Place;
+use super::place::Location;
 use super::product::{Product, cannot_run};
 use super::user::ServerUser;
 use crate::error::TargetError;
@@ -28,7 +28,11 @@ impl Instance {
     ///
     /// # Errors
     /// [`TargetError::Local`] with the directory that cannot be used.
-    pub(crate) fn create(product: &'static Product, place: &Place, user: &ServerUser) -> Result<Instance, TargetError> {
+    pub(crate) fn create(
+        product: &'static Product,
+        place: &Location,
+        user: &ServerUser,
+    ) -> Result<Instance, TargetError> {
         Ok(Instance { child: None, product, files: Files::create(product, place, user)? })
     }
 

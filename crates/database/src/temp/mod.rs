@@ -11,12 +11,12 @@ use std::path::Path;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
-use crate::registry::OpenRequest;
+use crate::request::OpenRequest;
 
 use address::Address;
 use instance::Instance;
 use leftovers::Leftovers;
-use place::{Place, Wanted};
+use place::{Location, Wanted};
 use product::Product;
 use settings::Settings;
 use user::ServerUser;
@@ -95,7 +95,7 @@ impl<'a> Start<'a> {
 
 /// Where a server was made, and what was removed there.
 pub(crate) struct Site {
-    place: Place,
+    place: Location,
     leftovers: Leftovers,
 }
 

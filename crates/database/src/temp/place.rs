@@ -17,7 +17,7 @@ pub(crate) const FALLBACK: &str = "/var/tmp";
 
 /// The directory under which the server is made.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,
     /// What and why, for the report.
@@ -46,7 +46,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Place, TargetError> {
+pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Location, TargetError> {
     let Product { scheme, log_setting, .. } = wanted.product;
     let place = choose_directory(wanted)?;
     match free_bytes(&place.parent) {
@@ -71,7 +71,7 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
+fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
     let Wanted { product, scratch, user, program, .. } = wanted;
     if let Some(dir) = wanted.dir {
         let parent = directory(dir, product)?;
@@ -84,7 +84,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
             )));
         }
         let note = format!("its files were in {}, as the target's URL says", parent.display());
-        return Ok(Place { parent, note, made: None });
+        return Ok(Location { parent, note, made: None });
     }
     let made = (!scratch.exists()).then(|| scratch.to_owned());
     if made.is_some() {
@@ -93,7 +93,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
     let parent = directory(scratch, product)?;
     if can_reach(user, &parent, program, product)? {
         let note = format!("its files were in {}, next to the results", parent.display());
-        return Ok(Place { parent, note, made });
+        return Ok(Location { parent, note, made });
     }
     if let Some(made) = made {
         // It stays if it is used by now, and is of no use to the server in either case.
@@ -113,7 +113,7 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
         user.name,
         parent.display()
     );
-    Ok(Place { parent: fallback, note, made: None })
+    Ok(Location { parent: fallback, note, made: None })
 }
 
 fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {

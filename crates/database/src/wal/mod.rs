@@ -18,8 +18,9 @@ use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
+use crate::kind::TargetKind;
 use crate::render::Rendered;
+use crate::request::OpenRequest;
 use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
 use crate::work::Work;
 use address::{Address, SCHEME};
