@@ -28,6 +28,7 @@ mod server_clock;
 mod session;
 mod sqlite;
 mod stream;
+mod tcp;
 mod temp;
 mod tls;
 mod url;
