@@ -7,6 +7,7 @@ mod data_set;
 mod env;
 mod error;
 mod file_facts;
+mod folder;
 mod kernels;
 mod kind;
 mod loading;

@@ -50,11 +50,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
     }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(query, ""));
     out
 }
 

@@ -50,11 +50,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
         out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, format!("{sql};")));
-        }
-    }
+    out.extend(work.rendered_queries(query, ";"));
     out
 }
 

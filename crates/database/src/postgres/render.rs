@@ -43,11 +43,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         let procedure = procedure::create(work, Version { major: NEWEST });
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(query, ""));
     out
 }
 
