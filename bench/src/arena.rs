@@ -240,7 +240,7 @@ pub(crate) fn loadline(
         consistency: Vec::new(),
         data_bytes: Ok(None),
         cache: Default::default(),
-        counter_lag_s: target.counter_lag_s(),
+        counter_lag_s: target.facts().counter_lag_s,
         cpus: std::thread::available_parallelism()?.get() as u32,
     };
     let record = output(&request, &measured, &identity).record;

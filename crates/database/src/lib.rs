@@ -6,7 +6,7 @@ pub mod clock;
 mod data_set;
 mod env;
 mod error;
-mod file_facts;
+mod facts;
 mod kind;
 mod loading;
 mod mysql;
@@ -35,7 +35,7 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
-pub use file_facts::{FileFacts, OwnFiles};
+pub use facts::{Facts, OwnFiles};
 pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;

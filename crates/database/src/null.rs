@@ -10,6 +10,7 @@ use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
+use crate::facts::Facts;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
@@ -48,6 +49,25 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
+/// What is constant.
+const FACTS: Facts = Facts {
+    nodes: 1,
+    block_bytes: None,
+    rows_in_primary_key: false,
+    in_place_pct: 100,
+    in_process: true,
+    no_limit: Some("the null engine writes no log"),
+    commit_unseen: None,
+    commits_of_workers: None,
+    publishes_counters: false,
+    counter_lag_s: 0.0,
+    log_sync_events: &[],
+    buffer_wait_events: &[],
+    own_files: None,
+    growth_is_written: None,
+    remarks: None,
+};
+
 /// Commits and executed statements of one job. A job writes only its own, so that jobs share
 /// nothing while they are timed.
 #[derive(Default)]
@@ -73,6 +93,10 @@ impl Null {
 }
 
 impl Target for Null {
+    fn facts(&self) -> &Facts {
+        &FACTS
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
             kind: "null".into(),
@@ -143,14 +167,6 @@ impl Target for Null {
             "commits_per_redo_sync",
         ];
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
-    }
-
-    fn no_limit(&self) -> Option<&'static str> {
-        Some("the null engine writes no log")
-    }
-
-    fn in_process(&self) -> bool {
-        true
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

@@ -9,7 +9,7 @@ use loadline_workload::{Arg, Execute};
 
 use crate::data_set::{FoundTable, LoadProgress};
 use crate::error::TargetError;
-use crate::file_facts::FileFacts;
+use crate::facts::Facts;
 use crate::number::Number;
 use crate::parallel::Together;
 use crate::room::{FreeRoom, LogRoom};
@@ -17,16 +17,14 @@ use crate::work::Work;
 
 /// A database under test. Calls may block; each opens the sessions it needs.
 pub trait Target: Send + Sync {
+    /// What is constant for this target: made once, when it is opened.
+    fn facts(&self) -> &Facts;
+
     /// What was found: product, version, settings, places. No secrets.
     ///
     /// # Errors
     /// When the target does not answer.
     fn info(&self) -> Result<TargetInfo, TargetError>;
-
-    /// Number of nodes over which jobs are spread: job `j` runs on node `j mod nodes`.
-    fn nodes(&self) -> u32 {
-        1
-    }
 
     /// What this very server cannot do beside what its kind cannot, because of a setting that loadline
     /// does not change. Workloads that need it are skipped with the reason.
@@ -109,16 +107,6 @@ pub trait Target: Send + Sync {
         Ok(LogRoom { bytes: data.saturating_add(indexes), ..LogRoom::default() })
     }
 
-    /// Whether the rows of a table lie in the tree of its primary key, which then takes nothing beside them.
-    fn rows_lie_in_key(&self) -> bool {
-        false
-    }
-
-    /// Share of its pages that a table of rows which are updated in place is loaded into, %.
-    fn in_place_pct(&self) -> u64 {
-        100
-    }
-
     /// Drops the workload's own tables; those of the data set stay.
     ///
     /// # Errors
@@ -174,11 +162,6 @@ pub trait Target: Send + Sync {
     /// When the server does not follow.
     fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         Ok(None)
-    }
-
-    /// Size of a block of the data files, bytes.
-    fn block_bytes(&self) -> Option<u64> {
-        None
     }
 
     /// Opens the session of `job` for the client driver, its statements prepared.
@@ -263,65 +246,8 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Why the count of commits is not that of the jobs' transactions while several processes do a query
-    /// together; `None` where it is.
-    fn commits_of_workers(&self) -> Option<&'static str> {
-        None
-    }
-
     /// Columns that this target (in this version) does not provide, with the reason.
     fn absent_columns(&self) -> Vec<(&'static str, String)>;
-
-    /// Why no session of the client driver sees the moment at which the commit of a transaction of one
-    /// statement begins; `None` where it is seen, at least for a sample.
-    fn commit_unseen(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Why there is no limit to hold this target's commits against; `None` for every database.
-    fn no_limit(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Whether the database runs inside the loadline process: its CPU time cannot then be told from
-    /// loadline's own.
-    fn in_process(&self) -> bool {
-        false
-    }
-
-    /// Whether sessions keep what they count to themselves until they publish it (at the edges of the
-    /// window, see [`ClientSession::publish_counters`]). If not, counters move all the time.
-    fn publishes_counters(&self) -> bool {
-        false
-    }
-
-    /// How far the counters that an observer reads may lag behind what sessions have done and
-    /// published, s.
-    fn counter_lag_s(&self) -> f64 {
-        0.0
-    }
-
-    /// Wait events during which a session waits for the log writer.
-    fn log_sync_events(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Wait events during which a session waits for a place in the block cache, where the time of that is
-    /// not counted.
-    fn buffer_wait_events(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// What is peculiar about its files and about the counters of them.
-    fn file_facts(&self) -> FileFacts {
-        FileFacts::default()
-    }
-
-    /// What a reader of the record should know of what the counters did between two snapshots, in
-    /// whole sentences: for what the database counts and no column shows.
-    fn remarks(&self, _open: &Snapshot, _close: &Snapshot) -> Vec<String> {
-        Vec::new()
-    }
 
     /// Marks this moment in the database's own history of performance data, where it has one and the
     /// user asked for reports of it (`OpenRequest::native_report`); `None` where not.

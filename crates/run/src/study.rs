@@ -234,7 +234,7 @@ impl Study {
         let data_files = caches::data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
-        let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
+        let probes = if self.plan.probe && resumed.is_none() && target.facts().no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
             let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
@@ -331,7 +331,7 @@ impl Study {
 impl Study {
     /// What the tests will be held against.
     fn limits(&self, target: &dyn Target, info: &TargetInfo) -> Limits {
-        if let Some(reason) = target.no_limit() {
+        if let Some(reason) = target.facts().no_limit {
             return Limits::None(reason.to_owned());
         }
         if let Some(points) = &self.limits {

@@ -21,6 +21,7 @@ use super::wire::Connection;
 use super::{procedure, schema, sql, watch};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
+use crate::facts::Facts;
 use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::request::OpenRequest;
@@ -35,6 +36,7 @@ const NOWAIT: u8 = 0;
 /// A MariaDB or MySQL target.
 pub(super) struct Mysql {
     nodes: Nodes,
+    facts: Facts,
     url: String,
     /// The workload's own tables that need not be counted.
     whole: Whole,
@@ -48,8 +50,28 @@ impl Mysql {
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
         let endpoints = nodes.map(|node| Endpoint::new(node, request)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::find(endpoints)?;
+        let facts = Facts {
+            nodes: nodes.job_endpoints.len() as u32,
+            block_bytes: nodes.instances.first().map(|i| i.page_bytes),
+            rows_in_primary_key: true,
+            in_place_pct: 100,
+            in_process: false,
+            no_limit: None,
+            commit_unseen: Some(
+                "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
+                 is not seen",
+            ),
+            commits_of_workers: None,
+            publishes_counters: false,
+            counter_lag_s: 0.0,
+            log_sync_events: watch::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
+            buffer_wait_events: &[],
+            own_files: None,
+            growth_is_written: None,
+            remarks: None,
+        };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { nodes, url, whole: Whole::default(), server })
+        Ok(Mysql { nodes, facts, url, whole: Whole::default(), server })
     }
 
     fn instances(&self) -> &[Instance] {
@@ -102,6 +124,10 @@ impl Mysql {
 }
 
 impl Target for Mysql {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let first = self.first()?;
         let settings = first.admin(Settings::read)?;
@@ -113,11 +139,11 @@ impl Target for Mysql {
                 first.given_flush
             ));
         }
-        if self.nodes() > 1 {
+        if self.facts.nodes > 1 {
             notes.push(format!(
                 "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
                  first",
-                self.nodes(),
+                self.facts.nodes,
                 self.instances().len()
             ));
         }
@@ -129,7 +155,7 @@ impl Target for Mysql {
             product: first.version.product().into(),
             version: first.version.text.clone(),
             url: self.url.clone(),
-            nodes: self.nodes(),
+            nodes: self.facts.nodes,
             local: self.instances().iter().all(|i| i.local),
             log_dir: Some(doctor::log_dir(&settings).display().to_string()),
             data_dir: settings.get("datadir").map(str::to_owned),
@@ -137,10 +163,6 @@ impl Target for Mysql {
             notes,
             ..TargetInfo::default()
         })
-    }
-
-    fn nodes(&self) -> u32 {
-        self.nodes.job_endpoints.len() as u32
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -211,7 +233,7 @@ impl Target for Mysql {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        let nodes = self.nodes();
+        let nodes = self.facts.nodes;
         let limits = self.each(|instance, c| {
             let settings = Settings::read(c)?;
             let mut limit = doctor::job_limit(c, &settings)?;
@@ -273,10 +295,6 @@ impl Target for Mysql {
         Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
-    fn rows_lie_in_key(&self) -> bool {
-        true
-    }
-
     fn settle(&self) -> Result<Option<String>, TargetError> {
         match self.checkpoint() {
             Ok(()) => Ok(None),
@@ -293,10 +311,6 @@ impl Target for Mysql {
         let own = self.server.as_ref();
         let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
         Ok(sizes.into_iter().sum())
-    }
-
-    fn block_bytes(&self) -> Option<u64> {
-        self.instances().first().map(|i| i.page_bytes)
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
@@ -371,17 +385,6 @@ impl Target for Mysql {
             absent.extend(cpu.map(|id| (id, why.to_owned())));
         }
         absent
-    }
-
-    fn log_sync_events(&self) -> &'static [&'static str] {
-        watch::log_sync_events(self.instances().iter().any(|i| i.pool))
-    }
-
-    fn commit_unseen(&self) -> Option<&'static str> {
-        Some(
-            "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
-              is not seen",
-        )
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

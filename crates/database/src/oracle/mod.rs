@@ -19,6 +19,7 @@ mod job_limit;
 mod jobs;
 mod kernels;
 mod loading;
+mod nodes;
 mod parallel;
 mod render;
 mod room;

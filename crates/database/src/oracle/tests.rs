@@ -90,7 +90,7 @@ fn go_through(paper: &Paper, native_report: bool) {
         target.load(&work, 2).unwrap();
         target.settle().unwrap();
         target.set_cache(Some(1 << 30)).unwrap();
-        target.block_bytes();
+        target.facts().block_bytes;
         target.checkpoint().unwrap();
         target.in_database_overhead_ns(&work).unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
@@ -229,7 +229,7 @@ fn what_the_jobs_wait_for_is_sampled() {
     assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
     let mut profile = loadline_model::snapshot::WaitProfile::default();
     profile.add(&sample);
-    assert_eq!(profile.mean_sessions(target.log_sync_events()), Some(3.0));
+    assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
     let asked = paper.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
     assert!(
         asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),

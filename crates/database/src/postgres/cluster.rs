@@ -20,7 +20,7 @@ use super::wire::Connection;
 use super::{doctor, parallel, procedure, room, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader};
 use crate::error::TargetError;
-use crate::file_facts::FileFacts;
+use crate::facts::Facts;
 use crate::number::Number;
 use crate::own_tables::{Own, Whole};
 use crate::parallel::Together;
@@ -50,7 +50,7 @@ pub(super) struct Postgres {
     version_text: String,
     ledger: Ledger,
     blind: Blind,
-    block_bytes: u64,
+    facts: Facts,
     kind: &'static str,
     url: String,
     /// The workload's own tables that need not be counted.
@@ -122,6 +122,27 @@ impl Postgres {
             }
         }
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
+        let facts = Facts {
+            nodes: endpoints.len() as u32,
+            block_bytes: Some(block_bytes),
+            rows_in_primary_key: false,
+            in_place_pct: sql::IN_PLACE_PCT,
+            in_process: false,
+            no_limit: None,
+            commit_unseen: None,
+            // Measured on 15: 2 to 3 for each worker that starts.
+            commits_of_workers: Some(
+                "the server also counts transactions that each worker of a parallel query makes for itself when it starts",
+            ),
+            publishes_counters: true,
+            // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
+            counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
+            log_sync_events: LOG_SYNC_EVENTS,
+            buffer_wait_events: BUFFER_WAIT_EVENTS,
+            own_files: None,
+            growth_is_written: version.growth_is_written(),
+            remarks: None,
+        };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
             endpoints,
@@ -131,7 +152,7 @@ impl Postgres {
             version_text,
             ledger,
             blind,
-            block_bytes,
+            facts,
             kind,
             url,
             whole: Whole::default(),
@@ -190,6 +211,10 @@ impl Postgres {
 }
 
 impl Target for Postgres {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = match self.instances.first() {
             Some(instance) => self.session(instance, Role::Look, Settings::read)?,
@@ -226,7 +251,7 @@ impl Target for Postgres {
             product: "PostgreSQL".into(),
             version: self.version_text.clone(),
             url: self.url.clone(),
-            nodes: self.nodes(),
+            nodes: self.facts.nodes,
             local,
             settings: settings.stated(),
             log_dir,
@@ -234,10 +259,6 @@ impl Target for Postgres {
             notes,
             ..TargetInfo::default()
         })
-    }
-
-    fn nodes(&self) -> u32 {
-        self.endpoints.len() as u32
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -284,7 +305,7 @@ impl Target for Postgres {
         for instance in &self.instances {
             let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
-            let nodes = self.nodes();
+            let nodes = self.facts.nodes;
             if nodes > instance.nodes {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
                 limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
@@ -342,10 +363,6 @@ impl Target for Postgres {
         Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
-    fn in_place_pct(&self) -> u64 {
-        sql::IN_PLACE_PCT
-    }
-
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let privilege = self.version.checkpoint_privilege();
         let said = self.each(|_, c| match c.query("CHECKPOINT") {
@@ -369,10 +386,6 @@ impl Target for Postgres {
             c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
         })?;
         Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
-    }
-
-    fn block_bytes(&self) -> Option<u64> {
-        Some(self.block_bytes)
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
@@ -423,11 +436,6 @@ impl Target for Postgres {
         self.session(instance, role, |c| parallel::attempt(c, work))
     }
 
-    /// Measured on 15: 2 to 3 for each worker that starts.
-    fn commits_of_workers(&self) -> Option<&'static str> {
-        Some("the server also counts transactions that each worker of a parallel query makes for itself when it starts")
-    }
-
     fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
         let sql = sql::query(work, query)?;
         Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
@@ -447,27 +455,6 @@ impl Target for Postgres {
             absent.extend(cpu.map(|id| (id, why.clone())));
         }
         absent
-    }
-
-    fn publishes_counters(&self) -> bool {
-        true
-    }
-
-    fn file_facts(&self) -> FileFacts {
-        FileFacts { growth_is_written: self.version.growth_is_written(), ..FileFacts::default() }
-    }
-
-    fn counter_lag_s(&self) -> f64 {
-        // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
-        if self.version.flush_stats().is_some() { 0.0 } else { 1.0 }
-    }
-
-    fn buffer_wait_events(&self) -> &'static [&'static str] {
-        BUFFER_WAIT_EVENTS
-    }
-
-    fn log_sync_events(&self) -> &'static [&'static str] {
-        LOG_SYNC_EVENTS
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

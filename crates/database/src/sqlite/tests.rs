@@ -230,7 +230,7 @@ fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
     stream.transaction(session.as_mut()).unwrap();
     session.commit().unwrap();
     assert!(locks(&path) > 0, "a session in WAL mode holds a lock on the database as long as it is open");
-    let own = target.file_facts().own.unwrap();
+    let own = target.facts().own_files.clone().unwrap();
     assert_eq!(own.named, [dir.path().join("x.db-wal")]);
     // The target may go first: sessions outlive it.
     drop((own, target));

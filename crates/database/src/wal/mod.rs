@@ -18,6 +18,7 @@ use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
+use crate::facts::Facts;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
@@ -69,6 +70,25 @@ pub(crate) static KIND: TargetKind = TargetKind {
     },
     is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
     native_report: None,
+};
+
+/// What is constant.
+const FACTS: Facts = Facts {
+    nodes: 1,
+    block_bytes: None,
+    rows_in_primary_key: false,
+    in_place_pct: 100,
+    in_process: true,
+    no_limit: Some("it is itself what others are held against"),
+    commit_unseen: None,
+    commits_of_workers: None,
+    publishes_counters: false,
+    counter_lag_s: 0.0,
+    log_sync_events: &[],
+    buffer_wait_events: &[],
+    own_files: None,
+    growth_is_written: None,
+    remarks: None,
 };
 
 struct Wal {
@@ -179,6 +199,10 @@ impl Drop for Held {
 }
 
 impl Target for Wal {
+    fn facts(&self) -> &Facts {
+        &FACTS
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let off = |value: Option<String>| value.unwrap_or_else(|| "off".to_owned());
         let a = &self.address;
@@ -266,14 +290,6 @@ impl Target for Wal {
 
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
         Vec::new()
-    }
-
-    fn no_limit(&self) -> Option<&'static str> {
-        Some("it is itself what others are held against")
-    }
-
-    fn in_process(&self) -> bool {
-        true
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

@@ -91,7 +91,7 @@ fn waits_of_the_job_sessions_are_seen() {
     for worker in workers {
         worker.join().unwrap().unwrap();
     }
-    let waiting = profile.mean_sessions(target.log_sync_events()).unwrap();
+    let waiting = profile.mean_sessions(target.facts().log_sync_events).unwrap();
     assert!(waiting > 0.2 && waiting <= 3.0, "{profile:?}");
     let all: u64 = profile.sessions.values().sum();
     assert!(all <= 30 * 4, "{profile:?}");

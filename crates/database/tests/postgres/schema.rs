@@ -157,7 +157,7 @@ fn nodes_of_one_instance_are_counted_once() {
     let mut two = request(&db.url());
     two.nodes = vec![s.tcp_url("postgres", "127.0.0.1", "nodes")];
     let target = loadline_database::open(&two).unwrap();
-    assert_eq!(target.nodes(), 2);
+    assert_eq!(target.facts().nodes, 2);
     let work = work("LGWR-LAT1", &[]);
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();

@@ -70,7 +70,7 @@ pub(super) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataF
     if !info.local {
         return Err("the database runs on another machine".to_owned());
     }
-    if let Some(own) = target.file_facts().own {
+    if let Some(own) = target.facts().own_files.clone() {
         return Ok(DataFiles::These { open: own.open, named: own.named });
     }
     let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;

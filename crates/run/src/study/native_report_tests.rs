@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicI64;
 
-use loadline_database::{ClientSession, DatabaseSession, JobLimit, LoadProgress, Observer, Work};
+use loadline_database::{ClientSession, DatabaseSession, Facts, JobLimit, LoadProgress, Observer, Work};
 use loadline_model::Capabilities;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
@@ -56,8 +56,8 @@ impl Target for Reporting {
     fn absent_columns(&self) -> Vec<(&'static str, String)> {
         self.inner.absent_columns()
     }
-    fn in_process(&self) -> bool {
-        true
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
     }
     fn native_mark(&self) -> Result<Option<i64>, TargetError> {
         match self.refuses[0] {

@@ -100,8 +100,8 @@ struct Size {
 impl Size {
     fn of(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
-        let pct = if table.updated_in_place { target.in_place_pct().clamp(1, 100) } else { 100 };
-        let key = u64::from(!target.rows_lie_in_key() && table.primary_key().is_some());
+        let pct = if table.updated_in_place { target.facts().in_place_pct.clamp(1, 100) } else { 100 };
+        let key = u64::from(!target.facts().rows_in_primary_key && table.primary_key().is_some());
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
         Size {
             data: rows.saturating_mul(row),

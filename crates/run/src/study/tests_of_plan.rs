@@ -234,7 +234,7 @@ impl Context {
             consistency: self.consistency(work, before),
             data_bytes: self.data_bytes(work),
             cache: CacheFacts::default(),
-            counter_lag_s: self.target.counter_lag_s(),
+            counter_lag_s: self.target.facts().counter_lag_s,
             cpus: self.manifest.machine.cpus,
         }
     }
