@@ -9,58 +9,56 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::TargetError;
 
-pub(super) const SCHEME: &str = "postgres-temp";
-const PARAMETERS: [&str; 1] = ["bin"];
-
-/// `postgres-temp:[/dir][?bin=/dir]`
+/// `SCHEME:[/dir][?bin=/dir]`
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Address {
+pub(crate) struct Address {
     /// Directory under which the server is to be made.
-    pub(super) dir: Option<PathBuf>,
+    pub(crate) dir: Option<PathBuf>,
     /// Directory of the binaries.
-    pub(super) bin: Option<PathBuf>,
-}
-
-/// Whether the URL is one of a private server.
-pub(super) fn is_temp(url: &str) -> bool {
-    url.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME))
+    pub(crate) bin: Option<PathBuf>,
 }
 
 impl Address {
-    /// Parses a URL.
-    pub(super) fn parse(url: &str) -> Result<Address, TargetError> {
+    /// Parses a URL; `example` is a directory of binaries, for messages.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`], naming what is wrong and what is allowed.
+    pub(super) fn parse(url: &str, scheme: &str, example: &str) -> Result<Address, TargetError> {
         let usage = |what: String| TargetError::Usage(format!("«{}»: {what}", crate::redact(url)));
-        let Some((_, rest)) = url.split_once(':').filter(|_| is_temp(url)) else {
-            return Err(usage(format!("a private server is written {SCHEME}: or {SCHEME}:/dir")));
-        };
-        let (dir, query) = rest.split_once('?').map_or((rest, None), |(dir, query)| (dir, Some(query)));
+        let rest = url.split_once(':').filter(|_| is_of(url, scheme)).map(|(_, rest)| rest);
+        let rest = rest.ok_or_else(|| usage(format!("a private server is written {scheme}: or {scheme}:/dir")))?;
+        let (dir, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut address = Address::default();
-        if !dir.is_empty() {
-            if dir.starts_with("//") {
-                return Err(usage(format!("there is no host here: write {SCHEME}: or {SCHEME}:/dir")));
-            }
-            let path = absolute(dir).ok_or_else(|| {
-                usage(format!("the directory «{dir}» must begin with /, as in {SCHEME}:/data/scratch"))
-            })?;
-            address.dir = Some(path);
+        if dir.starts_with("//") {
+            return Err(usage(format!("there is no host here: write {scheme}: or {scheme}:/dir")));
         }
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        if !dir.is_empty() {
+            address.dir = Some(absolute(dir).ok_or_else(|| {
+                usage(format!("the directory «{dir}» must begin with /, as in {scheme}:/data/scratch"))
+            })?);
+        }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if name != "bin" {
-                let hint = nearest(name, PARAMETERS).map_or(String::new(), |n| format!(", did you mean «{n}»?"));
+                let hint = nearest(name, ["bin"]).map_or(String::new(), |n| format!(", did you mean «{n}»?"));
                 return Err(usage(format!(
-                    "unknown parameter «{name}»{hint} (allowed: bin, the directory of the server's binaries)"
+                    "unknown parameter «{name}»{hint} (allowed: bin, the directory of the server's binaries; settings go \
+                     with --setting)"
                 )));
             }
-            let path = absolute(value).ok_or_else(|| {
-                usage(format!("bin=«{value}» must be a directory such as bin=/usr/lib/postgresql/16/bin"))
-            })?;
+            let path = absolute(value)
+                .ok_or_else(|| usage(format!("bin=«{value}» must be a directory such as bin={example}")))?;
             if address.bin.replace(path).is_some() {
                 return Err(usage("bin is given twice".to_owned()));
             }
         }
         Ok(address)
     }
+}
+
+/// Whether the URL has this scheme.
+pub(super) fn is_of(url: &str, scheme: &str) -> bool {
+    url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
 }
 
 /// The path that a percent-encoded text stands for, if it is an absolute one.
@@ -73,6 +71,10 @@ fn absolute(text: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    fn parse(url: &str) -> Result<Address, TargetError> {
+        Address::parse(url, "postgres-temp", "/usr/lib/postgresql/16/bin")
+    }
+
     #[test]
     fn urls() {
         let of = |dir: Option<&str>, bin: Option<&str>| Address { dir: dir.map(Into::into), bin: bin.map(Into::into) };
@@ -81,9 +83,9 @@ mod tests {
             ("POSTGRES-TEMP:?", of(None, None)),
             ("postgres-temp:/a/b%20c", of(Some("/a/b c"), None)),
             ("postgres-temp:?bin=/usr/lib/postgresql/16/bin", of(None, Some("/usr/lib/postgresql/16/bin"))),
-            ("postgres-temp:/a?bin=/b", of(Some("/a"), Some("/b"))),
+            ("postgres-temp:/a?bin=/b%20c", of(Some("/a"), Some("/b c"))),
         ] {
-            assert_eq!(Address::parse(url).unwrap(), expected, "{url}");
+            assert_eq!(parse(url).unwrap(), expected, "{url}");
         }
     }
 
@@ -91,16 +93,17 @@ mod tests {
     fn wrong_urls_are_named() {
         for (url, part) in [
             ("postgres:", "written postgres-temp:"),
+            ("mariadb-temp:", "written postgres-temp:"),
             ("postgres-temp", "written postgres-temp:"),
             ("postgres-temp:dir", "«dir» must begin with /"),
             ("postgres-temp://host/db", "no host"),
             ("postgres-temp:?bon=/x", "unknown parameter «bon», did you mean «bin»?"),
             ("postgres-temp:?shared_buffers=1GB", "allowed: bin"),
-            ("postgres-temp:?bin=", "bin=«»"),
+            ("postgres-temp:?bin=", "bin=«» must be a directory such as bin=/usr/lib"),
             ("postgres-temp:?bin=/a&bin=/b", "twice"),
             ("postgres-temp:/a%00b", "must begin"),
         ] {
-            match Address::parse(url) {
+            match parse(url) {
                 Err(TargetError::Usage(text)) => assert!(text.contains(part), "{url}: {text}"),
                 other => panic!("{url}: {other:?}"),
             }
