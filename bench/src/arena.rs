@@ -85,7 +85,7 @@ impl Arena {
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.load(&work, most)?;
         if in_database {
-            target.install(&work)?;
+            target.abilities().driver()?.install(&work)?;
         }
         let payload =
             work.workload.redo.map_or(String::new(), |r| format!(", payload {} bytes", work.params.get(r.payload)));

@@ -432,7 +432,7 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
 
 /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
 fn blurred_commits(request: &Request) -> Option<&'static str> {
-    request.target.facts().commits_of_workers.filter(|_| request.work.together().is_some_and(|n| n > 1))
+    request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
 }
 
 fn facts<'a>(

@@ -20,8 +20,8 @@ use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
+use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::session::Canceller;
 use crate::stream::{Local, Stream};
 use crate::tls::{self, Check};
 

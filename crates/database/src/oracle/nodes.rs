@@ -8,8 +8,8 @@ use super::parallel;
 use super::session::{Dial, OraSession};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
+use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::session::Canceller;
 use crate::work::Work;
 
 /// The variable a password is taken from when the URL has none.

@@ -14,7 +14,7 @@ use super::log_counters::LogCounters;
 use super::{failed, sql};
 use crate::error::{TargetError, table_gone};
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// How a job waits for the writer, in words.

@@ -64,9 +64,9 @@ fn commits_are_counted_to_the_last_one() {
     target.create(&huge).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
     target.load(&huge, 2).unwrap();
-    target.install(&huge).unwrap();
-    target.in_database_overhead_ns(&huge).unwrap();
-    let mut session = target.database_session(&huge, 1).unwrap();
+    target.abilities().driver().unwrap().install(&huge).unwrap();
+    target.abilities().driver().unwrap().overhead_ns().unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
     let before = observer.snapshot().unwrap();
     let mut done = 0;
     for _ in 0..4 {
