@@ -54,8 +54,8 @@ pub(super) enum Role {
     Lock,
     /// Reads counters.
     Observer,
-    /// Generates load; `nowait`: its commits do not wait; `together`: so many processes do its queries.
-    Job { job: u32, nowait: bool, together: u32 },
+    /// Generates load; `nowait`: its commits do not wait; `workers`: parallel workers of its queries.
+    Job { job: u32, nowait: bool, workers: u32 },
 }
 
 /// Asks the user for a password, as [`OpenRequest::ask_password`].
@@ -188,7 +188,7 @@ impl Endpoint {
         }
         // Workers of queries of our own would make commits of their own, which the server counts.
         let parallel = match role {
-            Role::Job { together, .. } => parallel::settings(together),
+            Role::Job { workers, .. } => parallel::settings(workers),
             Role::Look => Vec::new(),
             _ => parallel::settings(1),
         };

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
-use crate::session::Canceller;
+use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
 /// Rows in text form.

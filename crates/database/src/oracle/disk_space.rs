@@ -1,9 +1,9 @@
-//! What is free for tables, and what is known of the log's room. Never run against a live server, as all of
+//! Space that is free for tables, and what is known of the log's. Never run against a live server, as all of
 //! Oracle's module.
 
 use super::session::{NO_PRIVILEGE, NO_VIEW, OraSession};
 use crate::error::TargetError;
-use crate::room::{FreeRoom, LogRoom};
+use crate::role::{FreeSpace, LogSpace};
 
 /// The tablespace of the user's tables, and what is free in it.
 const FREE: &str = "SELECT u.DEFAULT_TABLESPACE, (SELECT SUM(f.BYTES) FROM USER_FREE_SPACE f WHERE f.TABLESPACE_NAME = \
@@ -16,7 +16,7 @@ const ARCHIVED: &str = "SELECT LOG_MODE FROM V$DATABASE";
 
 /// What is free in the files of the user's tablespace as they are. They grow, unless it is seen that they do not. A
 /// quota is not looked at.
-pub(super) fn free(session: &mut dyn OraSession) -> Result<Option<FreeRoom>, TargetError> {
+pub(super) fn free(session: &mut dyn OraSession) -> Result<Option<FreeSpace>, TargetError> {
     let rows = session.query(FREE, &[])?;
     let Some(mut row) = rows.into_iter().next().map(Vec::into_iter) else { return Ok(None) };
     let name = row.next().flatten().unwrap_or_default();
@@ -37,11 +37,11 @@ pub(super) fn free(session: &mut dyn OraSession) -> Result<Option<FreeRoom>, Tar
         ),
         Err(e) => return Err(e.into()),
     };
-    Ok(Some(FreeRoom { bytes, place: format!("the files of the tablespace {name}"), may_grow }))
+    Ok(Some(FreeSpace { bytes, place: format!("the files of the tablespace {name}"), may_grow }))
 }
 
-/// Redo logs have a fixed size. Where they are archived, the room for that is not known.
-pub(super) fn log(session: &mut dyn OraSession) -> Result<LogRoom, TargetError> {
+/// Redo logs have a fixed size. Where they are archived, the space for that is unknown.
+pub(super) fn log(session: &mut dyn OraSession) -> Result<LogSpace, TargetError> {
     let unknown = match session.value(ARCHIVED) {
         Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
         Err(e) if !e.is(&[NO_VIEW, NO_PRIVILEGE]) => return Err(e.into()),
@@ -49,7 +49,7 @@ pub(super) fn log(session: &mut dyn OraSession) -> Result<LogRoom, TargetError> 
             Some("whether there is room for archived redo, about as much as data and indexes, is not known".to_owned())
         }
     };
-    Ok(LogRoom { unknown, ..LogRoom::default() })
+    Ok(LogSpace { unknown, ..LogSpace::default() })
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn room_for_archived_redo_is_not_known_and_said_so() {
-        assert_eq!(log(&mut server(Ok(&[]), "NOARCHIVELOG")).unwrap(), LogRoom::default());
+        assert_eq!(log(&mut server(Ok(&[]), "NOARCHIVELOG")).unwrap(), LogSpace::default());
         for mode in ["ARCHIVELOG", ""] {
             assert!(log(&mut server(Ok(&[]), mode)).unwrap().unknown.unwrap().contains("archived redo"));
         }

@@ -3,10 +3,10 @@
 use super::settings::Settings;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::room::LogRoom;
+use crate::role::LogSpace;
 
 /// Asks the server whether it uses its log again, and when.
-pub(super) fn log(c: &mut Connection, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
+pub(super) fn needed(c: &mut Connection, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
     let settings = Settings::read(c)?;
     let slots = c.value("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
     Ok(judge(&settings, slots.as_deref() != Some("0"), data.saturating_add(indexes)))
@@ -15,7 +15,7 @@ pub(super) fn log(c: &mut Connection, data: u64, indexes: u64) -> Result<LogRoom
 /// Segments are used again after each checkpoint, and there is one when `max_wal_size` is near; it is no hard
 /// limit, so half of it is added. The archiver and the slots of replicas hold them back for as long as they
 /// need them (<https://www.postgresql.org/docs/current/wal-configuration.html>).
-fn judge(settings: &Settings, slots: bool, written: u64) -> LogRoom {
+fn judge(settings: &Settings, slots: bool, written: u64) -> LogSpace {
     let archived = settings.get("archive_mode").is_some_and(|mode| mode != "off");
     let size = |name: &str| settings.bytes(name).unwrap_or(0.0).max(0.0) as u64;
     let most = match size("max_wal_size") {
@@ -23,7 +23,7 @@ fn judge(settings: &Settings, slots: bool, written: u64) -> LogRoom {
         _ if archived || slots => written,
         most => (most + most / 2).saturating_add(size("wal_keep_size")),
     };
-    LogRoom { bytes: written.min(most), ..LogRoom::default() }
+    LogSpace { bytes: written.min(most), ..LogSpace::default() }
 }
 
 #[cfg(test)]
