@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::WaitSample;
-use loadline_model::{Capabilities, Finding, Latencies, Snapshot};
+use loadline_model::{Capabilities, Column, Finding, Latencies, Snapshot};
 use loadline_workload::{Arg, Execute};
 
 use crate::data_set::{FoundTable, LoadProgress};
@@ -270,7 +270,7 @@ pub trait Target: Send + Sync {
     }
 
     /// Columns that this target (in this version) does not provide, with the reason.
-    fn absent_columns(&self) -> Vec<(&'static str, String)>;
+    fn absent_columns(&self) -> Vec<(&'static Column, String)>;
 
     /// Why no session of the client driver sees the moment at which the commit of a transaction of one
     /// statement begins; `None` where it is seen, at least for a sample.

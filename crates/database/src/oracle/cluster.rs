@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Finding, Snapshot};
+use loadline_model::{Column, Finding, Snapshot};
 
 use super::address::OraAddress;
 use super::cancel::{self, Control};
@@ -363,7 +363,7 @@ impl Target for Oracle {
         Number::read(self.admin()?.value(&sql::query(work, query)?)?).map(Some)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         counters::absent(&self.sights, self.no_flash.as_deref())
     }
 

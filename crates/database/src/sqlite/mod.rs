@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
 use rusqlite::{Connection, OpenFlags};
 
@@ -483,9 +483,9 @@ impl Target for Sqlite {
         Ok(bytes.map(|b| b as u64))
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let why = |what: &str| format!("SQLite does not count {what}");
-        vec![("commits_database", why("its commits; the rows changed are counted instead"))]
+        vec![(column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead"))]
     }
 
     fn in_process(&self) -> bool {
