@@ -85,7 +85,7 @@ impl Arena {
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.load(&work, most)?;
         if in_database {
-            target.install(&work)?;
+            target.abilities().driver()?.install(&work)?;
         }
         let payload =
             work.workload.redo.map_or(String::new(), |r| format!(", payload {} bytes", work.params.get(r.payload)));
@@ -240,7 +240,7 @@ pub(crate) fn loadline(
         consistency: Vec::new(),
         data_bytes: Ok(None),
         cache: Default::default(),
-        counter_lag_s: target.counter_lag_s(),
+        counter_lag_s: target.facts().counter_lag_s,
         cpus: std::thread::available_parallelism()?.get() as u32,
     };
     let record = output(&request, &measured, &identity).record;

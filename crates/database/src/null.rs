@@ -10,11 +10,15 @@ use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
+use crate::facts::Facts;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::room::FreeRoom;
-use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::role::{
+    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace,
+    Observation, Observer, RunLock,
+};
+use crate::target::{Abilities, Target};
 use crate::work::Work;
 
 const NO_PROCEDURES: &str = "the null engine has no procedures";
@@ -48,6 +52,25 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
+/// What is constant.
+const FACTS: Facts = Facts {
+    nodes: 1,
+    block_bytes: None,
+    rows_in_primary_key: false,
+    in_place_pct: 100,
+    in_process: true,
+    no_limit: Some("the null engine writes no log"),
+    commit_unseen: None,
+    commits_of_workers: None,
+    publishes_counters: false,
+    counter_lag_s: 0.0,
+    log_sync_events: &[],
+    buffer_wait_events: &[],
+    own_files: None,
+    growth_is_written: None,
+    remarks: None,
+};
+
 /// Commits and executed statements of one job. A job writes only its own, so that jobs share
 /// nothing while they are timed.
 #[derive(Default)]
@@ -73,6 +96,10 @@ impl Null {
 }
 
 impl Target for Null {
+    fn facts(&self) -> &Facts {
+        &FACTS
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
             kind: "null".into(),
@@ -86,31 +113,68 @@ impl Target for Null {
         })
     }
 
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let advice = "no figure of this target says anything about a database";
-        Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { disk_space: Some(self), ..Abilities::default() }
     }
+}
 
+impl Administration for Null {
     fn lock(&self) -> Result<RunLock, TargetError> {
         Ok(RunLock::new(()))
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
     }
 
     fn create(&self, _: &Work) -> Result<(), TargetError> {
         Ok(())
     }
 
-    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
-        let place = "the null engine, which keeps nothing".to_owned();
-        Ok(Some(FreeRoom { bytes: u64::MAX, place, may_grow: None }))
+    fn reset(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
     }
 
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        Ok(None)
+    }
+
+    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        Ok(Vec::new())
+    }
+
+    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
+        self.clean()
+    }
+}
+
+impl Load for Null {
     fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+}
+
+impl Doctor for Null {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let advice = "no figure of this target says anything about a database";
+        Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit { jobs: None, because: String::new() })
+    }
+}
+
+impl ClientDriver for Null {
+    fn prepare_client(&self, _: &Work) {}
 
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
@@ -118,11 +182,9 @@ impl Target for Null {
         let rows = work.program.statements.iter().map(|s| (s.effect.rows().unwrap_or(0), s.effect.reads())).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
     }
+}
 
-    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
-    }
-
+impl Observation for Null {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs) })))
     }
@@ -144,17 +206,12 @@ impl Target for Null {
         ];
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
     }
+}
 
-    fn no_limit(&self) -> Option<&'static str> {
-        Some("the null engine writes no log")
-    }
-
-    fn in_process(&self) -> bool {
-        true
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        Ok(Vec::new())
+impl DiskSpace for Null {
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        let place = "the null engine, which keeps nothing".to_owned();
+        Ok(Some(FreeSpace { bytes: u64::MAX, place, may_grow: None }))
     }
 }
 

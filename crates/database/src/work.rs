@@ -31,10 +31,10 @@ impl Work {
         Work { workload, params, program, seed, compressibility }
     }
 
-    /// How many processes do a query together, the session's own among them; `None` where the workload does
-    /// not ask for it, and a session works alone.
+    /// Parallel workers of a query, the session's own process among them; `None` if the workload does not ask
+    /// for any, and a session works alone.
     #[must_use]
-    pub fn together(&self) -> Option<u32> {
+    pub fn parallel_workers(&self) -> Option<u32> {
         let workers = self.workload.workers?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }

@@ -114,7 +114,7 @@ fn asked_by_all(record: &TestRecord, request: &Request, w: &Window<'_>) -> Optio
     match access(&request.work) {
         Access::Sequential => {
             let bytes = record.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
-            Some(bytes / request.target.block_bytes()? as f64)
+            Some(bytes / request.target.facts().block_bytes? as f64)
         }
         // A block for each row, as neighbours are not asked for.
         Access::Random => Some(record.figure(column::ROWS_PER_S)? * w.seconds),

@@ -71,7 +71,7 @@ pub(crate) fn block_figures(
     snapshots: Option<(&Snapshot, &Snapshot, f64, f64)>,
     facts: &CacheFacts,
 ) -> Vec<Check> {
-    match request.target.block_bytes() {
+    match request.target.facts().block_bytes {
         Some(bytes) => record.set(column::BLOCK_BYTES, bytes as f64),
         None => record.leave_out(column::BLOCK_BYTES, "the target does not say"),
     }
@@ -99,7 +99,7 @@ pub(crate) fn block_figures(
     let mut checks = Vec::new();
     match request.work.workload.cache {
         Cache::Any => {}
-        Cache::Hit => checks.push(cache_hit(record, request.target.block_bytes().is_some())),
+        Cache::Hit => checks.push(cache_hit(record, request.target.facts().block_bytes.is_some())),
         Cache::Device => {
             checks.extend(data_source(record, request, &window, share, facts));
             checks.extend(data_written(record, request, &window, written, facts));
@@ -108,7 +108,7 @@ pub(crate) fn block_figures(
     checks.extend(rows_changed(request, &window, transactions));
     record
         .notes
-        .extend(request.target.file_facts().growth_is_written.filter(|_| only_adds(&request.work)).map(str::to_owned));
+        .extend(request.target.facts().growth_is_written.filter(|_| only_adds(&request.work)).map(str::to_owned));
     checks
 }
 
@@ -273,8 +273,8 @@ fn buffer_waits(record: &mut TestRecord, request: &Request, measured: &Measured,
         return;
     }
     let profile = measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns);
-    let log = if request.work.program.commit == Commit::Nowait { request.target.log_sync_events() } else { &[] };
-    let events = [request.target.buffer_wait_events(), log];
+    let log = if request.work.program.commit == Commit::Nowait { request.target.facts().log_sync_events } else { &[] };
+    let events = [request.target.facts().buffer_wait_events, log];
     match sampled_buffer_wait(&profile, events) {
         Some(waiting) => {
             record.set(ID, (waiting / jobs * 100.0).min(100.0));

@@ -70,7 +70,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     volume_figures(&mut record, &request.work, &id.data_bytes);
     let e = &measured.edges;
     let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
-    let published = request.target.publishes_counters();
+    let published = request.target.facts().publishes_counters;
     // What sessions publish when they pass an edge is what they did up to it.
     let edges =
         if published { (e.passed_open.snapshot.as_ref().ok(), e.passed_close.snapshot.as_ref().ok()) } else { on_time };
@@ -79,7 +79,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         let covered_s = if published { measured.schedule.window_ns() as f64 / 1e9 } else { apart_s };
         database_figures(&mut record, (open, close), covered_s);
         log_parts(&mut record, open, close);
-        record.notes.extend(request.target.remarks(at_open, at_close));
+        record.notes.extend(request.target.facts().remarks.map(|of| of(at_open, at_close)).unwrap_or_default());
         redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
         let why = e.unread().unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let of_batches = visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
-    client_figures(&mut record, measured, &merged, id, request.target.in_process());
+    client_figures(&mut record, measured, &merged, id, request.target.facts().in_process);
     let covered = edges.0.zip(edges.1).zip(on_time.0.zip(on_time.1)).map(|((open, close), (at_open, at_close))| {
         let window_s = measured.schedule.window_ns() as f64 / 1e9;
         let off_s = id.counter_lag_s + snapshots_off_s(measured, edges);
@@ -176,7 +176,7 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         group: workload.group.into(),
         target: id.target.clone(),
         driver: request.driver,
-        nodes: request.target.nodes(),
+        nodes: request.target.facts().nodes,
         jobs: request.jobs,
         repetition: id.repetition,
         started_at: rfc3339(measured.opened_at),
@@ -216,7 +216,7 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     }
     latencies(record, column::TRANSACTION_TIMES, &merged.transaction, none);
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
-    let unseen = request.target.commit_unseen().filter(|_| seen == 0 && all > 0);
+    let unseen = request.target.facts().commit_unseen.filter(|_| seen == 0 && all > 0);
     latencies(record, column::COMMIT_TIMES, &merged.commit, unseen.unwrap_or(none));
     if unseen.is_none() && seen < all {
         record.notes.push(format!(
@@ -330,7 +330,7 @@ fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Targ
         record.set(ID, ns_per_s / tps / 1e6);
         return;
     }
-    let events = target.log_sync_events();
+    let events = target.facts().log_sync_events;
     if events.is_empty() || record.why_absent(ID).is_some() {
         if !record.why_absent(ID).is_some() {
             record.leave_out(ID, "the target does not say what sessions wait for");
@@ -418,7 +418,7 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
 
 /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
 fn blurred_commits(request: &Request) -> Option<&'static str> {
-    request.target.commits_of_workers().filter(|_| request.work.together().is_some_and(|n| n > 1))
+    request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
 }
 
 fn facts<'a>(

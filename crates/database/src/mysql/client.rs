@@ -11,7 +11,7 @@ use super::wire::{Connection, Prepared};
 use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// A job's session.

@@ -10,8 +10,8 @@ use super::performance::CommitTimes;
 use super::version::{SUPPORTED, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::room::LogRoom;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
+use crate::role::LogSpace;
 
 /// The server's global settings.
 #[derive(Debug, Clone, Default)]
@@ -146,14 +146,14 @@ pub(super) fn log_dir(settings: &Settings) -> std::path::PathBuf {
 }
 
 /// What a binary log takes of `data` bytes that are loaded, and where.
-pub(super) fn binary_log(settings: &Settings, data: u64) -> LogRoom {
+pub(super) fn binary_log(settings: &Settings, data: u64) -> LogSpace {
     if !settings.is_on("log_bin") {
-        return LogRoom::default();
+        return LogSpace::default();
     }
     let place =
         settings.get("log_bin_basename").map(|name| Path::new(settings.get("datadir").unwrap_or("/")).join(name));
     let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
-    LogRoom { bytes: data, dir, unknown: None }
+    LogSpace { bytes: data, dir, unknown: None }
 }
 
 /// Whether `path` lies in main memory (`statfs`, TMPFS_MAGIC and RAMFS_MAGIC).
@@ -449,7 +449,7 @@ mod tests {
             let all = [("log_bin", on), ("log_bin_basename", "/logs/bin"), ("datadir", "/data/")];
             Settings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
         };
-        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogRoom::default());
+        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogSpace::default());
         let room = binary_log(&settings("ON"), 1 << 40);
         assert_eq!((room.bytes, room.dir.as_deref()), (1 << 40, Some("/logs")));
     }

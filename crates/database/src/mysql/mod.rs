@@ -21,6 +21,7 @@ mod performance;
 mod procedure;
 mod protocol;
 mod render;
+mod roles;
 mod schema;
 mod server;
 mod slice;
@@ -61,7 +62,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private server, made for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: "mariadb-temp",
+    scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "MariaDB",
     source_key: "mysql",
@@ -72,14 +73,14 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
     capabilities: render::capabilities,
-    check_url: temp::check_url,
+    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url();
         Ok(Box::new(Mysql::open(&url, request, Some(server))?))
     },
     render: render::all,
-    clean_leftovers: temp::clean_leftovers,
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
     native_report: None,
 };

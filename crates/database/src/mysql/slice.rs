@@ -8,8 +8,8 @@ use super::connect::{self, Endpoint};
 use super::procedure::{self, CLOCK, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
+use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
-use crate::session::{Canceller, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job's session.

@@ -21,6 +21,11 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
+/// Full name of what loadline makes in its database.
+pub(super) fn full_name(name: &str) -> String {
+    format!("{}.{}", quoted(DATABASE), quoted(name))
+}
+
 /// `lgwr_lat1` for `LGWR-LAT1`.
 pub(super) fn prefix(work: &Work) -> String {
     work.workload.code.to_lowercase().replace('-', "_")

@@ -11,7 +11,7 @@ use super::data_counters;
 use super::session::{MODULE, OraSession, Row};
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// A view, and what is missing without it.
 pub(super) struct View {

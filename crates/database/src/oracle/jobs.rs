@@ -10,8 +10,8 @@ use super::slice::{Brought, ask};
 use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
+use crate::role::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::server_clock::ServerClock;
-use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job of the client driver. The driver's wire protocol commits along with a statement only where

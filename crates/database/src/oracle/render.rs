@@ -31,7 +31,7 @@ pub(super) fn capabilities() -> Capabilities {
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
-    if work.together().is_some() || work.program.reads() {
+    if work.parallel_workers().is_some() || work.program.reads() {
         out.push(Rendered::new("session", format!("{};", parallel::settings(work).join(";\n"))));
     }
     if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {

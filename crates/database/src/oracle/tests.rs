@@ -89,10 +89,9 @@ fn go_through(paper: &Paper, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.settle().unwrap();
-        target.set_cache(Some(1 << 30)).unwrap();
-        target.block_bytes();
-        target.checkpoint().unwrap();
-        target.in_database_overhead_ns(&work).unwrap();
+        target.abilities().block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
+        target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+        target.abilities().driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
         let mut stream = work.stream(1).unwrap();
         let can = |driver| render::capabilities().refusal(driver, workload.needs).is_none();
@@ -107,14 +106,22 @@ fn go_through(paper: &Paper, native_report: bool) {
         }
         client.commit().unwrap();
         if can(Driver::Database) {
-            target.database_session(&work, 1).unwrap().run_slice(crate::clock::now_ns()).unwrap();
+            target
+                .abilities()
+                .driver()
+                .unwrap()
+                .database_session(&work, 1)
+                .unwrap()
+                .run_slice(crate::clock::now_ns())
+                .unwrap();
         }
         let mut observer = target.observer().unwrap();
         observer.snapshot().unwrap();
         observer.sample_waits().unwrap();
         client.canceller().cancel();
-        if let Some(mark) = target.native_mark().unwrap() {
-            target.native_report(mark).unwrap();
+        if let Some(reports) = target.abilities().native_reports {
+            let mark = reports.native_mark().unwrap();
+            reports.native_report(mark).unwrap();
         }
         assert_eq!(target.evidence(&work).unwrap().is_some(), workload.evidence.is_some());
         drop(lock);
@@ -214,7 +221,14 @@ fn a_slice_that_ends_early_is_gone_on_with() {
         }])
     });
     let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-    let slice = target.database_session(&work(), 0).unwrap().run_slice(crate::clock::now_ns()).unwrap();
+    let slice = target
+        .abilities()
+        .driver()
+        .unwrap()
+        .database_session(&work(), 0)
+        .unwrap()
+        .run_slice(crate::clock::now_ns())
+        .unwrap();
     assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (3, 1_350_000));
     assert_eq!(slice.commit.count(), 3);
     let end = slice.end.unwrap();
@@ -229,7 +243,7 @@ fn what_the_jobs_wait_for_is_sampled() {
     assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
     let mut profile = loadline_model::snapshot::WaitProfile::default();
     profile.add(&sample);
-    assert_eq!(profile.mean_sessions(target.log_sync_events()), Some(3.0));
+    assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
     let asked = paper.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
     assert!(
         asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),
@@ -270,7 +284,7 @@ fn a_call_that_hangs_is_ended_from_another_session() {
         said(paper)
     };
     let client = target.client_session(&work(), 0).unwrap();
-    let database = target.database_session(&work(), 1).unwrap();
+    let database = target.abilities().driver().unwrap().database_session(&work(), 1).unwrap();
     client.canceller().cancel();
     database.canceller().cancel();
     assert_eq!(cancel(&paper, 2), 2);

@@ -10,7 +10,7 @@ use super::{schema, sql};
 use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// Every so many transactions of one statement the moment of the commit is seen. It costs a wake-up
@@ -41,7 +41,8 @@ impl Client {
     /// Opens the session of `job` and prepares the program's statements.
     pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = endpoint.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection =
+            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements

@@ -1,62 +1,51 @@
-//! The target: its nodes, the instances behind them, and what is asked of them.
+//! The target: its nodes and the instances behind them. What is asked of them is in `roles.rs`.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
-
-use super::client::Client;
 use super::config::Address;
 use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
-use super::loading::{self, PgLoader};
-use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, PgObserver, uncounted_syncs};
+use super::loading::PgLoader;
+use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, uncounted_syncs};
 use super::settings::Settings;
-use super::slice::Database;
+use super::sql;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
-use super::{doctor, parallel, procedure, room, schema, sql};
-use crate::data_set::{self, FoundTable, LoadProgress, Loader};
+use crate::data_set::Loader;
 use crate::error::TargetError;
-use crate::file_facts::FileFacts;
-use crate::number::Number;
-use crate::own_tables::{Own, Whole};
-use crate::parallel::Together;
+use crate::facts::Facts;
+use crate::own_tables::Whole;
 use crate::request::OpenRequest;
-use crate::room::LogRoom;
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
-struct Instance {
-    endpoint: Arc<Endpoint>,
+pub(super) struct Instance {
+    pub(super) endpoint: Arc<Endpoint>,
     /// What tells it from others.
-    identity: String,
+    pub(super) identity: String,
     /// Nodes that lead to it.
-    nodes: u32,
+    pub(super) nodes: u32,
     /// Whether it runs on this machine.
-    local: bool,
+    pub(super) local: bool,
 }
 
 /// A PostgreSQL target.
 pub(super) struct Postgres {
-    endpoints: Vec<Arc<Endpoint>>,
+    pub(super) endpoints: Vec<Arc<Endpoint>>,
     /// Number of the instance behind each node.
-    instance_of: Vec<usize>,
-    instances: Vec<Instance>,
-    version: Version,
-    version_text: String,
-    ledger: Ledger,
-    blind: Blind,
-    block_bytes: u64,
-    kind: &'static str,
-    url: String,
+    pub(super) instance_of: Vec<usize>,
+    pub(super) instances: Vec<Instance>,
+    pub(super) version: Version,
+    pub(super) version_text: String,
+    pub(super) ledger: Ledger,
+    pub(super) blind: Blind,
+    pub(super) facts: Facts,
+    pub(super) kind: &'static str,
+    pub(super) url: String,
     /// The workload's own tables that need not be counted.
-    whole: Whole,
+    pub(super) whole: Whole,
     /// The private server, if this is one. Dropped last: it stops with us.
-    server: Option<Mutex<TempServer>>,
+    pub(super) server: Option<Mutex<TempServer>>,
 }
 
 impl Postgres {
@@ -122,6 +111,27 @@ impl Postgres {
             }
         }
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
+        let facts = Facts {
+            nodes: endpoints.len() as u32,
+            block_bytes: Some(block_bytes),
+            rows_in_primary_key: false,
+            in_place_pct: sql::IN_PLACE_PCT,
+            in_process: false,
+            no_limit: None,
+            commit_unseen: None,
+            // Measured on 15: 2 to 3 for each worker that starts.
+            commits_of_workers: Some(
+                "the server also counts transactions that each worker of a parallel query makes for itself when it starts",
+            ),
+            publishes_counters: true,
+            // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
+            counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
+            log_sync_events: LOG_SYNC_EVENTS,
+            buffer_wait_events: BUFFER_WAIT_EVENTS,
+            own_files: None,
+            growth_is_written: version.growth_is_written(),
+            remarks: None,
+        };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
             endpoints,
@@ -131,7 +141,7 @@ impl Postgres {
             version_text,
             ledger,
             blind,
-            block_bytes,
+            facts,
             kind,
             url,
             whole: Whole::default(),
@@ -140,7 +150,7 @@ impl Postgres {
     }
 
     /// Runs `f` in an administrative session of `instance`.
-    fn admin<T>(
+    pub(super) fn admin<T>(
         &self,
         instance: &Instance,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
@@ -148,7 +158,7 @@ impl Postgres {
         self.session(instance, Role::Admin, f)
     }
 
-    fn session<T>(
+    pub(super) fn session<T>(
         &self,
         instance: &Instance,
         role: Role,
@@ -164,7 +174,7 @@ impl Postgres {
     }
 
     /// As [`Self::admin`], in each instance in turn.
-    fn each<T>(
+    pub(super) fn each<T>(
         &self,
         mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
@@ -172,7 +182,7 @@ impl Postgres {
     }
 
     /// Runs `f` with a session of `instance` that loads.
-    fn loader<T>(
+    pub(super) fn loader<T>(
         &self,
         instance: &Instance,
         f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
@@ -183,311 +193,9 @@ impl Postgres {
         Ok(done)
     }
 
-    fn endpoint_of(&self, job: u32) -> Result<&Endpoint, TargetError> {
+    pub(super) fn endpoint_of(&self, job: u32) -> Result<&Endpoint, TargetError> {
         let node = job as usize % self.endpoints.len().max(1);
         self.endpoints.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
-    }
-}
-
-impl Target for Postgres {
-    fn info(&self) -> Result<TargetInfo, TargetError> {
-        let settings = match self.instances.first() {
-            Some(instance) => self.session(instance, Role::Look, Settings::read)?,
-            None => Settings::default(),
-        };
-        let local = self.instances.iter().all(|i| i.local);
-        let data_dir = settings.get("data_directory").map(str::to_owned);
-        let log_dir = data_dir.as_ref().map(|dir| {
-            let dir = std::path::Path::new(dir).join("pg_wal");
-            // The log is often a link to another device.
-            let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
-            dir.display().to_string()
-        });
-        let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
-        if self.endpoints.len() > 1 {
-            notes.push(format!(
-                "{} nodes lead to {} server instances; each instance's counters are counted once",
-                self.endpoints.len(),
-                self.instances.len()
-            ));
-        }
-        notes.push(
-            "autovacuum is off for loadline's own tables of rows that are updated in place: it would log pages that no transaction has changed".into(),
-        );
-        notes.push(
-            "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
-             max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
-             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
-                .into(),
-        );
-        Ok(TargetInfo {
-            kind: self.kind.into(),
-            product: "PostgreSQL".into(),
-            version: self.version_text.clone(),
-            url: self.url.clone(),
-            nodes: self.nodes(),
-            local,
-            settings: settings.stated(),
-            log_dir,
-            data_dir,
-            notes,
-            ..TargetInfo::default()
-        })
-    }
-
-    fn nodes(&self) -> u32 {
-        self.endpoints.len() as u32
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = self.each(|_, c| c.value(self.version.may_checkpoint()))?;
-        let mut missing = Vec::new();
-        if may.iter().any(|may| may.as_deref() != Some("t")) {
-            let why = format!("the role is not {}", self.version.checkpoint_privilege());
-            missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
-        }
-        Ok(Capabilities { missing, ..Capabilities::default() })
-    }
-
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let several = self.instances.len() > 1;
-        let mut findings = Vec::new();
-        for (i, instance) in self.instances.iter().enumerate() {
-            let mut found = self.session(instance, Role::Look, |c| doctor::examine(c, instance.local))?;
-            if several {
-                for finding in &mut found {
-                    finding.subject = format!("{} (instance {})", finding.subject, i + 1);
-                }
-            }
-            findings.append(&mut found);
-        }
-        if let Some(why) = &self.blind.proc_stat {
-            findings.push(Finding::new("cpu", Severity::Warning, "CPU figures", "–", why.clone()));
-        }
-        Ok(findings)
-    }
-
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        let mut held = Vec::new();
-        for instance in &self.instances {
-            let mut c = instance.endpoint.connect(Role::Lock)?;
-            schema::lock(&mut c)?;
-            c.publish(&self.ledger)?;
-            held.push(c);
-        }
-        Ok(RunLock::new(held))
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        let mut tightest: Option<JobLimit> = None;
-        for instance in &self.instances {
-            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
-            // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
-            let nodes = self.nodes();
-            if nodes > instance.nodes {
-                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
-            }
-            if tightest.as_ref().is_none_or(|t| limit.jobs < t.jobs) {
-                tightest = Some(limit);
-            }
-        }
-        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.each(|_, c| schema::create(c, work)).map(drop)
-    }
-
-    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.each(|_, c| schema::drop_own(c, work)).map(drop)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances.iter().enumerate() {
-            let here: Vec<u32> = (0..jobs)
-                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
-                .collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
-        }
-        Ok(())
-    }
-
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        let mut all = Vec::new();
-        for instance in &self.instances {
-            all.extend(self.loader(instance, |l| data_set::found(l))?);
-        }
-        Ok(all)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances.iter().try_for_each(|i| self.loader(i, loading::drop_all))
-    }
-
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::reset(c, work)).map(drop)
-    }
-
-    fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::install(c, work)).map(drop)
-    }
-
-    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
-        let rooms = self.each(|_, c| room::log(c, data, indexes))?;
-        Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
-    }
-
-    fn in_place_pct(&self) -> u64 {
-        sql::IN_PLACE_PCT
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        let privilege = self.version.checkpoint_privilege();
-        let said = self.each(|_, c| match c.query("CHECKPOINT") {
-            Err(TargetError::Statement(_)) if c.last_code == "42501" => {
-                Ok(Some(format!("no checkpoint before each test: the role is not {privilege}")))
-            }
-            done => done.map(|_| None),
-        })?;
-        Ok(said.into_iter().flatten().next())
-    }
-
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        self.each(|_, c| c.query("CHECKPOINT")).map(drop)
-    }
-
-    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        if let Some(server) = &self.server {
-            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
-        }
-        let sizes = self.each(|_, c| {
-            c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
-        })?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
-    }
-
-    fn block_bytes(&self) -> Option<u64> {
-        Some(self.block_bytes)
-    }
-
-    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
-    }
-
-    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
-    }
-
-    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
-        const ITERATIONS: u32 = 20_000;
-        let Some(instance) = self.instances.first() else { return Ok(None) };
-        let mut times = self.admin(instance, |c| {
-            let block = procedure::overhead(ITERATIONS);
-            let mut times = Vec::new();
-            for _ in 0..3 {
-                c.query(&block)?;
-                c.add_own_commits(u64::from(ITERATIONS));
-                let taken = c.value(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?;
-                times.extend(taken.and_then(|t| t.parse::<f64>().ok()));
-            }
-            Ok(times)
-        })?;
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
-    }
-
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
-        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.blind)?))
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = sql::literal(&sql::table_name(work, table));
-        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
-    }
-
-    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
-        let limits = self.each(|_, c| Ok(parallel::most(&Settings::read(c)?)))?;
-        Ok(limits.into_iter().flatten().min_by_key(|(most, _)| *most))
-    }
-
-    fn together(&self, work: &Work) -> Result<Option<Together>, TargetError> {
-        let Some(instance) = self.instances.first() else { return Ok(None) };
-        let role = Role::Job { job: 0, nowait: false, together: work.together().unwrap_or(1) };
-        self.session(instance, role, |c| parallel::attempt(c, work))
-    }
-
-    /// Measured on 15: 2 to 3 for each worker that starts.
-    fn commits_of_workers(&self) -> Option<&'static str> {
-        Some("the server also counts transactions that each worker of a parallel query makes for itself when it starts")
-    }
-
-    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = sql::query(work, query)?;
-        Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
-        if let Some(why) = self.version.no_redo_blocks() {
-            absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
-        }
-        if let Some(why) = &self.blind.redo_syncs {
-            absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
-            absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
-        }
-        if let Some(why) = &self.blind.proc_stat {
-            let cpu = column::CPU_SHARES;
-            absent.extend(cpu.map(|id| (id, why.clone())));
-        }
-        absent
-    }
-
-    fn publishes_counters(&self) -> bool {
-        true
-    }
-
-    fn file_facts(&self) -> FileFacts {
-        FileFacts { growth_is_written: self.version.growth_is_written(), ..FileFacts::default() }
-    }
-
-    fn counter_lag_s(&self) -> f64 {
-        // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
-        if self.version.flush_stats().is_some() { 0.0 } else { 1.0 }
-    }
-
-    fn buffer_wait_events(&self) -> &'static [&'static str] {
-        BUFFER_WAIT_EVENTS
-    }
-
-    fn log_sync_events(&self) -> &'static [&'static str] {
-        LOG_SYNC_EVENTS
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        let mut removed = Vec::new();
-        for instance in &self.instances {
-            let kept = self.loader(instance, |l| {
-                if keep_data {
-                    data_set::keep(l)?;
-                }
-                data_set::kept(l)
-            })?;
-            removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
-        }
-        Ok(removed)
     }
 }
 

@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
 
 /// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;

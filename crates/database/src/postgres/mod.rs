@@ -11,6 +11,7 @@ mod doctor;
 mod kernels;
 mod ledger;
 mod loading;
+mod log_space;
 mod observer;
 mod parallel;
 mod pgpass;
@@ -18,7 +19,7 @@ mod procedure;
 mod protocol;
 mod refusal;
 mod render;
-mod room;
+mod roles;
 mod schema;
 mod settings;
 mod slice;
@@ -59,7 +60,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private server, made for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: "postgres-temp",
+    scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "PostgreSQL",
     source_key: "postgres",
@@ -70,14 +71,14 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "from these binaries"),
     ],
     capabilities: render::capabilities,
-    check_url: temp::check_url,
+    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url().to_owned();
         Ok(Box::new(Postgres::open("postgres-temp", &url, request, Some(server))?))
     },
     render: render::all,
-    clean_leftovers: temp::clean_leftovers,
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
     native_report: None,
 };

@@ -12,7 +12,7 @@ use super::settings::Settings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// Wait events during which a session waits for the log writer. The names of the I/O events have
 /// been written otherwise since version 17.

@@ -30,8 +30,8 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
             out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
         }
     }
-    if let Some(together) = work.together() {
-        let settings = parallel::settings(together);
+    if let Some(workers) = work.parallel_workers() {
+        let settings = parallel::settings(workers);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
         out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));

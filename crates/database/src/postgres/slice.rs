@@ -10,8 +10,8 @@ use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
-use crate::session::{Canceller, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job's session.
@@ -28,7 +28,8 @@ impl Database {
     /// Opens the session of `job`.
     pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger, work: &Work, job: u32) -> Result<Database, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = endpoint.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection =
+            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;

@@ -64,9 +64,9 @@ fn commits_are_counted_to_the_last_one() {
     target.create(&huge).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
     target.load(&huge, 2).unwrap();
-    target.install(&huge).unwrap();
-    target.in_database_overhead_ns(&huge).unwrap();
-    let mut session = target.database_session(&huge, 1).unwrap();
+    target.abilities().driver().unwrap().install(&huge).unwrap();
+    target.abilities().driver().unwrap().overhead_ns().unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
     let before = observer.snapshot().unwrap();
     let mut done = 0;
     for _ in 0..4 {
@@ -153,7 +153,7 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
         let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
-        let sampled = profile.mean_sessions(target.log_sync_events()).unwrap();
+        let sampled = profile.mean_sessions(target.facts().log_sync_events).unwrap();
         assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
         assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
     }
@@ -196,11 +196,14 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
             server.sql(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"));
             let (_, after, profile) = under_load(target.as_ref(), observer.as_mut(), 8);
             assert!(!after.counters.contains_key(counter::LOG_WAIT_NS), "a part of the wait is not the wait");
-            (profile.mean_sessions(target.log_sync_events()).unwrap(), profile)
+            (profile.mean_sessions(target.facts().log_sync_events).unwrap(), profile)
         };
         let (without, with) = (waiting(0), waiting(1));
         assert!(with.0 > 5.0 * without.0 && with.0 <= 8.0, "waiting: {with:?}; not waiting: {without:?}");
-        assert!(target.log_sync_events().contains(&held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
+        assert!(
+            target.facts().log_sync_events.contains(&held_back) && with.1.sessions.contains_key(held_back),
+            "{with:?}"
+        );
     }
 }
 

@@ -30,7 +30,7 @@ pub fn output(target: &dyn Target, work: &Work, scanned: &Scanned, id: &Identity
         group: work.workload.group.into(),
         target: id.target.clone(),
         driver: Driver::Client,
-        nodes: target.nodes(),
+        nodes: target.facts().nodes,
         jobs: 1,
         repetition: id.repetition,
         started_at: rfc3339(scanned.opened_at),

@@ -24,7 +24,7 @@ fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
         cluster::Oracle::open(&request, cluster_dial())
     };
     let target = with(["rac1", "rac2"]).unwrap();
-    assert_eq!(target.nodes(), 2);
+    assert_eq!(target.facts().nodes, 2);
     for job in 0..4 {
         target.client_session(&work(), job).unwrap();
     }
