@@ -22,7 +22,7 @@ use loadline_model::format::number;
 use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
-use crate::sweep::{LATENCY, THROUGHPUT};
+use crate::kpi::{LATENCY, THROUGHPUT};
 
 mod sweep;
 pub use sweep::bound_of_sweep;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, TestRecord};
 use serde::Serialize;
 
-use crate::kpi::metrics;
+use crate::kpi::{Metric, metrics};
 use crate::stats::Ratio;
 use crate::sweep::{JOBS, Sweep, sweeps};
 
@@ -45,40 +45,6 @@ impl<'a> Platform<'a> {
         Platform { label, payload_compressibility, data_bytes, calibration, workload_files: &[], records }
     }
 }
-
-/// A figure that platforms are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(into = "&'static Column")]
-pub struct Metric {
-    /// Its column.
-    pub column: &'static Column,
-    /// Whether more is better.
-    pub higher_is_better: bool,
-}
-
-impl From<Metric> for &'static Column {
-    fn from(metric: Metric) -> &'static Column {
-        metric.column
-    }
-}
-
-const fn more(column: &'static Column) -> Metric {
-    Metric { column, higher_is_better: true }
-}
-
-const fn less(column: &'static Column) -> Metric {
-    Metric { column, higher_is_better: false }
-}
-
-/// What log writers are compared by, in the order of their table; see [`crate::kpi::metrics`] for others.
-pub const METRICS: [Metric; 6] = [
-    more(column::COMMIT_THROUGHPUT_TPS),
-    less(column::COMMIT_LATENCY_MS),
-    more(column::REDO_MIB_PER_S),
-    less(column::LOG_FILE_SYNC_MS),
-    less(column::COMMIT_TIME_NS_P50),
-    less(column::COMMIT_TIME_NS_P99),
-];
 
 /// How many times better the other platform is than the base in one figure: `other / base` where
 /// more is better, `base / other` where less is. Above 1 is in favour of the other platform.

@@ -4,8 +4,14 @@
 use loadline_model::column::{self, column};
 use loadline_model::{Column, TestRecord};
 
-use crate::compare::{METRICS, Metric};
-use crate::sweep::{LATENCY, THROUGHPUT};
+use serde::Serialize;
+
+/// Column that throughput is read from.
+pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
+/// Column that latency is read from in a closed loop, ms.
+pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
+/// Column that latency is read from in an open loop, ns: it counts from the intended start.
+pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
 /// Shares and ratios of which more is better.
 const MORE_IS_BETTER: [&Column; 3] = [column::SPEED_UP, column::CACHE_HIT_PCT, column::READS_WITHIN_512US_PCT];
@@ -91,6 +97,40 @@ pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     let measured = |c: &&'static Column| tests.iter().any(|r| r.valid == any_valid && r.figure(c).is_some());
     first.filter(measured).unwrap_or(THROUGHPUT)
 }
+
+/// A figure that platforms are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static Column")]
+pub struct Metric {
+    /// Its column.
+    pub column: &'static Column,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+}
+
+impl From<Metric> for &'static Column {
+    fn from(metric: Metric) -> &'static Column {
+        metric.column
+    }
+}
+
+const fn more(column: &'static Column) -> Metric {
+    Metric { column, higher_is_better: true }
+}
+
+const fn less(column: &'static Column) -> Metric {
+    Metric { column, higher_is_better: false }
+}
+
+/// What log writers are compared by, in the order of their table; see [`metrics`] for others.
+pub const METRICS: [Metric; 6] = [
+    more(column::COMMIT_THROUGHPUT_TPS),
+    less(column::COMMIT_LATENCY_MS),
+    more(column::REDO_MIB_PER_S),
+    less(column::LOG_FILE_SYNC_MS),
+    less(column::COMMIT_TIME_NS_P50),
+    less(column::COMMIT_TIME_NS_P99),
+];
 
 /// What tests of group `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
 /// the log writer's figures where the log is what the group is about.

@@ -3,21 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::record::by_force;
 use loadline_model::{Column, Driver, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Kind, SetAside};
-use crate::kpi::{in_checkpoint, rate_of};
+use crate::kept::{Kind, SetAside, allows_cached, kept};
+use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, rate_of};
 use crate::stats::Estimate;
 
 /// What sweeps go over if records do not say otherwise.
 pub const JOBS: &str = "jobs";
-/// Column that throughput is read from.
-pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
-/// Column that latency is read from in a closed loop, ms.
-pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
-/// Column that latency is read from in an open loop, ns: it counts from the intended start.
-pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
 /// All tests of the same work on one platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -98,6 +93,25 @@ impl Point {
     #[must_use]
     pub fn latency_ms(&self) -> Option<f64> {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
+    }
+
+    /// What its tests are valid by, if not by themselves: `kept by --allow-cached: cached, not the device's
+    /// figures`.
+    #[must_use]
+    pub fn kept(&self) -> Option<String> {
+        kept(self.data_source.as_deref(), self.forced.as_deref())
+    }
+
+    /// Whether its figures were kept although they are not proved to be the device's.
+    #[must_use]
+    pub fn allowed_cached(&self) -> bool {
+        allows_cached(self.forced.as_deref())
+    }
+
+    /// What was refused and forced in its tests.
+    #[must_use]
+    pub fn by_force(&self) -> Option<String> {
+        by_force(self.forced.as_deref()?)
     }
 }
 

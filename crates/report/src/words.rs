@@ -1,7 +1,7 @@
 //! Words for columns and places of a sweep: the same in tables, charts and sentences.
 
 use loadline_analyze::Sweep;
-use loadline_analyze::sweep::{LATENCY, THROUGHPUT};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::Column;
 use loadline_model::column::{self, column};
 use loadline_model::format::number;

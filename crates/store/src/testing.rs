@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::manifest::{MANIFEST_SCHEMA, Machine, Overhead, RunState, TargetInfo};
+use loadline_model::machine::Machine;
+use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord, column};

@@ -2,9 +2,9 @@
 
 use loadline_model::column;
 
-use super::setup::Setup;
-use super::{At, Factor, Metric, Row};
-use crate::kpi::{defined_by_redo, writes_redo};
+use super::setup::{Setup, jobs_word};
+use super::{At, Factor, Row};
+use crate::kpi::{Metric, defined_by_redo, writes_redo};
 use crate::stats::{Estimate, ratio};
 use crate::sweep::Point;
 
@@ -130,11 +130,6 @@ fn no_valid_test(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
         p.tests.is_empty().then(|| format!("«{name}» has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
     };
     side(names.0, a).or_else(|| side(names.1, b))
-}
-
-/// «job» or «jobs».
-pub(super) fn jobs_word(n: u32) -> &'static str {
-    if n == 1 { "job" } else { "jobs" }
 }
 
 /// Figures of a cache are held against figures of the device by nobody.

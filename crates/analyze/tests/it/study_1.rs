@@ -2,7 +2,8 @@
 
 use crate::common::study_1;
 use loadline_analyze::compare::{At, Platform, compare};
-use loadline_analyze::sweep::{LATENCY, LoadLine, Saturation, THROUGHPUT, sweeps};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
 use loadline_model::column;
 
 fn comparison(workload: &str) -> loadline_analyze::Comparison {

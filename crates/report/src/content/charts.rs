@@ -1,6 +1,7 @@
 //! Charts: figures over jobs with a line a platform, and throughput over time with a line a test.
 
-use loadline_analyze::sweep::{JOBS, LATENCY, THROUGHPUT, standing};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{JOBS, standing};
 use loadline_analyze::{Interval, Sweep};
 use loadline_model::column::{self, column};
 use loadline_model::format::Format;

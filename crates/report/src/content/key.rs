@@ -7,7 +7,6 @@ use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 
-use super::page::NO_MEAN;
 use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
@@ -17,6 +16,10 @@ use crate::words::{name, place, unit};
 const LIMIT: &Column = column::LIMIT_TPS;
 /// Redo at the peak stands in these cells, for workloads that write.
 const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
+
+/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
+pub(super) const NO_MEAN: &str =
+    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
 
 /// The section.
 pub(crate) fn section(sides: &[Side<'_>]) -> Section {

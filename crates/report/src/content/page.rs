@@ -1,14 +1,13 @@
 //! The key figures on one page: a line a workload with what it reached, where, at what latency, and whether
 //! its tests hold; by component group, and with everything that was planned and not measured.
 
-use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::sweep::{LATENCY, RESPONSE};
+use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
 use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
 use loadline_model::column;
 use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
-use super::key::{figure, reason};
+use super::key::{NO_MEAN, figure, reason};
 use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
@@ -22,9 +21,6 @@ const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_U
 /// Time of a transaction, and of one in an open loop.
 const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P99);
 const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
-/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
-pub(super) const NO_MEAN: &str =
-    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
 
 /// The section: a page a platform.
 pub(crate) fn section(sides: &[Side<'_>]) -> Section {

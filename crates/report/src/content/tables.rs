@@ -1,7 +1,7 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
-use loadline_analyze::sweep::LATENCY;
+use loadline_analyze::kpi::LATENCY;
 use loadline_model::column::{self, Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 

@@ -1,7 +1,7 @@
 //! A line about one test, as it is printed when the test is done.
 
-use loadline_analyze::kpi::rate_of;
-use loadline_analyze::sweep::{JOBS, LATENCY, standing};
+use loadline_analyze::kpi::{LATENCY, rate_of};
+use loadline_analyze::sweep::{JOBS, standing};
 use loadline_model::format::{ABSENT, number};
 use loadline_model::{Column, TestRecord, column};
 

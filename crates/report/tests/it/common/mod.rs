@@ -7,7 +7,8 @@ pub(crate) mod groups;
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
-use loadline_model::manifest::{Calibration, Machine, Overhead, RunState, Storage, TargetInfo};
+use loadline_model::machine::{Machine, Storage};
+use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column};
