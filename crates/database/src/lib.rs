@@ -29,6 +29,7 @@ mod server_clock;
 mod sqlite;
 mod stream;
 mod target;
+mod tcp;
 mod temp;
 mod tls;
 mod url;

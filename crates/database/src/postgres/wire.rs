@@ -8,22 +8,17 @@ use super::protocol::{self, ServerError};
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
 use crate::role::Canceller;
-use crate::stream::Stream;
+use crate::stream::{Input, Stream};
 
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
-
-/// Room for a read: more than any answer of the hot path.
-const READ_ROOM: usize = 16 * 1024;
 
 /// A session with the server.
 pub(super) struct Connection {
     stream: Stream,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
-    input: Vec<u8>,
-    start: usize,
-    end: usize,
+    input: Input,
     /// Transaction status of the last `ReadyForQuery`: idle, in a transaction, or in a failed one.
     status: u8,
     pub(super) version: Version,
@@ -52,9 +47,7 @@ impl Connection {
         Connection {
             stream,
             out: Vec::with_capacity(4096),
-            input: vec![0; READ_ROOM],
-            start: 0,
-            end: 0,
+            input: Input::new(),
             status: b'I',
             version: Version::default(),
             version_text: String::new(),
@@ -78,11 +71,11 @@ impl Connection {
     #[inline]
     pub(super) fn next(&mut self) -> Result<Incoming, TargetError> {
         loop {
-            let header = protocol::header(&self.input[self.start..self.end]);
-            match header {
-                Ok(Some((tag, len))) if self.end - self.start >= len => {
-                    let incoming = Incoming { tag, start: self.start + 5, end: self.start + len };
-                    self.start += len;
+            let Input { bytes, start, end } = &mut self.input;
+            match protocol::header(&bytes[*start..*end]) {
+                Ok(Some((tag, len))) if *end - *start >= len => {
+                    let incoming = Incoming { tag, start: *start + 5, end: *start + len };
+                    *start += len;
                     // Notices, parameters and notifications may come at any time.
                     if !matches!(tag, b'N' | b'S' | b'A') {
                         return Ok(incoming);
@@ -106,33 +99,11 @@ impl Connection {
     /// Body of `incoming`, valid until the next call of [`Self::next`].
     #[inline]
     pub(super) fn body(&self, incoming: Incoming) -> &[u8] {
-        &self.input[incoming.start..incoming.end]
+        &self.input.bytes[incoming.start..incoming.end]
     }
 
-    /// Reads more, so that a message of `len` bytes has room.
     fn fill(&mut self, len: usize) -> Result<(), TargetError> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        }
-        if self.start + len > self.input.len() || self.end == self.input.len() {
-            self.input.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-            if len > self.input.len() {
-                // Grown step by step, so that a wrong length does not take memory that is not needed.
-                self.input.resize((self.input.len() * 2).min(len.next_multiple_of(READ_ROOM)), 0);
-            }
-        }
-        loop {
-            match self.stream.read(&mut self.input[self.end..]) {
-                Ok(0) => return Err(self.lost(&io::Error::from(io::ErrorKind::UnexpectedEof))),
-                Ok(n) => {
-                    self.end += n;
-                    return Ok(());
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.lost(&e)),
-            }
-        }
+        self.input.fill(&mut self.stream, len).map_err(|e| self.lost(&e))
     }
 
     fn note_parameter(&mut self, incoming: Incoming) {
