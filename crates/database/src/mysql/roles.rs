@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, column};
 
-use super::client::Client;
-use super::doctor::{self, ServerState, Settings};
-use super::instance::Instance;
+use super::client::MysqlClientSession;
+use super::doctor::{self, MysqlSettings, MysqlState};
+use super::instance::MysqlInstance;
 use super::loading::{self, MysqlLoader};
 use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
-use super::slice::Database;
+use super::slice::MysqlDatabaseSession;
 use super::{cache, procedure, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
@@ -32,7 +32,7 @@ impl Target for Mysql {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let first = self.first()?;
-        let settings = first.admin(Settings::read)?;
+        let settings = first.admin(MysqlSettings::read)?;
         let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.server.is_some() {
             notes.push(format!(
@@ -145,7 +145,7 @@ impl Load for Mysql {
 
     /// The redo log has its full size from the start; a binary log grows by the rows.
     fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        let each = self.each(|_, c| Ok(doctor::binary_log(&Settings::read(c)?, data)))?;
+        let each = self.each(|_, c| Ok(doctor::binary_log(&MysqlSettings::read(c)?, data)))?;
         Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 }
@@ -154,8 +154,8 @@ impl Doctor for Mysql {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let several = self.instances().len() > 1;
         let all = self.each(|instance, c| {
-            let settings = Settings::read(c)?;
-            let mut state = ServerState::ask(c, &settings, instance.local)?;
+            let settings = MysqlSettings::read(c)?;
+            let mut state = MysqlState::ask(c, &settings, instance.local)?;
             state.times = Some(instance.times.clone());
             let mut findings = doctor::examine(&settings, &state);
             if several {
@@ -210,7 +210,7 @@ impl Doctor for Mysql {
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         let nodes = self.facts.nodes;
         let limits = self.each(|instance, c| {
-            let settings = Settings::read(c)?;
+            let settings = MysqlSettings::read(c)?;
             let mut limit = doctor::job_limit(c, &settings)?;
             // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
             if nodes > instance.nodes {
@@ -230,13 +230,13 @@ impl ClientDriver for Mysql {
     }
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.endpoint_of(job)?, work)?))
+        Ok(Box::new(MysqlClientSession::open(self.endpoint_of(job)?, work)?))
     }
 }
 
 impl Observation for Mysql {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let sessions = self.instances().iter().map(Instance::observer_session).collect::<Result<Vec<_>, _>>()?;
+        let sessions = self.instances().iter().map(MysqlInstance::observer_session).collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(MysqlObserver(sessions)))
     }
 
@@ -244,19 +244,19 @@ impl Observation for Mysql {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
         let mut absent = vec![
-            ("flash_cache_write_pct", format!("{product} has no flash cache")),
-            ("redo_blocks_per_s", format!("{product} does not count the blocks of its log")),
+            (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
+            (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
         ];
         if self.instances().iter().any(|i| sync_counter(&i.version, i.flush.now()).is_none()) {
-            absent.push(("redo_sync_writes_per_s", UNCOUNTED_SYNCS.to_owned()));
-            absent.push(("commits_per_redo_sync", UNCOUNTED_SYNCS.to_owned()));
+            absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
             let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
-            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
+            let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.to_owned())));
         }
         absent
@@ -271,7 +271,7 @@ impl DatabaseDriver for Mysql {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.endpoint_of(job)?, work, job)?))
+        Ok(Box::new(MysqlDatabaseSession::open(self.endpoint_of(job)?, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use loadline_workload::Commit;
 
 use super::connect::Endpoint;
-use super::instance::{self, Instance, Nodes};
+use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::temp::TempServer;
 use super::watch;
 use super::wire::Connection;
@@ -21,7 +21,7 @@ pub(super) const NOWAIT: u8 = 0;
 
 /// A MariaDB or MySQL target.
 pub(super) struct Mysql {
-    pub(super) nodes: Nodes,
+    pub(super) nodes: MysqlNodes,
     pub(super) facts: Facts,
     pub(super) url: String,
     /// The workload's own tables that need not be counted.
@@ -60,18 +60,18 @@ impl Mysql {
         Ok(Mysql { nodes, facts, url, whole: Whole::default(), server })
     }
 
-    pub(super) fn instances(&self) -> &[Instance] {
+    pub(super) fn instances(&self) -> &[MysqlInstance] {
         &self.nodes.instances
     }
 
-    pub(super) fn first(&self) -> Result<&Instance, TargetError> {
+    pub(super) fn first(&self) -> Result<&MysqlInstance, TargetError> {
         self.instances().first().ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     /// Runs `f` in an administrative session of each server in turn.
     pub(super) fn each<T>(
         &self,
-        mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
+        mut f: impl FnMut(&MysqlInstance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
@@ -87,7 +87,7 @@ impl Mysql {
     }
 
     /// Where several servers are, says of which one `text` is.
-    pub(super) fn at(&self, instance: &Instance, text: String) -> String {
+    pub(super) fn at(&self, instance: &MysqlInstance, text: String) -> String {
         if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
 

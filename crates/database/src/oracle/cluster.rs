@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Finding};
+use loadline_model::{Capabilities, Column, Finding};
 
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
-use super::jobs::{Client, Database};
+use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
-use super::nodes::{Nodes, identity};
+use super::nodes::{OraNodes, identity};
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
 use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
@@ -32,7 +32,7 @@ const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPA
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
-    nodes: Nodes,
+    nodes: OraNodes,
     facts: Facts,
     run: String,
     version: String,
@@ -48,13 +48,15 @@ pub(super) struct Oracle {
 impl Oracle {
     /// Opens the URL and the nodes of `request`.
     pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
-        let mut nodes = Nodes::new(request, dial)?;
+        let mut nodes = OraNodes::new(request, dial)?;
         let mut first = nodes.session(0, "look")?;
         let known = identity(first.as_mut())?;
         let version = first.version();
         let sights = counters::look(first.as_mut())?;
         let no_flash = counters::no_flash(first.as_mut(), &sights)?;
+        let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
         nodes.note_instance(0, first.as_mut())?;
+        drop(first);
         for i in 1..nodes.len() {
             let mut session = nodes.session(i, "look")?;
             let identity = identity(session.as_mut())?;
@@ -68,7 +70,7 @@ impl Oracle {
         }
         let facts = Facts {
             nodes: nodes.len() as u32,
-            block_bytes: first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
+            block_bytes,
             rows_in_primary_key: false,
             in_place_pct: 100,
             in_process: false,
@@ -264,7 +266,7 @@ impl ClientDriver for Oracle {
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(Client::new(session, canceller, work)))
+        Ok(Box::new(OraClientSession::new(session, canceller, work)))
     }
 }
 
@@ -277,7 +279,7 @@ impl Observation for Oracle {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         counters::absent(&self.sights, self.no_flash.as_deref())
     }
 }
@@ -290,7 +292,7 @@ impl DatabaseDriver for Oracle {
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
         let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(Database::new(session, canceller, work, job)?))
+        Ok(Box::new(OraDatabaseSession::new(session, canceller, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {

@@ -7,7 +7,7 @@ use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
 use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, uncounted_syncs};
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::sql;
 use super::temp::TempServer;
 use super::versions::Version;
@@ -19,7 +19,7 @@ use crate::own_tables::Whole;
 use crate::request::OpenRequest;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
-pub(super) struct Instance {
+pub(super) struct PgInstance {
     pub(super) endpoint: Arc<Endpoint>,
     /// What tells it from others.
     pub(super) identity: String,
@@ -34,7 +34,7 @@ pub(super) struct Postgres {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     /// Number of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
-    pub(super) instances: Vec<Instance>,
+    pub(super) instances: Vec<PgInstance>,
     pub(super) version: Version,
     pub(super) version_text: String,
     pub(super) ledger: Ledger,
@@ -61,9 +61,9 @@ impl Postgres {
             endpoints.push(Arc::new(Endpoint::new(node, request)?));
         }
         let ledger = Ledger::default();
-        let mut instances: Vec<Instance> = Vec::new();
+        let mut instances: Vec<PgInstance> = Vec::new();
         let mut instance_of = Vec::new();
-        let mut found: Option<(Version, String, Settings, Option<String>)> = None;
+        let mut found: Option<(Version, String, PgSettings, Option<String>)> = None;
         for endpoint in &endpoints {
             let mut c = endpoint.connect(Role::Look)?;
             let identity = identity(&mut c, endpoint)?;
@@ -88,12 +88,12 @@ impl Postgres {
                 None => {
                     let local = is_local(endpoint, c.key.pid);
                     if found.is_none() {
-                        let settings = Settings::read(&mut c)?;
+                        let settings = PgSettings::read(&mut c)?;
                         let unreadable = if local { None } else { proc_stat_refusal(&mut c)? };
                         found = Some((c.version, c.version_text.clone(), settings, unreadable));
                     }
                     instance_of.push(instances.len());
-                    instances.push(Instance { endpoint: Arc::clone(endpoint), identity, nodes: 1, local });
+                    instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, nodes: 1, local });
                 }
             }
             c.publish(&ledger)?;
@@ -152,7 +152,7 @@ impl Postgres {
     /// Runs `f` in an administrative session of `instance`.
     pub(super) fn admin<T>(
         &self,
-        instance: &Instance,
+        instance: &PgInstance,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         self.session(instance, Role::Admin, f)
@@ -160,7 +160,7 @@ impl Postgres {
 
     pub(super) fn session<T>(
         &self,
-        instance: &Instance,
+        instance: &PgInstance,
         role: Role,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
@@ -176,7 +176,7 @@ impl Postgres {
     /// As [`Self::admin`], in each instance in turn.
     pub(super) fn each<T>(
         &self,
-        mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
+        mut f: impl FnMut(&PgInstance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
         self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
@@ -184,7 +184,7 @@ impl Postgres {
     /// Runs `f` with a session of `instance` that loads.
     pub(super) fn loader<T>(
         &self,
-        instance: &Instance,
+        instance: &PgInstance,
         f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         let mut loader = PgLoader::open(&instance.endpoint, &self.ledger)?;

@@ -2,7 +2,7 @@
 
 use loadline_workload::{Table, limit};
 
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::sql::table_name;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -39,7 +39,7 @@ pub(super) fn of_tables(work: &Work) -> Vec<String> {
 
 /// The most parallel workers, and which settings say so. Beside the session, a worker is one of the server's
 /// background workers.
-pub(super) fn most(settings: &Settings) -> Option<WorkerLimit> {
+pub(super) fn most(settings: &PgSettings) -> Option<WorkerLimit> {
     let names = ["max_parallel_workers", "max_worker_processes"];
     let values = names.map(|name| settings.number(name));
     let [Some(a), Some(b)] = values else { return None };
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(settings(1)[0], ("max_parallel_workers_per_gather", "0".to_owned()));
         assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 6);
         assert!(settings(4).contains(&("parallel_leader_participation", "on".to_owned())));
-        let given = Settings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
+        let given = PgSettings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
         assert_eq!(most(&given).map(|m| m.workers), Some(5));
     }
 }

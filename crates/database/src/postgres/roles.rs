@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
-use super::client::Client;
+use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::Role;
 use super::loading;
 use super::observer::PgObserver;
-use super::settings::Settings;
-use super::slice::Database;
+use super::settings::PgSettings;
+use super::slice::PgDatabaseSession;
 use super::{doctor, log_space, parallel, procedure, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
@@ -35,8 +35,8 @@ impl Target for Postgres {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = match self.instances.first() {
-            Some(instance) => self.session(instance, Role::Look, Settings::read)?,
-            None => Settings::default(),
+            Some(instance) => self.session(instance, Role::Look, PgSettings::read)?,
+            None => PgSettings::default(),
         };
         let local = self.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
@@ -214,7 +214,7 @@ impl ClientDriver for Postgres {
     fn prepare_client(&self, _: &Work) {}
 
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(PgClientSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
     }
 }
 
@@ -228,17 +228,17 @@ impl Observation for Postgres {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let mut absent = vec![("flash_cache_write_pct", "PostgreSQL has no flash cache".to_owned())];
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
         if let Some(why) = self.version.no_redo_blocks() {
-            absent.push(("redo_blocks_per_s", why.to_owned()));
+            absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
         }
         if let Some(why) = &self.blind.redo_syncs {
-            absent.push(("redo_sync_writes_per_s", why.clone()));
-            absent.push(("commits_per_redo_sync", why.clone()));
+            absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
         }
         if let Some(why) = &self.blind.proc_stat {
-            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
+            let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.clone())));
         }
         absent
@@ -251,7 +251,7 @@ impl DatabaseDriver for Postgres {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(PgDatabaseSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
@@ -320,7 +320,7 @@ impl Checkpoints for Postgres {
 
 impl ParallelQueries for Postgres {
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        let limits = self.each(|_, c| Ok(parallel::most(&Settings::read(c)?)))?;
+        let limits = self.each(|_, c| Ok(parallel::most(&PgSettings::read(c)?)))?;
         Ok(limits.into_iter().flatten().min_by_key(|limit| limit.workers))
     }
 

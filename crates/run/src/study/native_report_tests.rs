@@ -6,9 +6,9 @@ use loadline_database::{
     Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, Load, LoadProgress, LogSpace,
     NativeReports, Observation, Observer, Work,
 };
-use loadline_model::Capabilities;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
+use loadline_model::{Capabilities, Column, column};
 
 use super::*;
 use crate::event::Silent;
@@ -110,7 +110,7 @@ impl Observation for Reporting {
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         self.inner.evidence(work)
     }
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         self.inner.absent_columns()
     }
 }
@@ -193,7 +193,7 @@ fn a_report_that_cannot_be_had_is_said_and_the_test_holds() {
         assert!(!folder.join("awr").exists());
         for record in &records {
             assert!(record.notes.iter().any(|n| n.contains("report") && n.contains("no grant")), "{:?}", record.notes);
-            assert!(record.figure("commit_throughput_tps").is_some());
+            assert!(record.figure(column::COMMIT_THROUGHPUT_TPS).is_some());
         }
     }
 }
