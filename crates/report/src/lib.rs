@@ -83,9 +83,6 @@ pub enum ReportError {
     /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
-    /// The page's template could not be filled in: a fault of loadline.
-    #[error("the HTML page could not be put together, which is a fault of loadline; please report it: {0}")]
-    Template(#[from] minijinja::Error),
     /// A value could not be written as JSON: a fault of loadline.
     #[error("the JSON could not be written, which is a fault of loadline; please report it: {0}")]
     Json(#[from] serde_json::Error),
@@ -95,7 +92,7 @@ pub enum ReportError {
 /// are computed against the first.
 ///
 /// # Errors
-/// [`ReportError`]: no run, an unknown column, or a fault in loadline's own templates.
+/// [`ReportError`]: no run, an unknown column, or a value that cannot be written as JSON.
 pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, ReportError> {
     if runs.is_empty() {
         return Err(ReportError::NoRun);
@@ -105,7 +102,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let text = match format {
         Format::Csv => csv::render(runs, columns),
         Format::Json => json::render(runs)?,
-        Format::Html => html::render(&content::document(runs, columns))?,
+        Format::Html => html::render(&content::document(runs, columns)),
         Format::Markdown => markdown::render(&content::document(runs, columns)),
         Format::Text => text::render(&content::document(runs, columns)),
     };

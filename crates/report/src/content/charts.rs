@@ -48,7 +48,7 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
         let drawn = ids.iter().filter_map(|id| column(id)).filter_map(|column| {
             let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
             let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
-            Some(Chart { title, svg })
+            Some(Chart { svg })
         });
         charts.extend(drawn);
     }
@@ -158,7 +158,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             let (lines, step) = time_lines(side, &tests, colour);
             longest_step = longest_step.max(step);
             let chart = svg::Chart {
-                title: title.clone(),
+                title,
                 x_label: "Time since the window opened [s]".to_owned(),
                 y_label: column(THROUGHPUT).map(|c| told_heading(c, log)).unwrap_or_default(),
                 lines,
@@ -168,7 +168,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
                 height: 250.0,
                 ..svg::Chart::default()
             };
-            charts.extend(chart.svg().map(|svg| Chart { title, svg }));
+            charts.extend(chart.svg().map(|svg| Chart { svg }));
         }
     }
     let mut blocks = Vec::new();

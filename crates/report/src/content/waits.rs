@@ -74,7 +74,7 @@ pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Ve
     let mut out: Vec<Block> = Vec::new();
     for Part { heading, blocks, drawn } in parts {
         let title = format!("{workload}: {} at the peak", heading.to_lowercase());
-        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { title, svg }], per_row: 2 });
+        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 2 });
         out.extend(chart.into_iter().chain(blocks));
     }
     if !without.is_empty() {
