@@ -1,5 +1,4 @@
 //! The published log-writer study as a report: its known factors must stand in it.
-
 //! The page is left in the target folder for eyes: `target/tmp/study-1.html`.
 
 use crate::common::manifest;

@@ -1,5 +1,4 @@
 //! The published data-load study: its table comes out again column by column, and its sweep over rows per
-
 //! transaction is told as one. The page is left in the target folder for eyes: `target/tmp/study-2.html`.
 
 use std::collections::BTreeMap;
