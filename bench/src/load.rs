@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         let own_indexed = loadline(&target, &indexed, Driver::Client, cpus, args.seconds)?.tps * rows;
         println!("{:>5} {cpus:>5}  {:<20} {own_indexed:>10.0}", round + 1, "DBL-22, 3 indexes");
         target.reset(&bulk)?;
-        target.drop_data_set()?;
+        target.abilities().data_set.ok_or("the target keeps no data set")?.drop_data_set()?;
         target.settle()?;
         let progress = LoadProgress::default();
         target.load_watched(&data, 1, &progress)?;

@@ -5,7 +5,7 @@ use loadline_model::Capabilities;
 use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::session::Target;
+use crate::target::Target;
 use crate::work::Work;
 
 /// A kind of target.

@@ -1,12 +1,14 @@
-//! Databases under test, one module each, behind one trait.
+//! Databases under test, one module each, behind the roles of [`Target`].
 //!
-//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`].
+//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`]. Read `kind.rs`,
+//! `target.rs` and `role.rs` first.
 
 pub mod clock;
 mod data_set;
 mod env;
 mod error;
 mod facts;
+mod folder;
 mod kernels;
 mod kind;
 mod loading;
@@ -22,12 +24,13 @@ mod procedure;
 mod registry;
 mod render;
 mod request;
-mod room;
+mod role;
 mod secret;
 mod server_clock;
-mod session;
 mod sqlite;
 mod stream;
+mod target;
+mod tcp;
 mod temp;
 mod tls;
 mod url;
@@ -40,12 +43,15 @@ pub use facts::{Facts, OwnFiles};
 pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;
-pub use parallel::Together;
 pub use registry::{TARGETS, kind_of, open};
 pub use render::Rendered;
 pub use request::{AskPassword, OpenRequest};
-pub use room::{FreeRoom, LogRoom};
+pub use role::{
+    Administration, BlockCache, Canceller, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver,
+    DatabaseSession, DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace, NativeReports, Observation, Observer,
+    ParallelQueries, ParallelWorkers, Queries, RunLock, Slice, SliceEnd, WorkerLimit,
+};
 pub use secret::Secret;
-pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
+pub use target::{Abilities, Target};
 pub use url::{hide, redact};
 pub use work::Work;

@@ -5,7 +5,7 @@ use loadline_model::format::nearest;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
-use crate::session::Target;
+use crate::target::Target;
 use crate::{mysql, null, oracle, postgres, sqlite, wal};
 
 /// All kinds.

@@ -176,7 +176,7 @@ mod tests {
     fn job_counts_that_are_none_are_told() {
         for text in ["jobs = -1", "jobs = [1, -2]", "jobs = 1.5", "jobs = true"] {
             let e = parse(text).unwrap_err();
-            assert!(e.contains("line 1, column 8") && e.contains("«auto»") && e.contains("4096"), "{e}");
+            assert!(e.contains("line 1, column 8") && e.contains("'auto'") && e.contains("4096"), "{e}");
         }
         let e = parse("duration = true").unwrap_err();
         assert!(e.contains("line 1, column 12") && e.contains("\"30s\""), "{e}");

@@ -316,7 +316,10 @@ impl Study {
             .measure_overhead()
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // As late as it can be: until here a run may be refused, and the data should then be there.
-            .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });
+            .and_then(|()| match context.target.abilities().data_set.filter(|_| room.drop_data_set) {
+                Some(target) => Ok(target.drop_data_set()?),
+                None => Ok(()),
+            });
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.

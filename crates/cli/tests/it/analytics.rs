@@ -112,7 +112,7 @@ fn ask(target: &dyn Target, case: &Case) -> [i64; 2] {
     let query = work.program.statements[case.statement].template.render(|t| format!("{{{t}}}"), value);
     let sum = |columns: &[&str]| {
         let query = format!("SELECT SUM({}) FROM ({query}) answer", columns.join(" + "));
-        target.integer(&work, &query).unwrap().unwrap()
+        target.abilities().queries.unwrap().integer(&work, &query).unwrap()
     };
     [sum(&case.columns[..1]), sum(&case.columns[1..])]
 }
@@ -130,7 +130,7 @@ fn every_query_has_the_same_right_answer_everywhere() {
             assert_eq!(ask(target.as_ref(), case), case.right, "{} {:?} on {url}", case.code, case.given);
         }
         // The size of a table is that of its rows and no guess.
-        let bytes = target.table_bytes(&all, "fact").unwrap().unwrap();
+        let bytes = target.abilities().queries.unwrap().table_bytes(&all, "fact").unwrap().unwrap();
         assert!((SIZE / 2..SIZE * 2).contains(&bytes), "{bytes} bytes on {url}");
     }
 }

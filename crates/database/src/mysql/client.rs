@@ -11,11 +11,11 @@ use super::wire::{Connection, Prepared};
 use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// A job's session.
-pub(super) struct Client {
+pub(super) struct MysqlClientSession {
     connection: Connection,
     endpoint: Arc<Endpoint>,
     statements: Vec<Prepared>,
@@ -26,9 +26,9 @@ pub(super) struct Client {
     work: Work,
 }
 
-impl Client {
+impl MysqlClientSession {
     /// Opens a job's session and prepares the program's statements.
-    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<Client, TargetError> {
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<MysqlClientSession, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
         if let Some(isolation) = sql::isolation(work) {
@@ -36,7 +36,7 @@ impl Client {
         }
         let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
-        Ok(Client {
+        Ok(MysqlClientSession {
             connection,
             endpoint: Arc::clone(endpoint),
             statements,
@@ -61,7 +61,7 @@ impl Client {
     }
 }
 
-impl ClientSession for Client {
+impl ClientSession for MysqlClientSession {
     #[inline]
     fn begin(&mut self) -> Result<(), TargetError> {
         self.pending = true;
@@ -92,9 +92,7 @@ impl ClientSession for Client {
             self.connection.query("BEGIN")?;
             self.open = true;
         }
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         loading::add(&mut self.connection, &self.work, table, &[Batch::of_bulk(first, rows)])
     }
 

@@ -1,12 +1,10 @@
 //! Comes in: socket, encryption, password, session settings.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::ClientConfig;
 
 use super::auth;
 use super::config::{Address, Config, SslMode};
@@ -20,9 +18,10 @@ use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
+use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::session::Canceller;
 use crate::stream::{Local, Stream};
+use crate::tcp::{Names, Peer};
 use crate::tls::{self, Check};
 
 /// Settings of every session: what it answers can be read, and what would end or disturb a
@@ -32,6 +31,9 @@ use crate::tls::{self, Check};
 const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
      character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
+
+const NAMES: Names =
+    Names { listen: "bind_address", timeout: "connect-timeout", verify_ca: "ssl-mode=verify-ca", ca: "ssl-ca" };
 
 /// Access denied; the second for a user of an operating system's socket.
 const DENIED: u16 = 1045;
@@ -128,7 +130,6 @@ impl Endpoint {
     }
 
     fn stream(&self) -> Result<Stream, TargetError> {
-        let timeout = Some(self.config.connect_timeout);
         let mut stream = match &self.config.address {
             Address::Unix(path) => {
                 let s = UnixStream::connect(path).map_err(|e| {
@@ -143,40 +144,15 @@ impl Endpoint {
                 Stream::Unix(Local::new(s))
             }
             Address::Tcp(host, port) => {
-                let tcp = self.tcp(host, *port)?;
-                tcp.set_nodelay(true).map_err(|e| self.unreachable(&e))?;
-                Stream::Tcp(tcp)
+                return Ok(Stream::Tcp(self.peer().connect(host, *port, self.config.connect_timeout)?));
             }
         };
-        stream.set_timeout(timeout).map_err(|e| self.unreachable(&e))?;
+        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
         Ok(stream)
     }
 
-    fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, TargetError> {
-        let addresses = (host, port).to_socket_addrs().map_err(|e| {
-            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
-        })?;
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
-                Ok(s) => return Ok(s),
-                Err(e) => last = e,
-            }
-        }
-        Err(self.unreachable(&last))
-    }
-
-    fn unreachable(&self, e: &io::Error) -> TargetError {
-        let advice = match e.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                "no server listens there: check host, port and the server's bind_address"
-            }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "nothing answered in time: check host, port and firewall, or give more with connect-timeout=SECONDS"
-            }
-            _ => "check host, port and network",
-        };
-        TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.config.place()))
+    fn peer(&self) -> Peer {
+        Peer { place: self.config.place(), names: &NAMES }
     }
 
     fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
@@ -219,26 +195,10 @@ impl Endpoint {
     }
 
     fn encrypt(&self, stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
-        let (Stream::Tcp(mut tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
+        let (Stream::Tcp(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
             return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
         };
-        let failed = |e: String| {
-            let place = self.config.place();
-            let advice = if e.to_ascii_lowercase().contains("name") {
-                ". Its certificate is made out to another name: use that name, or ssl-mode=verify-ca"
-            } else if e.contains("ertificate") || e.contains("ssuer") {
-                ". Name the authority's certificate with ssl-ca=PATH"
-            } else {
-                ""
-            };
-            TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{advice}"))
-        };
-        let name = ServerName::try_from(host.clone()).map_err(|e| failed(e.to_string()))?;
-        let mut session = ClientConnection::new(Arc::clone(tls), name).map_err(|e| failed(e.to_string()))?;
-        while session.is_handshaking() {
-            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
-        }
-        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+        self.peer().encrypt(tcp, host, tls)
     }
 
     /// `safe`: nobody can listen, so that a password may go as it is.

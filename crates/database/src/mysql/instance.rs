@@ -16,7 +16,7 @@ use crate::clock;
 use crate::error::TargetError;
 
 /// A server. Several nodes may lead to the same one.
-pub(super) struct Instance {
+pub(super) struct MysqlInstance {
     pub(super) endpoint: Arc<Endpoint>,
     /// Nodes that lead to it.
     pub(super) nodes: u32,
@@ -36,8 +36,8 @@ pub(super) struct Instance {
 }
 
 /// What the nodes' URLs lead to.
-pub(super) struct Nodes {
-    pub(super) instances: Vec<Instance>,
+pub(super) struct MysqlNodes {
+    pub(super) instances: Vec<MysqlInstance>,
     /// Number of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
     /// Where the jobs of each node connect.
@@ -47,8 +47,8 @@ pub(super) struct Nodes {
 /// Goes through all endpoints and finds out which lead to the same server: a user lock taken in one
 /// session is seen by the others of its server only. Names and addresses would not tell: a server may
 /// have several, and two servers may have the same.
-pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<Nodes, TargetError> {
-    let mut nodes = Nodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
+pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> {
+    let mut nodes = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, endpoint) in endpoints.into_iter().enumerate() {
         let endpoint = Arc::new(endpoint);
@@ -78,7 +78,7 @@ pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<Nodes, TargetError> {
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                nodes.instances.push(Instance::look(Arc::clone(&endpoint), &mut c)?);
+                nodes.instances.push(MysqlInstance::look(Arc::clone(&endpoint), &mut c)?);
                 held.push((c, name));
             }
         }
@@ -93,14 +93,14 @@ pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<Nodes, TargetError> {
     Ok(nodes)
 }
 
-impl Instance {
-    fn look(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<Instance, TargetError> {
+impl MysqlInstance {
+    fn look(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
-        Ok(Instance {
+        Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
             nodes: 1,

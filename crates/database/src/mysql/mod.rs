@@ -21,6 +21,7 @@ mod performance;
 mod procedure;
 mod protocol;
 mod render;
+mod roles;
 mod schema;
 mod server;
 mod slice;

@@ -12,7 +12,7 @@ use super::watch::Watch;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// Counters of SHOW GLOBAL STATUS that are kept with each snapshot, [`data_counters::STATUS`] after them. No privilege is needed for them.
 const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \

@@ -8,12 +8,12 @@ use super::connect::{self, Endpoint};
 use super::procedure::{self, CLOCK, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
+use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
-use crate::session::{Canceller, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job's session.
-pub(super) struct Database {
+pub(super) struct MysqlDatabaseSession {
     connection: Connection,
     endpoint: Arc<Endpoint>,
     call: Prepared,
@@ -23,9 +23,9 @@ pub(super) struct Database {
     clock: ServerClock,
 }
 
-impl Database {
+impl MysqlDatabaseSession {
     /// Opens the session of `job`.
-    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<Database, TargetError> {
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
         let mut connection = endpoint.connect()?;
         // A second of the fastest server's moments.
         connection.query("SET SESSION max_heap_table_size = 67108864")?;
@@ -35,11 +35,11 @@ impl Database {
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(Database { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
+        Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }
 }
 
-impl DatabaseSession for Database {
+impl DatabaseSession for MysqlDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let c = &mut self.connection;
         self.clock.refresh(&mut || ask(c))?;

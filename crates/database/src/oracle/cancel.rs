@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
 use super::session::{Dial, SessionId};
+use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::session::Canceller;
 
 /// A session of a job, wherever in the cluster it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,25 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use loadline_model::Finding;
 use loadline_model::manifest::TargetInfo;
+use loadline_model::{Capabilities, Column, Finding};
 
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
-use super::jobs::{Client, Database};
+use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
-use super::nodes::{Nodes, identity};
+use super::nodes::{OraNodes, identity};
 use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
-use super::{awr, block, job_limit, parallel, room, schema, sql};
+use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::own_tables::{self, Own, Whole};
-use crate::parallel::Together;
 use crate::request::OpenRequest;
-use crate::room::{FreeRoom, LogRoom};
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::role::{
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
+    ParallelWorkers, Queries, RunLock, WorkerLimit,
+};
+use crate::target::{Abilities, Target};
 use crate::work::Work;
 
 /// The size of a block of the user's tables, bytes.
@@ -29,7 +32,7 @@ const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPA
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
-    nodes: Nodes,
+    nodes: OraNodes,
     facts: Facts,
     run: String,
     version: String,
@@ -45,13 +48,15 @@ pub(super) struct Oracle {
 impl Oracle {
     /// Opens the URL and the nodes of `request`.
     pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
-        let mut nodes = Nodes::new(request, dial)?;
+        let mut nodes = OraNodes::new(request, dial)?;
         let mut first = nodes.session(0, "look")?;
         let known = identity(first.as_mut())?;
         let version = first.version();
         let sights = counters::look(first.as_mut())?;
         let no_flash = counters::no_flash(first.as_mut(), &sights)?;
+        let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
         nodes.note_instance(0, first.as_mut())?;
+        drop(first);
         for i in 1..nodes.len() {
             let mut session = nodes.session(i, "look")?;
             let identity = identity(session.as_mut())?;
@@ -65,7 +70,7 @@ impl Oracle {
         }
         let facts = Facts {
             nodes: nodes.len() as u32,
-            block_bytes: first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
+            block_bytes,
             rows_in_primary_key: false,
             in_place_pct: 100,
             in_process: false,
@@ -147,32 +152,26 @@ impl Target for Oracle {
         })
     }
 
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let mut findings = Vec::new();
-        for i in 0..self.nodes.len() {
-            let mut session = self.nodes.session(i, "doctor")?;
-            let mut found = doctor::judge(&doctor::ask(session.as_mut())?);
-            if self.nodes.len() > 1 {
-                for finding in &mut found {
-                    finding.subject = format!("{} (node {})", finding.subject, i + 1);
-                }
-            }
-            findings.append(&mut found);
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            database_driver: Some(self),
+            queries: Some(self),
+            data_set: Some(self),
+            disk_space: Some(self),
+            block_cache: Some(self),
+            checkpoints: Some(self),
+            parallel_queries: Some(self),
+            native_reports: self.awr.then_some(self as &dyn NativeReports),
+            ..Abilities::default()
         }
-        if self.awr {
-            findings.push(awr::examine(self.admin()?.as_mut())?);
-        }
-        Ok(findings)
     }
+}
 
+impl Administration for Oracle {
     fn lock(&self) -> Result<RunLock, TargetError> {
         let mut session = self.nodes.session(0, "lock")?;
         schema::lock(session.as_mut())?;
         Ok(RunLock::new(session))
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        job_limit::job_limit(self.admin()?.as_mut())
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
@@ -180,39 +179,8 @@ impl Target for Oracle {
         schema::create(self.admin()?.as_mut(), work)
     }
 
-    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        schema::drop_own(self.admin()?.as_mut(), work)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
-    }
-
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        let mut session = self.admin()?;
-        let prefix = loading::name_of("data_");
-        let ours =
-            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
-        for (name, _) in ours {
-            session.execute(&schema::drop_statement(&name), &[])?;
-        }
-        Ok(())
-    }
-
-    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
-        room::free(self.admin()?.as_mut())
-    }
-
-    fn log_room(&self, _data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
-        room::log(self.admin()?.as_mut())
+    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+        schema::reset(self.admin()?.as_mut(), work)
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -225,75 +193,9 @@ impl Target for Oracle {
         }
     }
 
-    /// The cache of a user's server stays as it is; its size is a matter of a grant.
-    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
-        Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
-    }
-
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
-        Ok(())
-    }
-
-    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(Client::new(session, canceller, work)))
-    }
-
-    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(Database::new(session, canceller, work, job)?))
-    }
-
-    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
-        let mut session = self.admin()?;
-        let block = block::overhead(20_000);
-        let mut times = Vec::new();
-        for _ in 0..3 {
-            let row = session.call(&block, &[Bind::Out(40)])?;
-            times.extend(row.first().cloned().flatten().and_then(|t| t.parse::<f64>().ok()));
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
-    }
-
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.sights, &self.run)))
-    }
-
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        schema::reset(self.admin()?.as_mut(), work)
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sql =
-            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", sql::table_name(work, table));
-        Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
-    }
-
-    fn most_together(&self) -> Result<Option<(u32, String)>, TargetError> {
-        parallel::most(self.admin()?.as_mut())
-    }
-
-    fn together(&self, work: &Work) -> Result<Option<Together>, TargetError> {
-        parallel::attempt(self.nodes.job_session(work, 0)?.0.as_mut(), work)
-    }
-
-    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        Number::read(self.admin()?.value(&sql::query(work, query)?)?).map(Some)
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        counters::absent(&self.sights, self.no_flash.as_deref())
-    }
-
-    fn native_mark(&self) -> Result<Option<i64>, TargetError> {
-        if self.awr { Ok(Some(awr::snapshot(self.admin()?.as_mut())?)) } else { Ok(None) }
-    }
-
-    fn native_report(&self, from: i64) -> Result<String, TargetError> {
-        awr::report(self.admin()?.as_mut(), from)
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        schema::drop_own(self.admin()?.as_mut(), work)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
@@ -318,5 +220,163 @@ impl Target for Oracle {
         }
         let kept = data_set::kept(&mut loader)?.iter().map(|stem| loading::name_of(stem)).collect();
         schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
+    }
+}
+
+impl Load for Oracle {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
+    }
+
+    fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+        disk_space::log(self.admin()?.as_mut())
+    }
+}
+
+impl Doctor for Oracle {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let mut findings = Vec::new();
+        for i in 0..self.nodes.len() {
+            let mut session = self.nodes.session(i, "doctor")?;
+            let mut found = doctor::judge(&doctor::ask(session.as_mut())?);
+            if self.nodes.len() > 1 {
+                for finding in &mut found {
+                    finding.subject = format!("{} (node {})", finding.subject, i + 1);
+                }
+            }
+            findings.append(&mut found);
+        }
+        if self.awr {
+            findings.push(awr::examine(self.admin()?.as_mut())?);
+        }
+        Ok(findings)
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        job_limit::job_limit(self.admin()?.as_mut())
+    }
+}
+
+impl ClientDriver for Oracle {
+    fn prepare_client(&self, _: &Work) {}
+
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        let (session, canceller) = self.nodes.job_session(work, job)?;
+        Ok(Box::new(OraClientSession::new(session, canceller, work)))
+    }
+}
+
+impl Observation for Oracle {
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.sights, &self.run)))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        self.evidence_query(work)
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        counters::absent(&self.sights, self.no_flash.as_deref())
+    }
+}
+
+impl DatabaseDriver for Oracle {
+    /// A block is sent with each call and leaves nothing behind.
+    fn install(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        let (session, canceller) = self.nodes.job_session(work, job)?;
+        Ok(Box::new(OraDatabaseSession::new(session, canceller, work, job)?))
+    }
+
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        let mut session = self.admin()?;
+        let block = block::overhead(20_000);
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            let row = session.call(&block, &[Bind::Out(40)])?;
+            times.extend(row.first().cloned().flatten().and_then(|t| t.parse::<f64>().ok()));
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
+    }
+}
+
+impl Queries for Oracle {
+    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
+        Number::read(self.admin()?.value(&sql::query(work, query)?)?)
+    }
+
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let sql =
+            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", sql::table_name(work, table));
+        Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
+    }
+}
+
+impl DataSet for Oracle {
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        data_set::found(&mut self.loader()?)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        let mut session = self.admin()?;
+        let prefix = loading::name_of("data_");
+        let ours =
+            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
+        for (name, _) in ours {
+            session.execute(&schema::drop_statement(&name), &[])?;
+        }
+        Ok(())
+    }
+}
+
+impl DiskSpace for Oracle {
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        disk_space::free(self.admin()?.as_mut())
+    }
+}
+
+impl BlockCache for Oracle {
+    /// The cache of a user's server stays as it is; its size is a matter of a grant.
+    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
+        Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
+    }
+}
+
+impl Checkpoints for Oracle {
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
+        Ok(())
+    }
+}
+
+impl ParallelQueries for Oracle {
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        parallel::most(self.admin()?.as_mut())
+    }
+
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        parallel::attempt(self.nodes.job_session(work, 0)?.0.as_mut(), work)
+    }
+}
+
+impl NativeReports for Oracle {
+    fn native_mark(&self) -> Result<i64, TargetError> {
+        awr::snapshot(self.admin()?.as_mut())
+    }
+
+    fn native_report(&self, from: i64) -> Result<String, TargetError> {
+        awr::report(self.admin()?.as_mut(), from)
     }
 }

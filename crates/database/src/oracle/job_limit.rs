@@ -3,7 +3,7 @@
 use super::doctor::QUESTIONS;
 use super::session::OraSession;
 use crate::error::TargetError;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
 
 /// How many jobs fit, loadline's own three sessions set aside.
 pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, TargetError> {

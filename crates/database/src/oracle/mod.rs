@@ -12,6 +12,7 @@ mod cancel;
 mod cluster;
 mod counters;
 mod data_counters;
+mod disk_space;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
@@ -22,7 +23,6 @@ mod loading;
 mod nodes;
 mod parallel;
 mod render;
-mod room;
 mod schema;
 mod session;
 mod slice;
@@ -31,7 +31,7 @@ mod sql;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
-use crate::session::Target;
+use crate::target::Target;
 
 /// Said wherever figures or checks of this target are shown.
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \

@@ -8,8 +8,8 @@ use super::parallel;
 use super::session::{Dial, OraSession};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
+use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::session::Canceller;
 use crate::work::Work;
 
 /// The variable a password is taken from when the URL has none.
@@ -22,21 +22,21 @@ struct Node {
 }
 
 /// The nodes of a target, at least one.
-pub(super) struct Nodes {
+pub(super) struct OraNodes {
     list: Vec<Node>,
     run: String,
 }
 
-impl Nodes {
+impl OraNodes {
     /// The URL and the nodes of `request`; nothing is opened.
-    pub(super) fn new(request: &OpenRequest, dial: &'static Dial) -> Result<Nodes, TargetError> {
+    pub(super) fn new(request: &OpenRequest, dial: &'static Dial) -> Result<OraNodes, TargetError> {
         let mut list = Vec::new();
         for url in std::iter::once(&request.url).chain(&request.nodes) {
             let address = OraAddress::parse(url)?;
             let password = password(&address, request)?;
             list.push(Node { control: Control::new(address, password, dial), instance: None });
         }
-        Ok(Nodes { list, run: request.run.clone() })
+        Ok(OraNodes { list, run: request.run.clone() })
     }
 
     pub(super) fn len(&self) -> usize {

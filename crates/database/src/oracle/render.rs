@@ -31,7 +31,7 @@ pub(super) fn capabilities() -> Capabilities {
 /// Everything that is made of a workload, for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
-    if work.together().is_some() || work.program.reads() {
+    if work.parallel_workers().is_some() || work.program.reads() {
         out.push(Rendered::new("session", format!("{};", parallel::settings(work).join(";\n"))));
     }
     if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {
@@ -50,28 +50,6 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
         out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, format!("{sql};")));
-        }
-    }
+    out.extend(work.rendered_queries(query, ";"));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use loadline_workload::CATALOGUE;
-
-    use super::*;
-
-    #[test]
-    fn every_workload_as_sql() {
-        for workload in CATALOGUE {
-            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
-            insta::assert_snapshot!(workload.code, text);
-        }
-    }
 }

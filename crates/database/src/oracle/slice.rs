@@ -5,8 +5,8 @@ use loadline_model::Latencies;
 use super::block;
 use super::session::{OraSession, Row};
 use crate::error::TargetError;
+use crate::role::SliceEnd;
 use crate::server_clock::ServerClock;
-use crate::session::SliceEnd;
 
 /// What one run of the block returned.
 #[derive(Debug)]

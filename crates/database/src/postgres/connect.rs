@@ -1,20 +1,21 @@
 //! Comes in: socket, encryption, password, session settings.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use postgres_protocol::message::frontend;
+use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
 use super::config::{Address, Config, SslMode, default_host};
 use super::pgpass::{self, Lookup, PgpassEntry};
-use super::protocol::{self, ServerError};
+use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
 use crate::env::process_env;
@@ -22,6 +23,10 @@ use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
+use crate::tcp::{Names, Peer};
+
+const NAMES: Names =
+    Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
 
 /// Settings of every session, so that what it answers can be read. They are sent with the startup
 /// message: they cost no transaction and go before those of role and database.
@@ -49,8 +54,8 @@ pub(super) enum Role {
     Lock,
     /// Reads counters.
     Observer,
-    /// Generates load; `nowait`: its commits do not wait; `together`: so many processes do its queries.
-    Job { job: u32, nowait: bool, together: u32 },
+    /// Generates load; `nowait`: its commits do not wait; `workers`: parallel workers of its queries.
+    Job { job: u32, nowait: bool, workers: u32 },
 }
 
 /// Asks the user for a password, as [`OpenRequest::ask_password`].
@@ -119,64 +124,36 @@ impl Endpoint {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
                 let mut stream = Stream::Unix(Local::new(s));
-                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
+                stream.set_timeout(timeout).map_err(|e| plain(self.peer().unreachable(&e)))?;
                 Ok(stream)
             }
             Address::Tcp(host) => {
-                let tcp = self.tcp(host).map_err(plain)?;
-                tcp.set_nodelay(true).map_err(|e| plain(self.unreachable(&e)))?;
-                let mut stream = Stream::Tcp(tcp);
-                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
-                match (&self.tls, mode, stream) {
-                    (_, SslMode::Disable, stream) | (None, _, stream) => Ok(stream),
-                    (Some(tls), _, Stream::Tcp(tcp)) => self.encrypt(tcp, host, Arc::clone(tls), mode),
-                    (_, _, stream) => Ok(stream),
+                let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;
+                match &self.tls {
+                    Some(tls) if mode != SslMode::Disable => self.encrypt(tcp, host, tls, mode),
+                    _ => Ok(Stream::Tcp(tcp)),
                 }
             }
         }
     }
 
-    fn tcp(&self, host: &str) -> Result<TcpStream, TargetError> {
-        let addresses = (host, self.config.port).to_socket_addrs().map_err(|e| {
-            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
-        })?;
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
-                Ok(s) => return Ok(s),
-                Err(e) => last = e,
-            }
-        }
-        Err(self.unreachable(&last))
-    }
-
-    fn unreachable(&self, e: &io::Error) -> TargetError {
-        let place = self.config.place();
-        let advice = match e.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                "no server listens there: check host and port, and the server's listen_addresses"
-            }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "nothing answered in time: check host, port and firewall, or give more with connect_timeout=SECONDS"
-            }
-            _ => "check host, port and network",
-        };
-        TargetError::Unreachable(format!("{place} cannot be reached: {e}; {advice}"))
+    fn peer(&self) -> Peer {
+        Peer { place: self.config.place(), names: &NAMES }
     }
 
     fn encrypt(
         &self,
         mut tcp: TcpStream,
         host: &str,
-        tls: Arc<ClientConfig>,
+        tls: &Arc<ClientConfig>,
         mode: SslMode,
     ) -> Result<Stream, (TargetError, bool)> {
-        let mut request = Vec::new();
-        protocol::ssl_request(&mut request);
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
         let mut answer = [0];
         tcp.write_all(&request)
             .and_then(|()| tcp.read_exact(&mut answer))
-            .map_err(|e| (self.unreachable(&e), false))?;
+            .map_err(|e| (self.peer().unreachable(&e), false))?;
         if answer != *b"S" {
             return if mode == SslMode::Prefer {
                 Ok(Stream::Tcp(tcp))
@@ -190,16 +167,7 @@ impl Endpoint {
                 ))
             };
         }
-        let failed = |e: String| {
-            let place = self.config.place();
-            (TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{}", tls_advice(&e))), true)
-        };
-        let name = ServerName::try_from(host.to_owned()).map_err(|e| failed(e.to_string()))?;
-        let mut session = ClientConnection::new(tls, name).map_err(|e| failed(e.to_string()))?;
-        while session.is_handshaking() {
-            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
-        }
-        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+        self.peer().encrypt(tcp, host, tls).map_err(|e| (e, true))
     }
 
     fn start_session(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
@@ -220,7 +188,7 @@ impl Endpoint {
         }
         // Workers of queries of our own would make commits of their own, which the server counts.
         let parallel = match role {
-            Role::Job { together, .. } => parallel::settings(together),
+            Role::Job { workers, .. } => parallel::settings(workers),
             Role::Look => Vec::new(),
             _ => parallel::settings(1),
         };
@@ -228,7 +196,7 @@ impl Endpoint {
         if let Role::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }
-        protocol::startup(&mut c.out, &parameters);
+        c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
         loop {
@@ -278,13 +246,13 @@ impl Endpoint {
                 0 => return Ok(()),
                 3 => {
                     let password = self.password(&mut note)?;
-                    protocol::password(&mut c.out, password.expose());
+                    c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
                 5 => {
                     let salt = *data.first_chunk::<4>().ok_or_else(|| odd("an md5 password without salt"))?;
                     let password = self.password(&mut note)?;
                     let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
-                    protocol::password(&mut c.out, &hash);
+                    c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
                 10 => {
                     if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
@@ -292,7 +260,7 @@ impl Endpoint {
                     }
                     let password = self.password(&mut note)?;
                     let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
-                    protocol::sasl_initial(&mut c.out, SCRAM_SHA_256, exchange.message());
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
@@ -305,7 +273,7 @@ impl Endpoint {
                         continue;
                     }
                     exchange.update(data).map_err(wrong)?;
-                    protocol::sasl_response(&mut c.out, exchange.message());
+                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
                 7 | 9 => return Err(odd("Kerberos (GSSAPI, SSPI), which loadline does not know: use a password")),
                 other => return Err(odd(&format!("authentication method {other}, which loadline does not know"))),
@@ -372,17 +340,6 @@ fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
         _ => format!("the socket «{shown}» cannot be used: {e}"),
     };
     TargetError::Unreachable(what)
-}
-
-fn tls_advice(error: &str) -> &'static str {
-    let error = error.to_ascii_lowercase();
-    if error.contains("name") {
-        ". Its certificate is made out to another name: use that name, or sslmode=verify-ca"
-    } else if error.contains("issuer") || error.contains("certificate") {
-        ". Name the authority's certificate with sslrootcert=PATH"
-    } else {
-        ""
-    }
 }
 
 /// The beginning of `text`, at most `bytes` long, in printable ASCII: PostgreSQL replaces the rest.

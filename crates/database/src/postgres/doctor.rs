@@ -6,11 +6,11 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
 
 /// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -19,7 +19,7 @@ const SHORTEST_CHECKPOINT_S: f64 = 30.0;
 
 /// What is found by asking the server, besides its settings.
 #[derive(Debug, Clone, Default)]
-struct ServerState {
+struct PgState {
     version_text: String,
     in_recovery: bool,
     read_only: bool,
@@ -31,15 +31,15 @@ struct ServerState {
 
 /// Looks at one instance.
 pub(super) fn examine(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
-    let settings = Settings::read(c)?;
-    let state = ServerState::read(c)?;
+    let settings = PgSettings::read(c)?;
+    let state = PgState::read(c)?;
     let mut findings = judge(c.version, &settings, &state);
     places(&mut findings, &settings, local);
     Ok(findings)
 }
 
-impl ServerState {
-    fn read(c: &mut Connection) -> Result<ServerState, TargetError> {
+impl PgState {
+    fn read(c: &mut Connection) -> Result<PgState, TargetError> {
         let rows = c.query(
             "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', \
              has_database_privilege(current_database(), 'CREATE'), \
@@ -51,7 +51,7 @@ impl ServerState {
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |i: usize| row.get(i).cloned().flatten();
         let is = |i: usize| text(i).as_deref() == Some("t");
-        Ok(ServerState {
+        Ok(PgState {
             version_text: c.version_text.clone(),
             in_recovery: is(0),
             read_only: is(1),
@@ -64,7 +64,7 @@ impl ServerState {
 }
 
 /// Judges settings and state. Pure, so that what is not at hand (a standby, fsync off) is tested.
-fn judge(version: Version, s: &Settings, state: &ServerState) -> Vec<Finding> {
+fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
     let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
@@ -216,7 +216,7 @@ fn judge(version: Version, s: &Settings, state: &ServerState) -> Vec<Finding> {
 }
 
 /// Where the data and the log are, and whether that is memory.
-fn places(out: &mut Vec<Finding>, settings: &Settings, local: bool) {
+fn places(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
     let Some(data) = settings.get("data_directory") else {
         let advice = "the role may not see it: GRANT pg_read_all_settings TO …";
         out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
@@ -253,7 +253,7 @@ fn is_in_memory(path: &Path) -> Option<bool> {
 
 /// How many more sessions this instance takes, loadline's own three set aside.
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
-    let settings = Settings::read(c)?;
+    let settings = PgSettings::read(c)?;
     let rows = c.query_with(
         "SELECT (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database), \
          (SELECT count(*) FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1)), \
@@ -301,16 +301,16 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 mod tests {
     use super::*;
 
-    fn severity(settings: &[(&str, &str, &str)], state: &ServerState, id: &str) -> Option<Severity> {
-        let findings = judge(Version { major: 15 }, &Settings::of(settings), state);
+    fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
+        let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
         findings.iter().find(|f| f.id == id).map(|f| f.severity)
     }
 
-    fn good() -> ServerState {
-        ServerState { version_text: "15.1".into(), may_create: true, may_monitor: true, ..ServerState::default() }
+    fn good() -> PgState {
+        PgState { version_text: "15.1".into(), may_create: true, may_monitor: true, ..PgState::default() }
     }
 
     #[test]
@@ -324,9 +324,9 @@ mod tests {
     #[test]
     fn servers_that_cannot_be_written_to_are_refused() {
         for (id, state) in [
-            ("standby", ServerState { in_recovery: true, ..good() }),
-            ("default_transaction_read_only", ServerState { read_only: true, ..good() }),
-            ("create-privilege", ServerState { may_create: false, ..good() }),
+            ("standby", PgState { in_recovery: true, ..good() }),
+            ("default_transaction_read_only", PgState { read_only: true, ..good() }),
+            ("create-privilege", PgState { may_create: false, ..good() }),
         ] {
             assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
             assert_eq!(severity(&[], &good(), id), None, "{id}");
@@ -348,7 +348,7 @@ mod tests {
             assert_eq!(severity(&[(name, bad, unit)], &good(), id), Some(Severity::Warning), "{name} = {bad}");
             assert_eq!(severity(&[(name, well, unit)], &good(), id), Some(Severity::Ok), "{name} = {well}");
         }
-        let busy = ServerState { others_active: 3, ..good() };
+        let busy = PgState { others_active: 3, ..good() };
         assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
     }
 

@@ -8,11 +8,11 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol;
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// Wait events during which a session waits for the log writer. The names of the I/O events have
 /// been written otherwise since version 17.
@@ -54,7 +54,7 @@ pub(super) struct Blind {
 }
 
 /// Why the server does not count its log syncs with these settings, if it does not.
-pub(super) fn uncounted_syncs(settings: &Settings) -> Option<String> {
+pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
     if settings.get("fsync") == Some("off") {
         return Some("fsync = off: the server does not sync its log".into());
     }
@@ -85,7 +85,7 @@ impl ObserverSession {
         for sql in version.observer_settings() {
             connection.query(sql)?;
         }
-        let settings = Settings::read(&mut connection)?;
+        let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(|name| settings.is_on(name), blind.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
         connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[])])?;

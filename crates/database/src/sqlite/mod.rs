@@ -10,35 +10,31 @@ mod data_counters;
 mod files;
 mod loading;
 mod log_counters;
+mod roles;
 mod session;
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
+use loadline_model::{Capabilities, Capability, Driver, Snapshot};
+use loadline_workload::{Cache, Commit, Piece, Template};
 use rusqlite::Connection;
 
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles};
+use crate::folder;
 use crate::kind::TargetKind;
-use crate::loading::table_stem;
-use crate::number::Number;
-use crate::own_tables::{self, Own, Whole, own_tables};
+use crate::own_tables::Whole;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::room::LogRoom;
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::role::Observer;
 use crate::work::Work;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
 use files::SqliteFiles;
 use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
-use session::SqliteSession;
 
 const NO_PROCEDURES: &str =
     "SQLite has no stored procedures; its client driver runs inside the same process as the database";
@@ -77,7 +73,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     check_url: |url| files::path_of(url).map(|_| ()),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
-    clean_leftovers: |request| files::clean_leftovers(&request.scratch),
+    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     native_report: None,
 };
@@ -209,202 +205,8 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
-    for (title, query) in work.queries() {
-        if let Ok(sql) = work.query(query, |table| table_name(work, table)) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(|work, query| work.query(query, |table| table_name(work, table)), ""));
     out
-}
-
-impl Target for Sqlite {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    fn info(&self) -> Result<TargetInfo, TargetError> {
-        let db = self.connector.connect(Commit::Wait)?;
-        let mut settings = std::collections::BTreeMap::new();
-        let stated = ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"];
-        // Where sorts and groupings go that do not fit the cache, and how many threads help a sort.
-        for name in stated.into_iter().chain(["temp_store", "threads"]) {
-            settings.insert(name.to_owned(), pragma(&db, name)?);
-        }
-        settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
-        settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
-        let directory = self.connector.files.directory().display().to_string();
-        let mut notes = vec![
-            "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
-                .to_owned(),
-        ];
-        if !self.log_given {
-            notes.push(checkpoint::NOTE.to_owned());
-        }
-        if self.page_size == PAGE_SIZE {
-            notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
-        }
-        Ok(TargetInfo {
-            kind: "sqlite".into(),
-            product: KIND.product.into(),
-            version: rusqlite::version().into(),
-            url: self.connector.files.url(),
-            nodes: 1,
-            local: true,
-            settings,
-            log_dir: Some(directory.clone()),
-            data_dir: Some(directory),
-            notes,
-            ..TargetInfo::default()
-        })
-    }
-
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let db = self.connector.connect(Commit::Wait)?;
-        let mut out = vec![
-            Finding::new("version", Severity::Ok, "version", rusqlite::version(), ""),
-            Finding::new("journal-mode", Severity::Ok, "journal_mode", pragma(&db, "journal_mode")?, ""),
-            Finding::new("synchronous", Severity::Ok, "synchronous", "FULL for commits that wait", ""),
-        ];
-        let (severity, advice) = if self.page_size == 1024 {
-            (Severity::Ok, "")
-        } else {
-            (
-                Severity::Warning,
-                "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones",
-            )
-        };
-        out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
-        out.push(files::filesystem(self.connector.files.directory()));
-        Ok(out)
-    }
-
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        self.connector.files.lock().map(RunLock::new)
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        let db = self.connector.connect(Commit::Nowait)?;
-        self.whole.forget(work);
-        for table in own_tables(work) {
-            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
-        }
-        Ok(())
-    }
-
-    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        let stems: Vec<String> = own_tables(work).map(|t| table_stem(work, t.name)).collect();
-        loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
-    }
-
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        loading::drop_tables(&mut self.loader()?, |name| name.starts_with("data_")).map(drop)
-    }
-
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        let db = self.connector.connect(Commit::Nowait)?;
-        for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-            db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
-                .map_err(failed("emptying a table"))?;
-        }
-        Ok(())
-    }
-
-    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
-    /// that makes all of a table's indexes.
-    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
-        let never = self.connector.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
-        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
-        Ok(LogRoom { bytes: rows.saturating_add(indexes), ..LogRoom::default() })
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        let db = self.connector.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
-        Ok(None)
-    }
-
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, checkpoint::AT_MOST)
-    }
-
-    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
-    }
-
-    fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let db = self.connector.connect(work.program.commit)?;
-        self.ready_cache(&db, work)?;
-        if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
-            set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
-        }
-        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), Arc::clone(&self.file))?))
-    }
-
-    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
-    }
-
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
-    }
-
-    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = work.query(query, |table| table_name(work, table))?;
-        let db = self.connector.connect(Commit::Wait)?;
-        Ok(Some(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?)))
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = format!("loadline_{}", table_stem(work, table));
-        let db = self.connector.connect(Commit::Wait)?;
-        let bytes: Option<i64> = db
-            .query_row("SELECT SUM(pgsize) FROM dbstat WHERE name = ?1", [name], |r| r.get(0))
-            .map_err(failed("the query for a table's size"))?;
-        Ok(bytes.map(|b| b as u64))
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let why = |what: &str| format!("SQLite does not count {what}");
-        vec![("commits_database", why("its commits; the rows changed are counted instead"))]
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let lock = self.connector.files.lock()?;
-        let removed = self.connector.files.remove()?;
-        drop(lock);
-        Ok(removed)
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let lock = self.connector.files.lock()?;
-        let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?;
-        if kept.is_empty() {
-            drop((loader, lock));
-            return self.clean();
-        }
-        loading::drop_tables(&mut loader, |name| !kept.contains(name))
-    }
 }
 
 /// Reads what has been done to the log.

@@ -8,7 +8,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit};
 
 use crate::error::TargetError;
-use crate::session::{Canceller, ClientSession, Observer};
+use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
 
 /// A failure of the log: nothing more is durable there until it is opened again.

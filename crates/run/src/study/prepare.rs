@@ -66,9 +66,9 @@ impl Context {
             self.manifest.calibration.insert(workload.code.clone(), calibration);
         }
         if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+            self.target.abilities().driver()?.install(&work)?;
             if self.manifest.overhead.in_database_ns_per_tx.is_none() {
-                self.manifest.overhead.in_database_ns_per_tx = self.target.in_database_overhead_ns(&work)?;
+                self.manifest.overhead.in_database_ns_per_tx = self.target.abilities().driver()?.overhead_ns()?;
             }
         }
         self.folder.write_manifest(&self.manifest)?;
