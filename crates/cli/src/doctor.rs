@@ -43,8 +43,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     for (column, reason) in target.absent_columns() {
         match missing.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, titles)) => titles.push(column_title(column)),
-            None => missing.push((reason, vec![column_title(column)])),
+            Some((_, titles)) => titles.push(column.heading()),
+            None => missing.push((reason, vec![column.heading()])),
         }
     }
     for (reason, titles) in missing {
@@ -85,10 +85,6 @@ fn word(severity: Severity) -> &'static str {
         Severity::Refused => "REFUSED",
         Severity::Impossible => "IMPOSSIBLE",
     }
-}
-
-fn column_title(id: &str) -> String {
-    loadline_model::column::column(id).map_or_else(|| id.to_owned(), loadline_model::Column::heading)
 }
 
 /// One line per finding, the worst first.

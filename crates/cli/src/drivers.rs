@@ -2,13 +2,8 @@
 
 use loadline_database::TargetKind;
 use loadline_model::Driver;
-use loadline_model::column::column;
 use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::Workload;
-
-pub(crate) fn unit(id: &str) -> &'static str {
-    column(id).map_or("", |c| c.unit)
-}
 
 /// Each driver, with the reason if the target cannot run the workload with it.
 pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
+use loadline_model::Column;
 use loadline_model::Driver;
-use loadline_model::column::{Column, column};
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
 use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
 
-use crate::drivers::{drivers, runs_with, unit};
+use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::output;
 
@@ -63,7 +63,7 @@ fn index() -> String {
         let _ = writeln!(out, "\n## {} (`--group {}`)\n", group.title, group.code);
         out += "| workload | what it does | KPIs |\n| --- | --- | --- |\n";
         for w in &own {
-            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column))).collect();
+            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
             let _ = writeln!(out, "| [{0}]({0}.md) | {1} | {2} |", w.code, cell(w.summary), cell(&kpis.join(", ")));
         }
     }
@@ -139,8 +139,8 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
 fn figures(w: &Workload) -> String {
     let mut out = "## Figures\n\n| KPI | unit | column in files | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for kpi in w.kpis {
-        let (file, meaning) = column(kpi.column).map_or((String::new(), ""), |c| (in_files(c), c.meaning));
-        let _ = writeln!(out, "| {} | {} | {file} | {} |", cell(kpi.title), unit(kpi.column), cell(meaning));
+        let c = kpi.column;
+        let _ = writeln!(out, "| {} | {} | {} | {} |", cell(kpi.title), c.unit, in_files(c), cell(c.meaning));
     }
     out + "\n"
 }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loadline_database::Loading;
 use loadline_model::format::{duration_s, number};
 use loadline_model::manifest::TableLoad;
-use loadline_model::{Severity, TestRecord};
+use loadline_model::{Column, Severity, TestRecord, column};
 use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
@@ -124,14 +124,14 @@ fn verdict(r: &TestRecord) -> String {
 
 fn done(r: &TestRecord) -> String {
     if !r.sizes.is_empty() {
-        let ms = |id: &str| r.figure(id).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
+        let ms = |column: &Column| r.figure(column).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
         return format!(
             "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
             r.test,
             r.workload,
             r.sizes.len(),
-            ms("commit_time_ns_p50"),
-            ms("commit_time_ns_max"),
+            ms(column::COMMIT_TIME_NS_P50),
+            ms(column::COMMIT_TIME_NS_MAX),
             verdict(r)
         );
     }

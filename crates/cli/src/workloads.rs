@@ -6,7 +6,7 @@ use loadline_database::{TARGETS, TargetKind};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
 use crate::args::{ListFormat, WorkloadsArgs};
-use crate::drivers::{drivers, runs_with, unit};
+use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::{output, pages};
@@ -49,7 +49,7 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
         columns.extend(["drivers", "not_on"]);
     }
     let row = |w: &&'static Workload| {
-        let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column)));
+        let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
         let needs = w.needs.iter().map(|n| n.phrase());
         let (on, not_on): (Vec<&TargetKind>, Vec<&TargetKind>) =
             TARGETS.iter().copied().partition(|k| !runs_with(w, k).is_empty());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
@@ -172,16 +172,16 @@ impl Observation for Null {
         Ok(work.workload.evidence.map(|_| self.sum(|j| &j.rows) as i64))
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let redo = [
-            "redo_blocks_per_s",
-            "redo_writes_per_s",
-            "redo_sync_writes_per_s",
-            "redo_mib_per_s",
-            "redo_kib_per_tx",
-            "redo_bytes_per_tx",
-            "log_file_sync_ms",
-            "commits_per_redo_sync",
+            column::REDO_BLOCKS_PER_S,
+            column::REDO_WRITES_PER_S,
+            column::REDO_SYNC_WRITES_PER_S,
+            column::REDO_MIB_PER_S,
+            column::REDO_KIB_PER_TX,
+            column::REDO_BYTES_PER_TX,
+            column::LOG_FILE_SYNC_MS,
+            column::COMMITS_PER_REDO_SYNC,
         ];
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
     }

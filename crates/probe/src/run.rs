@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use loadline_model::format::bytes;
-use loadline_model::manifest::Storage;
+use loadline_model::machine::Storage;
 use loadline_model::probe::{Absent, Engine, Operation, ProbeRow, ProbedDir};
 
 use crate::clock::now_ns;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_model::manifest::Storage;
+use loadline_model::machine::Storage;
 use loadline_model::probe::{Engine, Operation, ProbedDir};
 use loadline_probe::{Event, Point, ProbeError, ProbeOptions, SMALLEST_FILE, Session, points, probe};
 

@@ -2,7 +2,7 @@
 
 use loadline_database::ParallelWorkers;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Check, Outcome, Snapshot, TestRecord};
+use loadline_model::{Check, Column, Outcome, Snapshot, TestRecord, column};
 
 /// Fewer samples than these say nothing of how many processes were at work.
 const LEAST_SAMPLES: u32 = 5;
@@ -151,16 +151,16 @@ fn at_work(waits: &WaitProfile) -> Option<f64> {
 
 /// Sets the speed-up of `record` against the test with one process among `others`, tests of the same run.
 pub(crate) fn speed_up(record: &mut TestRecord, others: &[TestRecord]) {
-    const ID: &str = "speed_up";
-    let alone = |r: &TestRecord| r.figure("threads") == Some(1.0);
+    const ID: &Column = column::SPEED_UP;
+    let alone = |r: &TestRecord| r.figure(column::THREADS) == Some(1.0);
     if alone(record) {
         return record.set(ID, 1.0);
     }
     let same = |r: &&TestRecord| {
         alone(r) && r.workload == record.workload && r.jobs == record.jobs && r.repetition == record.repetition
     };
-    let base = others.iter().filter(same).find(|r| r.valid).and_then(|r| r.figure("commit_throughput_tps"));
-    match base.zip(record.figure("commit_throughput_tps")) {
+    let base = others.iter().filter(same).find(|r| r.valid).and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
+    match base.zip(record.figure(column::COMMIT_THROUGHPUT_TPS)) {
         Some((base, rate)) if base > 0.0 => record.set(ID, rate / base),
         _ => record.leave_out(ID, "there is no valid test with one worker in this run to compare with"),
     }

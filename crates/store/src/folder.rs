@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord};
+use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
 use crate::stored::{read_manifest, read_tests, torn_warning};
@@ -206,7 +206,8 @@ impl RunFolder {
     fn side_files(&self, output: &TestOutput) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
         let record = &output.record;
         let series = series_csv::write(&output.series)?.into_bytes();
-        let length = record.figure("elapsed_s").and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
+        let length =
+            record.figure(column::ELAPSED_S).and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
         let title = format!("loadline: run {}, test {}, {}, values in ns", record.run, record.test, record.workload)
             .replace(['\n', '\r'], " ");
         let started = time::parse_rfc3339(&record.started_at);

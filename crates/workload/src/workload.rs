@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::Capability;
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
+use loadline_model::{Capability, Column};
 use thiserror::Error;
 
 use crate::program::{Commit, Program};
@@ -35,7 +35,7 @@ pub static GROUPS: [Group; 8] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kpi {
     /// Column id.
-    pub column: &'static str,
+    pub column: &'static Column,
     /// What it is for this workload.
     pub title: &'static str,
 }
@@ -108,7 +108,7 @@ pub enum Sweep {
         /// Its values, rising.
         values: &'static [i64],
         /// Column that shows the value.
-        column: &'static str,
+        column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
         then_jobs: bool,
     },

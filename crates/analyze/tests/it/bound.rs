@@ -2,16 +2,15 @@
 
 use crate::common::record;
 use loadline_analyze::{Bounds, bound, bound_of_sweep, sweeps};
-use loadline_model::TestRecord;
 use loadline_model::limits::SizePoint;
+use loadline_model::{Column, TestRecord, column};
 use proptest::prelude::*;
 
 /// A test with `jobs` jobs and `figures`.
-fn test(jobs: u32, figures: &[(&str, f64)]) -> TestRecord {
+fn test(jobs: u32, figures: &[(&Column, f64)]) -> TestRecord {
     let mut r = record("pg", 1, jobs);
-    for (id, value) in figures {
-        assert!(loadline_model::column::column(id).is_some(), "{id} is no column");
-        r.set(id, *value);
+    for (column, value) in figures {
+        r.set(column, *value);
     }
     r
 }
@@ -21,26 +20,26 @@ fn log_bound() -> TestRecord {
     test(
         8,
         &[
-            ("commit_throughput_tps", 17_800.0),
-            ("commit_latency_ms", 0.45),
-            ("log_file_sync_ms", 0.41),
-            ("commit_time_ns_mean", 420_000.0),
-            ("commits_per_redo_sync", 4.2),
-            ("cpu_busy_pct", 31.0),
-            ("client_cpu_pct", 9.0),
-            ("client_cpu_us_per_tx", 10.0),
-            ("outside_tx_pct", 1.2),
-            ("device_util_pct", 93.0),
-            ("device_writes_per_s", 4_400.0),
-            ("device_write_mib_per_s", 41.0),
-            ("limit_share_pct", 84.0),
+            (column::COMMIT_THROUGHPUT_TPS, 17_800.0),
+            (column::COMMIT_LATENCY_MS, 0.45),
+            (column::LOG_FILE_SYNC_MS, 0.41),
+            (column::COMMIT_TIME_NS_MEAN, 420_000.0),
+            (column::COMMITS_PER_REDO_SYNC, 4.2),
+            (column::CPU_BUSY_PCT, 31.0),
+            (column::CLIENT_CPU_PCT, 9.0),
+            (column::CLIENT_CPU_US_PER_TX, 10.0),
+            (column::OUTSIDE_TX_PCT, 1.2),
+            (column::DEVICE_UTIL_PCT, 93.0),
+            (column::DEVICE_WRITES_PER_S, 4_400.0),
+            (column::DEVICE_WRITE_MIB_PER_S, 41.0),
+            (column::LIMIT_SHARE_PCT, 84.0),
         ],
     )
 }
 
-fn with(mut r: TestRecord, figures: &[(&str, f64)]) -> TestRecord {
-    for (id, value) in figures {
-        r.set(id, *value);
+fn with(mut r: TestRecord, figures: &[(&Column, f64)]) -> TestRecord {
+    for (column, value) in figures {
+        r.set(column, *value);
     }
     r
 }
@@ -61,42 +60,43 @@ fn waiting_for_the_log_is_log_sync() {
     );
     // MariaDB does not say what sessions wait for; the commit's own time does.
     let mut maria = log_bound();
-    maria.leave_out("log_file_sync_ms", "not read");
+    maria.leave_out(column::LOG_FILE_SYNC_MS, "not read");
     let (by, why) = verdict(&maria);
     assert!(by == Bounds::LogSync && why.contains("the commit took 0.420 of 0.450 ms"), "{why}");
     // Nothing says that this commit waited for anything: 40 commits to a sync are more than 8 jobs can wait for.
-    let nowait = with(maria, &[("commits_per_redo_sync", 40.0)]);
+    let nowait = with(maria, &[(column::COMMITS_PER_REDO_SYNC, 40.0)]);
     assert_eq!(verdict(&nowait).0, Bounds::NotTold);
 }
 
 #[test]
 fn a_busy_client_comes_before_all() {
     for figures in [
-        &[("client_cpu_pct", 91.0)][..],
-        &[("cpu_busy_pct", 99.0), ("client_cpu_pct", 55.0)],
-        &[("client_cpu_us_per_tx", 300.0)],
-        &[("outside_tx_pct", 62.0)],
+        &[(column::CLIENT_CPU_PCT, 91.0)][..],
+        &[(column::CPU_BUSY_PCT, 99.0), (column::CLIENT_CPU_PCT, 55.0)],
+        &[(column::CLIENT_CPU_US_PER_TX, 300.0)],
+        &[(column::OUTSIDE_TX_PCT, 62.0)],
     ] {
         let (by, why) = verdict(&with(log_bound(), figures));
         assert_eq!(by, Bounds::Client, "{why}");
     }
     // Two machines: the client's share of its own says nothing of the database's.
-    let mut remote = with(log_bound(), &[("cpu_busy_pct", 99.0), ("client_cpu_pct", 55.0)]);
-    remote.leave_out("device_util_pct", "on another machine");
+    let mut remote = with(log_bound(), &[(column::CPU_BUSY_PCT, 99.0), (column::CLIENT_CPU_PCT, 55.0)]);
+    remote.leave_out(column::DEVICE_UTIL_PCT, "on another machine");
     assert_eq!(verdict(&remote).0, Bounds::Cpu);
 }
 
 #[test]
 fn figures_beyond_computing_with_are_no_evidence() {
-    let product = test(1, &[("client_cpu_us_per_tx", 1e300), ("commit_throughput_tps", 1e300)]);
+    let product = test(1, &[(column::CLIENT_CPU_US_PER_TX, 1e300), (column::COMMIT_THROUGHPUT_TPS, 1e300)]);
     assert_eq!(verdict(&product).0, Bounds::NotTold);
-    let quotient = [("device_write_mib_per_s", 1e306), ("device_writes_per_s", 1e-9), ("limit_share_pct", 92.0)];
+    let quotient =
+        [(column::DEVICE_WRITE_MIB_PER_S, 1e306), (column::DEVICE_WRITES_PER_S, 1e-9), (column::LIMIT_SHARE_PCT, 92.0)];
     assert_eq!(verdict(&with(log_bound(), &quotient)).0, Bounds::LogSync);
 }
 
 #[test]
 fn full_cpus_come_before_the_log() {
-    let (by, why) = verdict(&with(log_bound(), &[("cpu_busy_pct", 97.0)]));
+    let (by, why) = verdict(&with(log_bound(), &[(column::CPU_BUSY_PCT, 97.0)]));
     assert_eq!(by, Bounds::Cpu);
     assert_eq!(why, "CPU: CPU busy 97 %; loadline itself 9 %");
 }
@@ -107,13 +107,13 @@ fn commits_one_by_one_are_a_single_writer() {
     let sqlite = test(
         8,
         &[
-            ("commit_throughput_tps", 4_100.0),
-            ("commit_latency_ms", 1.95),
-            ("log_file_sync_ms", 0.19),
-            ("commit_time_ns_mean", 215_000.0),
-            ("commits_per_redo_sync", 1.0),
-            ("cpu_busy_pct", 30.0),
-            ("device_util_pct", 80.0),
+            (column::COMMIT_THROUGHPUT_TPS, 4_100.0),
+            (column::COMMIT_LATENCY_MS, 1.95),
+            (column::LOG_FILE_SYNC_MS, 0.19),
+            (column::COMMIT_TIME_NS_MEAN, 215_000.0),
+            (column::COMMITS_PER_REDO_SYNC, 1.0),
+            (column::CPU_BUSY_PCT, 30.0),
+            (column::DEVICE_UTIL_PCT, 80.0),
         ],
     );
     let (by, why) = verdict(&sqlite);
@@ -123,44 +123,48 @@ fn commits_one_by_one_are_a_single_writer() {
         "single writer: 1.00 commits per sync with 8 jobs, and 0.88 of the jobs in a commit at a time: one by one"
     );
     // Eight sessions that wait side by side, each with a sync of its own, are no queue.
-    let own_syncs = with(log_bound(), &[("commits_per_redo_sync", 1.0)]);
+    let own_syncs = with(log_bound(), &[(column::COMMITS_PER_REDO_SYNC, 1.0)]);
     assert_eq!(verdict(&own_syncs).0, Bounds::LogSync);
     // Commits that hardly ever meet have no writer to queue for.
-    let idle = with(sqlite.clone(), &[("commit_time_ns_mean", 50_000.0), ("log_file_sync_ms", 0.01)]);
+    let idle = with(sqlite.clone(), &[(column::COMMIT_TIME_NS_MEAN, 50_000.0), (column::LOG_FILE_SYNC_MS, 0.01)]);
     assert_eq!(verdict(&idle).0, Bounds::NotTold);
-    assert_ne!(verdict(&with(test(1, &[]), &[("commit_throughput_tps", 4_100.0)])).0, Bounds::SingleWriter);
+    assert_ne!(verdict(&with(test(1, &[]), &[(column::COMMIT_THROUGHPUT_TPS, 4_100.0)])).0, Bounds::SingleWriter);
 }
 
 #[test]
 fn large_writes_at_the_limit_are_bandwidth() {
     let throughput = with(
         log_bound(),
-        &[("device_writes_per_s", 900.0), ("device_write_mib_per_s", 440.0), ("limit_share_pct", 92.0)],
+        &[
+            (column::DEVICE_WRITES_PER_S, 900.0),
+            (column::DEVICE_WRITE_MIB_PER_S, 440.0),
+            (column::LIMIT_SHARE_PCT, 92.0),
+        ],
     );
     let (by, why) = verdict(&throughput);
     assert_eq!(by, Bounds::DeviceBandwidth);
     assert!(why.contains("440.0 MiB/s in writes of 501 KiB and was busy 93 %") && why.contains("92 % of the limit"));
     // The reference writes more: the device has more to give. And without it nobody knows.
-    assert_eq!(verdict(&with(throughput.clone(), &[("limit_share_pct", 40.0)])).0, Bounds::LogSync);
+    assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, Bounds::LogSync);
     let mut unknown = throughput;
-    unknown.leave_out("limit_share_pct", "not measured");
+    unknown.leave_out(column::LIMIT_SHARE_PCT, "not measured");
     assert_eq!(verdict(&unknown).0, Bounds::LogSync);
 }
 
 #[test]
 fn a_rate_that_is_met_bounds() {
-    let (by, why) = verdict(&with(log_bound(), &[("rate_tps", 17_850.0)]));
+    let (by, why) = verdict(&with(log_bound(), &[(column::RATE_TPS, 17_850.0)]));
     assert_eq!(
         (by, why.as_str()),
         (Bounds::Rate, "rate asked for: 17,800.0 of the 17,850.0 transactions per second asked for were done")
     );
-    assert_eq!(verdict(&with(log_bound(), &[("rate_tps", 20_000.0)])).0, Bounds::LogSync);
+    assert_eq!(verdict(&with(log_bound(), &[(column::RATE_TPS, 20_000.0)])).0, Bounds::LogSync);
 }
 
 #[test]
 fn what_is_not_known_is_not_told() {
-    let mut r = with(log_bound(), &[("log_file_sync_ms", 0.1), ("device_util_pct", 40.0)]);
-    r.leave_out("client_cpu_pct", "could not be read");
+    let mut r = with(log_bound(), &[(column::LOG_FILE_SYNC_MS, 0.1), (column::DEVICE_UTIL_PCT, 40.0)]);
+    r.leave_out(column::CLIENT_CPU_PCT, "could not be read");
     r.waits.samples = 10;
     r.waits.sessions.insert("Lock:tuple".to_owned(), 52);
     let (by, why) = verdict(&r);
@@ -170,7 +174,7 @@ fn what_is_not_known_is_not_told() {
         "not told: CPU busy 31 %; sessions waited 0.100 of 0.450 ms per commit for the log; device under the log busy \
          40 %; 5.20 of 8 jobs were seen in Lock:tuple; none of it points to one limit; not measured: client CPU"
     );
-    let (_, why) = verdict(&test(1, &[("commit_throughput_tps", 5.0)]));
+    let (_, why) = verdict(&test(1, &[(column::COMMIT_THROUGHPUT_TPS, 5.0)]));
     assert!(why.starts_with("not told: nothing that could tell was measured; not measured: CPU busy,"), "{why}");
 }
 
@@ -190,11 +194,11 @@ fn a_peak_at_one_job_may_hide_a_single_writer() {
     let one = |test: u32, jobs: u32, tps: f64| {
         let mut r = record("sqlite", test, jobs);
         for (id, v) in [
-            ("commit_throughput_tps", tps),
-            ("commit_latency_ms", f64::from(jobs) / tps * 1e3),
-            ("log_file_sync_ms", 0.8 / tps * 1e3),
-            ("commit_time_ns_mean", 0.85 / tps * 1e9),
-            ("commits_per_redo_sync", 1.0),
+            (column::COMMIT_THROUGHPUT_TPS, tps),
+            (column::COMMIT_LATENCY_MS, f64::from(jobs) / tps * 1e3),
+            (column::LOG_FILE_SYNC_MS, 0.8 / tps * 1e3),
+            (column::COMMIT_TIME_NS_MEAN, 0.85 / tps * 1e9),
+            (column::COMMITS_PER_REDO_SYNC, 1.0),
         ] {
             r.set(id, v);
         }
@@ -214,7 +218,7 @@ fn a_peak_at_one_job_may_hide_a_single_writer() {
 
 #[test]
 fn repetitions_that_differ_are_told() {
-    let mut records = [log_bound(), log_bound(), with(log_bound(), &[("cpu_busy_pct", 95.0)])];
+    let mut records = [log_bound(), log_bound(), with(log_bound(), &[(column::CPU_BUSY_PCT, 95.0)])];
     for (i, r) in records.iter_mut().enumerate() {
         r.test = i as u32 + 1;
         r.repetition = r.test;
@@ -227,8 +231,12 @@ fn repetitions_that_differ_are_told() {
 
 #[test]
 fn jobs_that_wait_for_reads_are_bounded_by_them() {
-    let figures = [("commit_throughput_tps", 19_000.0), ("block_reads_per_s", 19_000.0), ("read_time_us_mean", 375.0)];
-    let read = |pct: f64| bound(&with(test(8, &figures), &[("read_wait_pct", pct)])).unwrap();
+    let figures = [
+        (column::COMMIT_THROUGHPUT_TPS, 19_000.0),
+        (column::BLOCK_READS_PER_S, 19_000.0),
+        (column::READ_TIME_US_MEAN, 375.0),
+    ];
+    let read = |pct: f64| bound(&with(test(8, &figures), &[(column::READ_WAIT_PCT, pct)])).unwrap();
     let b = read(89.1);
     assert_eq!(b.by, Bounds::StorageReads);
     let said = "7.1 of 8 jobs waited for a read at a time, by the database's own clock; 19,000 block reads/s; 375.0 µs a read call";
@@ -237,30 +245,30 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(read(1.2).by, Bounds::NotTold);
     assert_eq!(read(890.0).by, Bounds::NotTold);
     // Without the database's clock the time is that of transactions: with it, jobs always do nothing but read.
-    let circular = [("commit_latency_ms", 8.0 / 19.0), ("read_time_us_mean", 8e6 / 19_000.0)];
+    let circular = [(column::COMMIT_LATENCY_MS, 8.0 / 19.0), (column::READ_TIME_US_MEAN, 8e6 / 19_000.0)];
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, Bounds::NotTold);
 }
 
-const IDS: [&str; 19] = [
-    "rate_tps",
-    "commit_throughput_tps",
-    "commit_latency_ms",
-    "log_file_sync_ms",
-    "commit_time_ns_mean",
-    "commits_per_redo_sync",
-    "redo_sync_writes_per_s",
-    "cpu_busy_pct",
-    "cpu_iowait_pct",
-    "client_cpu_pct",
-    "client_cpu_us_per_tx",
-    "outside_tx_pct",
-    "device_util_pct",
-    "device_writes_per_s",
-    "device_write_mib_per_s",
-    "limit_share_pct",
-    "block_reads_per_s",
-    "read_time_us_mean",
-    "read_wait_pct",
+const READ: [&Column; 19] = [
+    column::RATE_TPS,
+    column::COMMIT_THROUGHPUT_TPS,
+    column::COMMIT_LATENCY_MS,
+    column::LOG_FILE_SYNC_MS,
+    column::COMMIT_TIME_NS_MEAN,
+    column::COMMITS_PER_REDO_SYNC,
+    column::REDO_SYNC_WRITES_PER_S,
+    column::CPU_BUSY_PCT,
+    column::CPU_IOWAIT_PCT,
+    column::CLIENT_CPU_PCT,
+    column::CLIENT_CPU_US_PER_TX,
+    column::OUTSIDE_TX_PCT,
+    column::DEVICE_UTIL_PCT,
+    column::DEVICE_WRITES_PER_S,
+    column::DEVICE_WRITE_MIB_PER_S,
+    column::LIMIT_SHARE_PCT,
+    column::BLOCK_READS_PER_S,
+    column::READ_TIME_US_MEAN,
+    column::READ_WAIT_PCT,
 ];
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -280,7 +288,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
     fn nothing_is_claimed_whose_figure_is_absent(
-        figures in prop::collection::btree_map(prop::sample::select(&IDS[..]), any_figure(), 0..16),
+        figures in prop::collection::btree_map(prop::sample::select(READ.map(|c| c.id).to_vec()), any_figure(), 0..16),
         jobs in prop_oneof![0..10u32, Just(u32::MAX)],
     ) {
         let mut r = record("pg", 1, jobs);
@@ -291,22 +299,22 @@ proptest! {
         for id in &b.from {
             prop_assert!(r.figure(id).is_some_and(f64::is_finite), "{id} is read but absent: {}", b.because);
         }
-        let has = |id: &str| b.from.contains(&id);
-        let at_least = |id: &str, least: f64| has(id) && r.figure(id).unwrap() >= least;
+        let has = |column: &'static Column| b.from.contains(&column);
+        let at_least = |column: &'static Column, least: f64| has(column) && r.figure(column).unwrap() >= least;
         prop_assert!(match b.by {
-            Bounds::Rate => has("rate_tps"),
-            Bounds::Client => has("client_cpu_pct") || has("client_cpu_us_per_tx") || has("outside_tx_pct"),
-            Bounds::Cpu => at_least("cpu_busy_pct", 90.0),
-            Bounds::SingleWriter => jobs > 1 && has("commits_per_redo_sync"),
-            Bounds::DeviceBandwidth => at_least("device_util_pct", 80.0) && at_least("limit_share_pct", 80.0),
-            Bounds::StorageReads => at_least("read_wait_pct", 50.0),
-            Bounds::LogSync => has("log_file_sync_ms") || has("commit_time_ns_mean"),
+            Bounds::Rate => has(column::RATE_TPS),
+            Bounds::Client => has(column::CLIENT_CPU_PCT) || has(column::CLIENT_CPU_US_PER_TX) || has(column::OUTSIDE_TX_PCT),
+            Bounds::Cpu => at_least(column::CPU_BUSY_PCT, 90.0),
+            Bounds::SingleWriter => jobs > 1 && has(column::COMMITS_PER_REDO_SYNC),
+            Bounds::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
+            Bounds::StorageReads => at_least(column::READ_WAIT_PCT, 50.0),
+            Bounds::LogSync => has(column::LOG_FILE_SYNC_MS) || has(column::COMMIT_TIME_NS_MEAN),
             Bounds::NotTold => b.because.contains("points to one limit") || b.because.contains("nothing that could tell"),
         }, "{b:?}");
         // Every figure in the words is one of those named: without them, none of it is said.
         let mut without = r.clone();
-        b.from.iter().filter(|id| **id != "commit_throughput_tps").for_each(|id| { without.figures.remove(*id); });
-        if !b.from.is_empty() && b.from != ["commit_throughput_tps"] {
+        b.from.iter().filter(|id| **id != column::COMMIT_THROUGHPUT_TPS).for_each(|id| { without.figures.remove(id.id); });
+        if !b.from.is_empty() && b.from != [column::COMMIT_THROUGHPUT_TPS] {
             prop_assert_ne!(bound(&without), Some(b));
         }
     }

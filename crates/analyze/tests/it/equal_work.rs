@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::common::measured;
 use loadline_analyze::compare::{Comparison, Platform, compare};
 use loadline_analyze::sweeps;
-use loadline_model::TestRecord;
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::{TestRecord, column};
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> Comparison {
     compare(&[Platform::of("a", a), Platform::of("b", b)]).remove(0)
@@ -79,7 +79,7 @@ fn redo_refuses_only_what_it_defines() {
     let test = |platform: &str, workload: &str, group: &str, kib: f64| {
         let mut r = measured(platform, 1, 4, 100.0, 40.0);
         (r.workload, r.group) = (workload.to_owned(), group.to_owned());
-        r.set("redo_kib_per_tx", kib);
+        r.set(column::REDO_KIB_PER_TX, kib);
         vec![r]
     };
     let row = |workload: &str, group: &str, kib: f64| {
@@ -167,9 +167,9 @@ fn repetitions_of_different_sources_are_not_pooled() {
 fn read_times_by_two_clocks_are_told() {
     let timed = |platform: &str, by_database: bool| {
         let mut r = read(platform, 1, 100.0, Some("device"));
-        r.set("read_time_us_mean", 80.0);
+        r.set(column::READ_TIME_US_MEAN, 80.0);
         if by_database {
-            r.set("read_wait_pct", 70.0);
+            r.set(column::READ_WAIT_PCT, 70.0);
         }
         vec![r]
     };

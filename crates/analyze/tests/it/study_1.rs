@@ -2,7 +2,9 @@
 
 use crate::common::study_1;
 use loadline_analyze::compare::{At, Platform, compare};
-use loadline_analyze::sweep::{LATENCY, LoadLine, Saturation, THROUGHPUT, sweeps};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
+use loadline_model::column;
 
 fn comparison(workload: &str) -> loadline_analyze::Comparison {
     let (x5, x9) = (study_1("X5-2"), study_1("X9M-2"));
@@ -50,7 +52,7 @@ fn factor_6_in_latency_is_at_best_4_95_in_commit_latency_and_8_25_in_log_file_sy
     let lat1 = comparison("LGWR-LAT1");
     let jobs: Vec<At> = lat1.rows.iter().skip(1).map(|r| r.at).collect();
     assert_eq!(jobs, [At::Jobs(2), At::Jobs(48), At::Jobs(72)], "job counts that both measured");
-    for (id, factor) in [(LATENCY, 4.95), ("log_file_sync_ms", 8.25)] {
+    for (id, factor) in [(LATENCY, 4.95), (column::LOG_FILE_SYNC_MS, 8.25)] {
         let (_, (at, best)) = lat1.range(id).unwrap();
         assert_eq!(at, 48, "{id}");
         assert!((best.factor.value - factor).abs() < 0.005, "{id}: {}", best.factor.value);
@@ -66,7 +68,7 @@ fn at_peak_the_factors_are_smaller() {
     let value = |id| peak.factor(id).unwrap().factor.value;
     assert!((value(THROUGHPUT) - 367_848.0 / 77_783.0).abs() < 1e-9);
     assert!((value(LATENCY) - 0.922 / 0.217).abs() < 1e-9);
-    assert!((value("log_file_sync_ms") - 0.812 / 0.12).abs() < 1e-9);
+    assert!((value(column::LOG_FILE_SYNC_MS) - 0.812 / 0.12).abs() < 1e-9);
     assert!(peak.caveat.as_ref().unwrap().contains("rows per transaction"), "the study does not record rows");
 }
 

@@ -1,9 +1,9 @@
 //! Sweeps and comparisons on records made by hand.
 
 use crate::common::{measured, record};
-use loadline_analyze::compare::{At, METRICS, Platform, compare};
+use loadline_analyze::compare::{At, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::{Driver, TestRecord};
+use loadline_model::{Driver, TestRecord, column};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
@@ -30,16 +30,16 @@ fn invalid_tests_stay_visible_and_feed_nothing() {
 #[test]
 fn repetitions_give_means_and_maxima() {
     let mut tests = vec![measured("a", 1, 4, 90.0, 40.0), measured("a", 2, 4, 110.0, 40.0)];
-    tests[0].set("commit_time_ns_max", 5.0);
-    tests[1].set("commit_time_ns_max", 7.0);
+    tests[0].set(column::COMMIT_TIME_NS_MAX, 5.0);
+    tests[1].set(column::COMMIT_TIME_NS_MAX, 7.0);
     let all = sweeps(&tests);
     let point = &all[0].points[0];
     let tps = point.throughput().unwrap();
     assert_eq!((tps.mean, tps.n), (100.0, 2));
     // sd 14.142, t(1) 12.706: half width 127.06.
     assert!((tps.half_width().unwrap() - 127.06).abs() < 0.01);
-    assert_eq!(point.figure("commit_time_ns_max").unwrap().mean, 7.0);
-    assert_eq!(point.figure("commit_time_ns_max").unwrap().half_width(), None);
+    assert_eq!(point.figure(column::COMMIT_TIME_NS_MAX).unwrap().mean, 7.0);
+    assert_eq!(point.figure(column::COMMIT_TIME_NS_MAX).unwrap().half_width(), None);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn different_work_is_never_pooled() {
     );
     b.driver = Driver::Client;
     c.parameters.insert("payload".to_owned(), 7);
-    d.set("rate_tps", 50.0);
+    d.set(column::RATE_TPS, 50.0);
     assert_eq!(sweeps(&[a, b, c, d]).len(), 4);
 }
 
@@ -85,13 +85,13 @@ fn one_point_or_a_given_rate_is_no_load_line() {
         assert!(why(&one, objective).contains("fewer than two valid job counts"));
         assert!(why(&with_invalid, objective).contains("fewer than two valid job counts"));
         let mut given: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
-        given.iter_mut().for_each(|r| r.set("rate_tps", 20.0));
+        given.iter_mut().for_each(|r| r.set(column::RATE_TPS, 20.0));
         assert!(why(&given, objective).contains("rate was given"));
     }
     let mut parts: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
     for r in &mut parts {
         r.kpis = vec!["checkpoint_tps".to_owned()];
-        r.set("checkpoint_tps", 10.0);
+        r.set(column::CHECKPOINT_TPS, 10.0);
     }
     assert!(why(&parts, None).contains("part of the window"));
 }
@@ -108,7 +108,7 @@ fn an_objective_missed_below_the_load_line_is_told() {
 #[test]
 fn open_loop_latency_counts_from_the_intended_start() {
     let mut r = measured("a", 1, 1, 10.0, 1.0);
-    r.set("response_time_ns_mean", 5e6);
+    r.set(column::RESPONSE_TIME_NS_MEAN, 5e6);
     assert_eq!(sweeps(&[r])[0].points[0].latency_ms(), Some(5.0));
 }
 
@@ -116,7 +116,7 @@ fn open_loop_latency_counts_from_the_intended_start() {
 fn factors_above_one_favour_the_other_platform() {
     let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &[measured("b", 1, 4, 200.0, 20.0)]);
     let row = c.at_jobs(4).unwrap();
-    for id in ["commit_throughput_tps", "commit_latency_ms"] {
+    for id in [column::COMMIT_THROUGHPUT_TPS, column::COMMIT_LATENCY_MS] {
         let f = row.factor(id).unwrap();
         assert_eq!((f.factor.value, f.factor.interval, f.n_base, f.n_other), (2.0, None, 1, 1), "{id}");
     }
@@ -128,7 +128,7 @@ fn factors_above_one_favour_the_other_platform() {
 fn repetitions_on_both_sides_give_an_interval() {
     let twice = |p: &str, tps: f64| [measured(p, 1, 4, tps, 40.0), measured(p, 2, 4, tps * 1.01, 40.0)];
     let c = versus(&twice("a", 100.0), &twice("b", 200.0));
-    let f = c.at_jobs(4).unwrap().factor("commit_throughput_tps").unwrap().factor;
+    let f = c.at_jobs(4).unwrap().factor(column::COMMIT_THROUGHPUT_TPS).unwrap().factor;
     let i = f.interval.unwrap();
     assert!(i.low < 2.0 && 2.0 < i.high && i.high < 2.1, "{i:?}");
 }
@@ -143,12 +143,12 @@ fn unequal_work_is_refused_with_the_reason() {
         assert!(c.rows.iter().all(|r| r.factors.is_empty()), "{c:?}");
         c.refused.or_else(|| c.rows[0].refused.clone()).unwrap()
     };
-    assert!(refused(&|b| b.set("redo_kib_per_tx", 2.2)).contains("2.20"));
-    assert!(refused(&|b| b.set("redo_kib_per_tx", 0.0)).contains("redo"));
-    assert!(refused(&|b| b.set("rows_per_tx", 2.0)).contains("1 rows per transaction on «a», 2 on «b»"));
-    assert!(refused(&|b| b.set("statements_per_tx", 2.0)).contains("statements"));
+    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 2.2)).contains("2.20"));
+    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 0.0)).contains("redo"));
+    assert!(refused(&|b| b.set(column::ROWS_PER_TX, 2.0)).contains("1 rows per transaction on «a», 2 on «b»"));
+    assert!(refused(&|b| b.set(column::STATEMENTS_PER_TX, 2.0)).contains("statements"));
     assert!(refused(&|b| b.driver = Driver::Client).contains("client driver"));
-    assert!(refused(&|b| b.set("rate_tps", 5.0)).contains("open loop at 5 tps"));
+    assert!(refused(&|b| b.set(column::RATE_TPS, 5.0)).contains("open loop at 5 tps"));
     assert!(refused(&|b| b.valid = false).contains("has no valid test"));
     assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("«b» has no test of LGWR-LAT1"));
     let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
@@ -159,16 +159,9 @@ fn unequal_work_is_refused_with_the_reason() {
 #[test]
 fn redo_within_ten_percent_is_compared() {
     let mut b = [measured("b", 1, 4, 200.0, 20.0)];
-    b[0].set("redo_kib_per_tx", 1.9 * 1.09);
+    b[0].set(column::REDO_KIB_PER_TX, 1.9 * 1.09);
     let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &b);
     assert!(c.rows.iter().all(|r| r.refused.is_none()));
-}
-
-#[test]
-fn every_metric_is_a_column() {
-    for m in METRICS {
-        assert!(loadline_model::column::column(m.id).is_some(), "{}", m.id);
-    }
 }
 
 #[test]

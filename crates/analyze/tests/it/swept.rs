@@ -3,7 +3,7 @@
 use crate::common::measured;
 use loadline_analyze::compare::{At, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::TestRecord;
+use loadline_model::{TestRecord, column};
 
 /// A load of `rows` rows per transaction, as a point of a sweep over them.
 fn load(platform: &str, test: u32, rows: u32, rows_per_s: f64) -> TestRecord {
@@ -14,9 +14,9 @@ fn load(platform: &str, test: u32, rows: u32, rows_per_s: f64) -> TestRecord {
     r.swept = Some("rows_per_tx".to_owned());
     r.parameters.insert("rows".to_owned(), i64::from(rows));
     r.parameters.insert("payload".to_owned(), 100);
-    r.set("rows_per_s", rows_per_s);
-    r.set("rows_per_tx", f64::from(rows));
-    r.set("redo_kib_per_tx", f64::from(rows));
+    r.set(column::ROWS_PER_S, rows_per_s);
+    r.set(column::ROWS_PER_TX, f64::from(rows));
+    r.set(column::REDO_KIB_PER_TX, f64::from(rows));
     r
 }
 
@@ -45,7 +45,7 @@ fn a_sweep_over_rows_is_none_over_jobs() {
     assert_eq!(rows.parameters.keys().collect::<Vec<_>>(), ["payload"], "what was swept is no common parameter");
     assert_eq!(jobs.parameters["rows"], 2);
     // Rows per second rise over the sizes although transactions per second fall.
-    assert_eq!(rows.rate, "rows_per_s");
+    assert_eq!(rows.rate, column::ROWS_PER_S);
     assert_eq!(rows.peak().unwrap().at, 100);
     assert!(matches!(rows.saturation(), Saturation::Rising { jobs: 100, previous_jobs: 10, .. }));
     assert_eq!(
@@ -70,8 +70,8 @@ fn without_a_rate_among_the_kpis_or_its_figure_throughput_counts() {
     records.iter_mut().for_each(|r| r.kpis = vec!["commit_latency_ms".to_owned(), "rows_per_s".to_owned()]);
     assert_eq!(sweeps(&records)[0].peak().unwrap().at, 1);
     let mut records = study("a", 1.0);
-    records.iter_mut().for_each(|r| r.leave_out("rows_per_s", "not counted"));
-    assert_eq!(sweeps(&records)[0].rate, "commit_throughput_tps");
+    records.iter_mut().for_each(|r| r.leave_out(column::ROWS_PER_S, "not counted"));
+    assert_eq!(sweeps(&records)[0].rate, column::COMMIT_THROUGHPUT_TPS);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn sweeps_over_the_same_are_compared_value_by_value() {
     assert_eq!(all.iter().map(|c| c.over.as_str()).collect::<Vec<_>>(), ["rows_per_tx", "jobs"]);
     assert_eq!(all[0].rows.iter().map(|r| r.at).skip(1).collect::<Vec<_>>(), [1, 2, 10, 100].map(At::Jobs));
     for row in all.iter().flat_map(|c| &c.rows) {
-        let f = row.factor("rows_per_s").unwrap();
+        let f = row.factor(column::ROWS_PER_S).unwrap();
         assert!((f.factor.value - 2.0).abs() < 1e-9, "{row:?}");
     }
     // Only one side swept rows: that is said, and the sweep over jobs is not taken for it.
@@ -97,14 +97,17 @@ fn a_read_is_not_compared_by_the_redo_of_others() {
         let mut r = measured(platform, 1, 1, 10.0, 100.0);
         r.group = "data-analytics".to_owned();
         r.kpis = vec!["rows_per_s".to_owned()];
-        r.set("rows_per_s", 1e6);
-        r.set("transaction_time_ns_mean", 1e8);
-        r.set("redo_kib_per_tx", redo);
+        r.set(column::ROWS_PER_S, 1e6);
+        r.set(column::TRANSACTION_TIME_NS_MEAN, 1e8);
+        r.set(column::REDO_KIB_PER_TX, redo);
         vec![r]
     };
     let (a, b) = (read("a", 0.2), read("b", 3.0));
     let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
     let row = &compare(&sides)[0].rows[0];
     assert_eq!((row.refused.as_deref(), row.caveat.as_deref()), (None, None));
-    assert_eq!(row.factors.iter().map(|f| f.metric.id).collect::<Vec<_>>(), ["rows_per_s", "transaction_time_ns_mean"]);
+    assert_eq!(
+        row.factors.iter().map(|f| f.metric.column).collect::<Vec<_>>(),
+        [column::ROWS_PER_S, column::TRANSACTION_TIME_NS_MEAN]
+    );
 }

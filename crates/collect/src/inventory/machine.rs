@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_model::format;
-use loadline_model::manifest::Machine;
+use loadline_model::machine::Machine;
 
 /// This machine. Texts that cannot be told are empty, numbers 0.
 #[must_use]

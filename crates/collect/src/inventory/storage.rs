@@ -4,7 +4,7 @@ use std::path::Path;
 
 use loadline_device::StorageFacts;
 use loadline_model::format;
-use loadline_model::manifest::Storage;
+use loadline_model::machine::Storage;
 
 use crate::error::CollectError;
 

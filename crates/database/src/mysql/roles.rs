@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, column};
 
 use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
@@ -241,19 +241,19 @@ impl Observation for Mysql {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
         let mut absent = vec![
-            ("flash_cache_write_pct", format!("{product} has no flash cache")),
-            ("redo_blocks_per_s", format!("{product} does not count the blocks of its log")),
+            (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
+            (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
         ];
         if self.instances().iter().any(|i| sync_counter(&i.version, i.flush.now()).is_none()) {
-            absent.push(("redo_sync_writes_per_s", UNCOUNTED_SYNCS.to_owned()));
-            absent.push(("commits_per_redo_sync", UNCOUNTED_SYNCS.to_owned()));
+            absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
             let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
-            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
+            let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.to_owned())));
         }
         absent

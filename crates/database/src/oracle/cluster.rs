@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Driver, Finding};
+use loadline_model::{Capabilities, Column, Driver, Finding};
 
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
@@ -278,7 +278,7 @@ impl Observation for Oracle {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         counters::absent(&self.sights, self.no_flash.as_deref())
     }
 }

@@ -1,7 +1,6 @@
 //! What works on this server: every query and grant is tried one by one, and says what is lost
 //! without it. Nothing is written.
 
-use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
 use super::counters::{Sight, View, look, views};
@@ -236,9 +235,7 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
             }
             Sight::None(said) => {
                 let lost = views().find(|v| v.name == *name).map(|v| {
-                    let heading =
-                        |id: &&str| column(id).map_or_else(|| (*id).to_owned(), loadline_model::Column::heading);
-                    let columns = v.columns.iter().map(heading);
+                    let columns = v.columns.iter().map(|c| c.heading());
                     columns.chain((!v.besides.is_empty()).then(|| v.besides.to_owned())).collect::<Vec<_>>().join(", ")
                 });
                 say(&id, Warning, said, &format!("missing without it: {}. {grant}", lost.unwrap_or_default()));

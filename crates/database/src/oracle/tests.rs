@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_model::Driver;
 use loadline_model::snapshot::counter;
+use loadline_model::{Driver, column};
 use loadline_workload::{Arg, CATALOGUE, Workload};
 
 use super::fake::{Paper, row};
@@ -195,7 +195,7 @@ fn only_what_loadline_made_is_dropped() {
 fn without_grants_figures_are_absent_and_nothing_else_fails() {
     let target = cluster::Oracle::open(&request(), unwilling().dial()).unwrap();
     let absent = target.absent_columns();
-    for id in ["redo_mib_per_s", "log_file_sync_ms", "cpu_busy_pct", "commits_database"] {
+    for id in [column::REDO_MIB_PER_S, column::LOG_FILE_SYNC_MS, column::CPU_BUSY_PCT, column::COMMITS_DATABASE] {
         let why = absent.iter().find(|(c, _)| *c == id).map(|(_, why)| why.as_str());
         assert!(why.is_some_and(|w| w.contains("ORA-00942") && w.contains("GRANT")), "{id}: {why:?}");
     }
@@ -261,7 +261,7 @@ fn the_flash_cache_has_a_figure_where_it_takes_writes() {
             Ok(if sql.contains("physical write requests optimized'") { vec![row(&[value])] } else { vec![] })
         });
         let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-        target.absent_columns().into_iter().find(|(c, _)| *c == "flash_cache_write_pct").map(|(_, why)| why)
+        target.absent_columns().into_iter().find(|(c, _)| *c == column::FLASH_CACHE_WRITE_PCT).map(|(_, why)| why)
     };
     assert_eq!(why("12345"), None);
     for none in ["0", "∅"] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
 use super::cluster::Postgres;
@@ -228,17 +228,17 @@ impl Observation for Postgres {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let mut absent = vec![("flash_cache_write_pct", "PostgreSQL has no flash cache".to_owned())];
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
         if let Some(why) = self.version.no_redo_blocks() {
-            absent.push(("redo_blocks_per_s", why.to_owned()));
+            absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
         }
         if let Some(why) = &self.blind.redo_syncs {
-            absent.push(("redo_sync_writes_per_s", why.clone()));
-            absent.push(("commits_per_redo_sync", why.clone()));
+            absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
         }
         if let Some(why) = &self.blind.proc_stat {
-            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
+            let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.clone())));
         }
         absent

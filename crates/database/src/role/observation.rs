@@ -1,7 +1,7 @@
 //! What the database counts, and what its rows prove.
 
-use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
+use loadline_model::{Column, Snapshot};
 
 use crate::error::TargetError;
 use crate::work::Work;
@@ -22,7 +22,7 @@ pub trait Observation {
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
 
     /// Columns that this target (in this version, with its settings now) does not provide, with the reason.
-    fn absent_columns(&self) -> Vec<(&'static str, String)>;
+    fn absent_columns(&self) -> Vec<(&'static Column, String)>;
 }
 
 /// A session that reads the database's own counters.

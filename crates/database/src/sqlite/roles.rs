@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_workload::{Commit, RowCount};
 
 use super::connect::{pragma, set_pragma};
@@ -198,9 +198,9 @@ impl Observation for Sqlite {
         self.evidence_query(work)
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let why = |what: &str| format!("SQLite does not count {what}");
-        vec![("commits_database", why("its commits; the rows changed are counted instead"))]
+        vec![(column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead"))]
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
@@ -310,7 +310,7 @@ impl Observation for Wal {
         Ok(i64::try_from(self.writer.stats().records).ok())
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         Vec::new()
     }
 }

@@ -1,8 +1,9 @@
 //! Charts: figures over jobs with a line a platform, and throughput over time with a line a test.
 
-use loadline_analyze::sweep::{JOBS, LATENCY, THROUGHPUT, standing};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{JOBS, standing};
 use loadline_analyze::{Interval, Sweep};
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
 use loadline_model::format::Format;
 use loadline_model::{Column, TestRecord};
 
@@ -14,7 +15,7 @@ use crate::svg;
 use crate::words::{lower, place, swept, swept_title, told, told_heading};
 
 /// Columns that are drawn for a workload whose records name no KPIs.
-const USUAL: [&str; 3] = [THROUGHPUT, LATENCY, "redo_mib_per_s"];
+const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
 /// As many charts stand in a row.
 const PER_ROW: u8 = 3;
 /// What was swept is drawn on a logarithmic axis from this ratio of its ends on.
@@ -40,12 +41,13 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
         }
     }
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
-    let ids: Vec<&str> = named.map_or(USUAL.to_vec(), |kpis| kpis.iter().map(String::as_str).collect());
+    let columns: Vec<&'static Column> =
+        named.map_or(USUAL.to_vec(), |kpis| kpis.iter().filter_map(|id| column(id)).collect());
     // Elsewhere the time of a transaction is not one of commits.
     let log = sweeps().all(|s| s.group == "log-writer");
     let mut charts = Vec::new();
     for over in overs {
-        let drawn = ids.iter().filter_map(|id| column(id)).filter_map(|column| {
+        let drawn = columns.iter().filter_map(|column| {
             let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
             let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
             Some(Chart { title, svg })
@@ -113,7 +115,7 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
         .points
         .iter()
         .filter_map(|p| {
-            let e = p.figure(column.id)?;
+            let e = p.figure(column)?;
             let bar = e.interval().map(|Interval { low, high }| (low.max(0.0) * scale, high * scale));
             let tip = tip(p.at, &with_interval(column, e));
             Some(svg::Point { x: f64::from(p.at), y: e.mean * scale, bar, tip })
@@ -160,7 +162,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             let chart = svg::Chart {
                 title: title.clone(),
                 x_label: "Time since the window opened [s]".to_owned(),
-                y_label: column(THROUGHPUT).map(|c| told_heading(c, log)).unwrap_or_default(),
+                y_label: told_heading(THROUGHPUT, log),
                 lines,
                 markers: false,
                 whole_x: false,
@@ -204,7 +206,7 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
         .iter()
         .filter_map(|test| {
             let series = side.run.series.get(&test.test)?;
-            let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT)?);
+            let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
             let rows: Vec<(f64, f64)> = times
                 .into_iter()
                 .zip(values)

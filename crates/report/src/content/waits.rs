@@ -2,8 +2,8 @@
 
 use loadline_analyze::waits::{Bucket, buckets, label};
 use loadline_analyze::{Point, Sweep};
-use loadline_model::Latencies;
 use loadline_model::format::{ABSENT, number};
+use loadline_model::{Latencies, column};
 use serde::Serialize;
 
 use crate::RunData;
@@ -112,7 +112,7 @@ fn times(
         kinds.iter().find_map(|(kind, heading)| Some((*kind, *heading, merged(run, point, kind)?)))?;
     // Where each transaction was one read of a block, its time is that of the read.
     let of_point = || run.records.iter().filter(|r| point.tests.contains(&r.test));
-    let one_read = group == "storage" && of_point().all(|r| r.figure("read_time_us_p99").is_some());
+    let one_read = group == "storage" && of_point().all(|r| r.figure(column::READ_TIME_US_P99).is_some());
     Some((if kind == "transaction" && one_read { "Read times" } else { heading }, latencies))
 }
 

@@ -3,7 +3,7 @@
 use crate::common::groups::all_groups;
 use crate::common::run;
 use loadline_model::record::NOT_THE_DEVICES;
-use loadline_model::{Latencies, TestRecord};
+use loadline_model::{Latencies, TestRecord, column};
 use loadline_report::{Format, Options, RunData, end_page, render};
 
 fn text(runs: &[RunData], format: Format) -> String {
@@ -73,7 +73,7 @@ fn the_factor_page_says_where_sources_differ() {
 fn other_redo_is_told_once_beside_the_factors() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
     for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
-        r.set("redo_kib_per_tx", 4.0 + i as f64 / 10.0);
+        r.set(column::REDO_KIB_PER_TX, 4.0 + i as f64 / 10.0);
     }
     let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
     assert_eq!(factors.matches("KiB of redo per transaction on «disk»").count(), 1, "{factors}");
@@ -97,7 +97,7 @@ fn a_test_in_no_mean_is_told_and_drawn() {
     let mut cached = of(&mut run, "STO-READ")[3].clone();
     (cached.test, cached.repetition) = (99, 2);
     keep(&mut cached, "cached");
-    cached.set("block_reads_per_s", 400_000.0);
+    cached.set(column::BLOCK_READS_PER_S, 400_000.0);
     run.records.push(cached);
     let page = words(&end_page(&run, Some(120)));
     assert!(page.contains("STO-READ 11,318 block reads/s 8 jobs"), "the mean is the device's: {page}");
@@ -187,7 +187,7 @@ fn histograms_are_headed_by_what_each_side_and_point_has() {
     for (i, test) in reads.iter().enumerate() {
         runs[1].histograms.insert(*test, only("transaction", 300_000));
         if i > 0 {
-            of(&mut runs[1], "STO-READ")[i].leave_out("read_time_us_p99", "a transaction read 0.50 blocks");
+            of(&mut runs[1], "STO-READ")[i].leave_out(column::READ_TIME_US_P99, "a transaction read 0.50 blocks");
         }
     }
     let markdown = words(&text(&runs, Format::Markdown));

@@ -2,6 +2,7 @@
 
 use crate::common::groups::all_groups;
 use crate::common::{run, two_platforms};
+use loadline_model::column;
 use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
 
 fn text(runs: &[RunData], format: Format) -> String {
@@ -196,6 +197,6 @@ fn a_test_is_told_by_its_first_kpi() {
     assert!(of(&run, "STO-WRITE").contains("505.9 MiB/s written"));
     let swept = run.records.iter().find(|r| r.workload == "DA-PARALLEL").unwrap();
     assert!(words(&test_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));
-    run.records[7].leave_out("data_mib_per_s", "the tables' size could not be read");
+    run.records[7].leave_out(column::DATA_MIB_PER_S, "the tables' size could not be read");
     assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 65 tps 123.534 ms");
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{record, run, two_platforms, two_scans};
 use loadline_model::limits::SizePoint;
-use loadline_model::{Check, Latencies, TestRecord};
+use loadline_model::{Check, Latencies, TestRecord, column};
 use loadline_report::{Format, Options, ReportError, RunData, end_page, render, terminal_table};
 use proptest::prelude::*;
 
@@ -15,8 +15,8 @@ fn text(runs: &[RunData], format: Format) -> String {
 #[test]
 fn every_reason_for_a_missing_figure_is_told() {
     let mut runs = two_platforms();
-    runs[0].records[0].leave_out("device_util_pct", "reason of a column that tables do not show");
-    runs[1].records[3].leave_out("log_file_sync_ms", "reason of one test only");
+    runs[0].records[0].leave_out(column::DEVICE_UTIL_PCT, "reason of a column that tables do not show");
+    runs[1].records[3].leave_out(column::LOG_FILE_SYNC_MS, "reason of one test only");
     for format in [Format::Html, Format::Markdown, Format::Json] {
         let report = text(&runs, format);
         for reason in runs.iter().flat_map(|r| &r.records).flat_map(|r| r.absent.values()) {
@@ -80,7 +80,7 @@ fn hostile_text_is_text() {
             t.platform = m.plan.platform.clone();
             t.add_check(Check::require(evil, t.test != 2, evil.to_owned()));
             t.error_texts.insert(evil.to_owned(), 1);
-            t.leave_out("redo_writes_per_s", evil);
+            t.leave_out(column::REDO_WRITES_PER_S, evil);
             t.notes.push(evil.to_owned());
         }
     }
@@ -139,8 +139,8 @@ fn repetitions_have_intervals() {
     for t in &mut again {
         t.test += 6;
         t.repetition = 2;
-        let tps = t.figure("commit_throughput_tps").unwrap();
-        t.set("commit_throughput_tps", tps * 1.01);
+        let tps = t.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
+        t.set(column::COMMIT_THROUGHPUT_TPS, tps * 1.01);
     }
     r.records.extend(again);
     let page = text(&[r.clone(), run("other", "run-2", 2.0)], Format::Html);
@@ -260,7 +260,7 @@ proptest! {
             r.figures.insert("rows_per_s".to_owned(), *ms);
             r.swept = jobs.is_multiple_of(3).then(|| ["rows_per_tx", "threads", words.as_str()][*w].to_owned());
             r.invalid_reason = (!valid).then(|| words.clone());
-            r.leave_out("errors", words.clone());
+            r.leave_out(column::ERRORS, words.clone());
             r.error_texts.insert(words.clone(), u64::MAX);
             if *w == 2 {
                 let point = |i: u32| SizePoint { redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };

@@ -3,7 +3,7 @@
 //! The page is left in the target folder for eyes: `target/tmp/study-1.html`.
 
 use crate::common::manifest;
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
 use loadline_model::limits::SizePoint;
 use loadline_model::plan::PlannedWorkload;
 use loadline_report::{Format, Options, RunData, render};
@@ -27,15 +27,21 @@ fn platform(name: &str) -> RunData {
             r.figures.clear();
             r.absent.clear();
             r.waits = Default::default();
-            for (id, text) in &row {
-                if column(id).is_some() && !["platform", "workload", "run", "test", "nodes", "jobs"].contains(id) {
-                    r.set(id, text.parse().unwrap());
+            for (column, text) in row.iter().filter_map(|(id, text)| Some((column(id)?, text))) {
+                if !["platform", "workload", "run", "test", "nodes", "jobs"].contains(&column.id) {
+                    r.set(column, text.parse().unwrap());
                 }
             }
-            for id in ["commit_time_ns_p50", "commit_time_ns_p99", "commit_time_ns_max", "errors", "limit_share_pct"] {
+            for id in [
+                column::COMMIT_TIME_NS_P50,
+                column::COMMIT_TIME_NS_P99,
+                column::COMMIT_TIME_NS_MAX,
+                column::ERRORS,
+                column::LIMIT_SHARE_PCT,
+            ] {
                 r.leave_out(id, "the study does not print it");
             }
-            for id in ["transaction_time_ns_p50", "transaction_time_ns_p99"] {
+            for id in [column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99] {
                 r.leave_out(id, "the study prints means only");
             }
             r

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::manifest;
+use loadline_model::column;
 use loadline_report::{Format, Options, RunData, end_page, render};
 
 const PUBLISHED: &str = include_str!("../data/data-load-exadata-x4-2.csv");
@@ -21,17 +22,19 @@ fn study() -> RunData {
             let mut r =
                 crate::common::record(&m, number("test") as u32, row["workload"], number("jobs") as u32, 1.0, 1.0);
             r.group = "data-load".to_owned();
-            r.kpis = ["rows_per_s", "commit_throughput_tps", "sql_service_time_s"].map(str::to_owned).into();
+            r.kpis = [column::ROWS_PER_S, column::COMMIT_THROUGHPUT_TPS, column::SQL_SERVICE_TIME_S]
+                .map(|c| c.id.to_owned())
+                .into();
             r.swept = Some("rows_per_tx".to_owned());
             r.parameters.insert("rows".to_owned(), number("rows_per_tx") as i64);
             r.figures.clear();
             r.absent.clear();
             for id in ids.iter().skip(6) {
-                r.set(id, number(id));
+                r.set(column::column(id).unwrap(), number(id));
             }
-            r.set("commit_throughput_tps", number("tx_per_s"));
+            r.set(column::COMMIT_THROUGHPUT_TPS, number("tx_per_s"));
             // The study prints no latency: with one job its inverse is the transaction time.
-            r.set("commit_latency_ms", 1e3 / number("tx_per_s"));
+            r.set(column::COMMIT_LATENCY_MS, 1e3 / number("tx_per_s"));
             r
         })
         .collect();

@@ -8,7 +8,7 @@ use loadline_database::{
 };
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_model::{Capabilities, Driver};
+use loadline_model::{Capabilities, Column, Driver, column};
 
 use super::*;
 use crate::event::Silent;
@@ -104,7 +104,7 @@ impl Observation for Reporting {
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         self.inner.evidence(work)
     }
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         self.inner.absent_columns()
     }
 }
@@ -187,7 +187,7 @@ fn a_report_that_cannot_be_had_is_said_and_the_test_holds() {
         assert!(!folder.join("awr").exists());
         for record in &records {
             assert!(record.notes.iter().any(|n| n.contains("report") && n.contains("no grant")), "{:?}", record.notes);
-            assert!(record.figure("commit_throughput_tps").is_some());
+            assert!(record.figure(column::COMMIT_THROUGHPUT_TPS).is_some());
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use loadline_database::{DataTable, FoundTable, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
 use loadline_model::format::bytes;
-use loadline_model::manifest::{Storage, TargetInfo};
+use loadline_model::machine::Storage;
+use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_workload::{CATALOGUE, Scope, Table};
 

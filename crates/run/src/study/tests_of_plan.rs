@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadline_database::{ParallelWorkers, TargetError, Work, WorkerLimit, kind_of};
 use loadline_model::plan::{Jobs, PlannedWorkload};
-use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
+use loadline_model::{Column, Driver, LogWriterPoint, TestLimit, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
@@ -43,7 +43,7 @@ struct Value {
     name: &'static str,
     value: i64,
     /// Column that shows it.
-    column: &'static str,
+    column: &'static Column,
 }
 
 /// What was asked before a test.
@@ -155,7 +155,7 @@ impl Context {
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
                 let points: Vec<(u32, f64)> =
-                    of_jobs(1).map(|r| (r.jobs, r.figure("commit_throughput_tps").unwrap_or(0.0))).collect();
+                    of_jobs(1).map(|r| (r.jobs, r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0))).collect();
                 next_jobs(&points, self.max_jobs)
             }
         }
@@ -204,7 +204,7 @@ impl Context {
         match (half?, &self.limits) {
             (Some(half), Limits::Reference(reference)) => reference.after(half),
             (_, Limits::Points(points)) => {
-                let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
+                let seen = record.figure(column::REDO_BYTES_PER_TX).ok_or("the redo of its transactions is not known");
                 let redo = self.redo_bytes(work).or(seen)?;
                 let mix = work.program.varies().then_some(work.workload.code);
                 LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, record.jobs)
@@ -339,7 +339,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Arc<Work>,
         position: TestPosition,
-        swept: Option<&str>,
+        swept: Option<&Column>,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let plan = &self.manifest.plan;
@@ -394,7 +394,7 @@ impl Context {
         let mut identity = self.identity(workload, work, &position, &before, evidence_after);
         identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
-        output.record.swept = swept.map(str::to_owned);
+        output.record.swept = swept.map(|c| c.id.to_owned());
         if let Some(longer) = window::longer(&output.record, duration_s, self.longer.is_some()) {
             listener.on(Event::Step(format!(
                 "test {test}: transactions are too long for the window, it is made again with {longer:.0} s"
@@ -428,10 +428,10 @@ impl Context {
         counted: Option<Counted>,
     ) {
         let Some((asked, tried)) = tried else {
-            return record.leave_out("speed_up", "its queries are not run in parallel");
+            return record.leave_out(column::SPEED_UP, "its queries are not run in parallel");
         };
         let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
-        let queries = record.figure("commits").unwrap_or(0.0);
+        let queries = record.figure(column::COMMITS).unwrap_or(0.0);
         let processes = Processes { asked, tried, waits: &record.waits, counted, jobs: record.jobs, queries, cpus };
         let check = parallel::check(&processes);
         record.add_check(check);

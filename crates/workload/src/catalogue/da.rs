@@ -3,7 +3,7 @@
 //! Each query has a constant that is one of [`DAYS`], so that it is practically another one in each transaction
 //! and no result can be kept, and returns a few rows which cannot be had without all the work.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::data::{FACT, fact_groups, fact_rows};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -15,9 +15,9 @@ pub(super) const BASE: Workload = Workload {
     group: "data-analytics",
     spoiled_by: "Memory for sorts and hashes, and for temporary tables, that is another than on the platform compared with (the settings are in the manifest); data that does not fit the cache, where it is to be the CPU that is measured, or fits it, where it is to be the storage; other work on the CPUs. A window in which few queries complete says little: it is made longer where a query takes more than half of it.",
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows of the fact table" },
-        Kpi { column: "data_mib_per_s", title: "data" },
-        Kpi { column: "commit_latency_ms", title: "time of a query" },
+        Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a query" },
     ],
     tables: &[FACT],
     needs: &[Capability::Rows, Capability::ReadRows],

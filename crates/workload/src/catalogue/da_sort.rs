@@ -1,5 +1,7 @@
 //! DA-SORT: sorts the fact table, and finds the largest rows.
 
+use loadline_model::column;
+
 use super::da;
 use crate::data::fact_rows;
 use crate::workload::{Kpi, Workload};
@@ -13,9 +15,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     summary: "sort of the fact table, and its 100 largest rows",
     description: "Each transaction is two queries on all rows of the fact table. The first returns the 100 rows from the middle of the table sorted by amount: which these are is not known before half of it is in order, and a database that keeps what is needed only keeps half the table. The second returns the 100 rows with the largest amounts, for which a heap of 100 does. Rows that are sorted are three numbers wide; a sort that does not fit the memory that a query may use goes to temporary files.",
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows of the fact table" },
-        Kpi { column: "data_mib_per_s", title: "data" },
-        Kpi { column: "commit_latency_ms", title: "time of both queries, begin and commit included" },
+        Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of both queries, begin and commit included" },
     ],
     volume: Some(|params| da::volume(params, 2)),
     program: |params| {

@@ -1,6 +1,6 @@
 //! DBL-INDEX: how fast an index is built.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -36,8 +36,8 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction makes an index on one column of a table, whose values lie in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the drop is in the time, and takes little of it). One process builds it; how much memory its sort gets is what the server's settings say.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows indexed" },
-        Kpi { column: "commit_latency_ms", title: "time of making and dropping the index" },
+        Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of making and dropping the index" },
     ],
     tables: TABLES,
     params: PARAMS,

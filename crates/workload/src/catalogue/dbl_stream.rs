@@ -1,6 +1,6 @@
 //! DBL-STREAM: small steady batches, and when others see them.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::program::{Program, Step};
@@ -19,9 +19,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "One job begins 20 batches of 50 rows per second, whether those before have ended or not; each is one INSERT and a durable commit. A second session asks for the last row of the next batch over and over, some 5,000 times a second at most, and the delay from the moment at which a batch was meant to begin until it sees the row is measured: what a consumer of the stream has to wait, a backlog of batches included (it can be less than the batch's own time: some databases show rows as soon as they are committed in memory, before the log is on disk). The figures are the rows per second that came in, and the median and 99th percentile of the delay; where rows per second are below rows × batches, the database does not keep up. A test is invalid if more than 1 % of the batches that were due in its window were not seen within a second after its end. The rate is that of the parameter: --rate is for workloads that have none of their own.",
     spoiled_by: "Other work on the log, a client whose clock ticks are late, a reader that finds its row only at its next look (its queries take the time of one round trip each and that is the resolution of the delay).",
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows inserted" },
-        Kpi { column: "visible_delay_ns_p50", title: "median delay until visible" },
-        Kpi { column: "visible_delay_ns_p99", title: "99th percentile of the delay" },
+        Kpi { column: column::ROWS_PER_S, title: "rows inserted" },
+        Kpi { column: column::VISIBLE_DELAY_NS_P50, title: "median delay until visible" },
+        Kpi { column: column::VISIBLE_DELAY_NS_P99, title: "99th percentile of the delay" },
     ],
     tables: dbl::ENTRIES,
     params: PARAMS,

@@ -1,14 +1,14 @@
 //! LGWR-SIZE: how long a commit takes by the redo written since the last one.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::lgwr;
 use crate::program::Commit;
 use crate::workload::{Kpi, Param, RedoSize, SizeScan, Workload};
 
 const KPIS: &[Kpi] = &[
-    Kpi { column: "commit_time_ns_p50", title: "median commit time over all sizes" },
-    Kpi { column: "commit_time_ns_max", title: "longest commit" },
+    Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
+    Kpi { column: column::COMMIT_TIME_NS_MAX, title: "longest commit" },
 ];
 
 const PARAMS: &[Param] = &[

@@ -1,6 +1,6 @@
 //! What the workloads of procedural code share: computations, a commit that has nothing to make durable.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::program::{Commit, Generator, Kernel, Program, Step};
 use crate::workload::{Kpi, Params, Volume, Workload};
@@ -10,9 +10,9 @@ pub(super) const BASE: Workload = Workload {
     group: "procedural-code",
     spoiled_by: "Other work on the CPUs, a CPU that changes its clock, a debugger or profiler of the database's language that is switched on. The transactions read and write no row.",
     kpis: &[
-        Kpi { column: "mops_per_s", title: "operations of all jobs" },
-        Kpi { column: "mops_per_s_per_job", title: "operations of a job" },
-        Kpi { column: "commit_latency_ms", title: "time of a transaction" },
+        Kpi { column: column::MOPS_PER_S, title: "operations of all jobs" },
+        Kpi { column: column::MOPS_PER_S_PER_JOB, title: "operations of a job" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a transaction" },
     ],
     needs: &[Capability::Procedures],
     ..Workload::BASE

@@ -1,6 +1,6 @@
 //! STO-READ-ASYNC: random single-block reads, many at a time.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -48,9 +48,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours lie anywhere in a large table, so it needs as many random blocks, and knows them all before it reads the first. A database that prefetches or reads asynchronously has many of these reads under way at once; one that reads block by block has one for each job, and the difference to STO-READ shows which it is. The figures are block reads and MiB per second; blocks are as large as the database has them (column Block: 8 KiB or 16 KiB mostly).",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
-        Kpi { column: "block_reads_per_s", title: "reads" },
-        Kpi { column: "read_mib_per_s", title: "data read" },
-        Kpi { column: "transaction_time_ns_p50", title: "time of a batch" },
+        Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
+        Kpi { column: column::READ_MIB_PER_S, title: "data read" },
+        Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "time of a batch" },
     ],
     tables: &[SPREAD],
     params: PARAMS,

@@ -1,6 +1,6 @@
 //! STO-WRITE: parallel creation of a large table.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -30,9 +30,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the fastest way that the database has for many rows, and all jobs add to the same one, which is empty before each test. The figure is MiB of the finished table per second. Beside it stands what the database wrote to its data files in the window (each byte goes to its log as well) and what the device under them took; the check data-written holds both against the rows.",
     spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take, and a test that had not written nine tenths of its rows at the close is invalid. Space: the table grows with rate and window.",
     kpis: &[
-        Kpi { column: "data_mib_per_s", title: "table created" },
-        Kpi { column: "physical_written_mib_per_s", title: "written to data files" },
-        Kpi { column: "rows_per_s", title: "rows" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "table created" },
+        Kpi { column: column::PHYSICAL_WRITTEN_MIB_PER_S, title: "written to data files" },
+        Kpi { column: column::ROWS_PER_S, title: "rows" },
     ],
     tables: &[MADE],
     params: PARAMS,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::{Driver, TestRecord};
+use loadline_model::{Driver, TestRecord, column};
 
 /// A valid record of `LGWR-LAT1` without figures.
 pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
@@ -42,8 +42,8 @@ pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
 /// A record with throughput (tps) and latency (ms), and equal work.
 pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) -> TestRecord {
     let mut r = record(platform, test, jobs);
-    let work = [("redo_kib_per_tx", 1.9), ("rows_per_tx", 1.0), ("statements_per_tx", 1.0)];
-    for (id, value) in [("commit_throughput_tps", tps), ("commit_latency_ms", ms)].into_iter().chain(work) {
+    let work = [(column::REDO_KIB_PER_TX, 1.9), (column::ROWS_PER_TX, 1.0), (column::STATEMENTS_PER_TX, 1.0)];
+    for (id, value) in [(column::COMMIT_THROUGHPUT_TPS, tps), (column::COMMIT_LATENCY_MS, ms)].into_iter().chain(work) {
         r.set(id, value);
     }
     r
@@ -60,10 +60,9 @@ pub(crate) fn study_1(platform: &str) -> Vec<TestRecord> {
             r.workload = row["workload"].to_owned();
             r.run = row["run"].to_owned();
             r.nodes = row["nodes"].parse().unwrap();
-            for (id, text) in &row {
-                let placed = ["platform", "workload", "run", "test", "nodes", "jobs"].contains(id);
-                if !placed && loadline_model::column::column(id).is_some() {
-                    r.set(id, text.parse().unwrap());
+            for (column, text) in row.iter().filter_map(|(id, text)| Some((column::column(id)?, text))) {
+                if !["platform", "workload", "run", "test", "nodes", "jobs"].contains(&column.id) {
+                    r.set(column, text.parse().unwrap());
                 }
             }
             r

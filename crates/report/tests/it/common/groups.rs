@@ -4,46 +4,61 @@ use std::collections::BTreeMap;
 
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::{Check, Driver, Latencies, TestRecord};
+use loadline_model::{Check, Column, Driver, Latencies, TestRecord, column};
 use loadline_report::RunData;
 
 use super::{manifest, map, record};
 
 /// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with
 /// their values (they stay the same).
-type Shape = (&'static str, &'static str, &'static str, f64, f64, &'static [(&'static str, f64)]);
+type Shape = (&'static str, &'static str, &'static Column, f64, f64, &'static [(&'static Column, f64)]);
 
 const SHAPES: [Shape; 14] = [
-    ("SRV-QUERY1", "server", "queries_per_s", 21_400.0, 0.0467, &[("cache_hit_pct", 99.998)]),
-    ("SRV-SCAN", "server", "data_mib_per_s", 1_940.0, 66.2, &[("rows_per_s", 15_300_000.0), ("cache_hit_pct", 99.97)]),
+    ("SRV-QUERY1", "server", column::QUERIES_PER_S, 21_400.0, 0.0467, &[(column::CACHE_HIT_PCT, 99.998)]),
+    (
+        "SRV-SCAN",
+        "server",
+        column::DATA_MIB_PER_S,
+        1_940.0,
+        66.2,
+        &[(column::ROWS_PER_S, 15_300_000.0), (column::CACHE_HIT_PCT, 99.97)],
+    ),
     (
         "STO-READ",
         "storage",
-        "block_reads_per_s",
+        column::BLOCK_READS_PER_S,
         2_640.0,
         0.379,
-        &[("read_time_us_mean", 375.0), ("read_time_us_p99", 1_180.0), ("reads_within_512us_pct", 90.2)],
+        &[
+            (column::READ_TIME_US_MEAN, 375.0),
+            (column::READ_TIME_US_P99, 1_180.0),
+            (column::READS_WITHIN_512US_PCT, 90.2),
+        ],
     ),
-    ("STO-WRITE", "storage", "physical_written_mib_per_s", 118.0, 2_100.0, &[("rows_per_s", 940_000.0)]),
-    ("STO-RANDOM", "storage", "io_per_s", 6_200.0, 0.61, &[("buffer_wait_pct", 4.5)]),
-    ("LGWR-LAT1", "log-writer", "commit_throughput_tps", 2_000.0, 0.5, &[("redo_mib_per_s", 2.9)]),
+    ("STO-WRITE", "storage", column::PHYSICAL_WRITTEN_MIB_PER_S, 118.0, 2_100.0, &[(column::ROWS_PER_S, 940_000.0)]),
+    ("STO-RANDOM", "storage", column::IO_PER_S, 6_200.0, 0.61, &[(column::BUFFER_WAIT_PCT, 4.5)]),
+    ("LGWR-LAT1", "log-writer", column::COMMIT_THROUGHPUT_TPS, 2_000.0, 0.5, &[(column::REDO_MIB_PER_S, 2.9)]),
     (
         "DBWR-CKPT",
         "database-writer",
-        "checkpoint_tps",
+        column::CHECKPOINT_TPS,
         1_210.0,
         0.55,
-        &[("calm_tps", 1_800.0), ("checkpoint_time_ns_p99", 14_300_000.0), ("calm_time_ns_p99", 1_900_000.0)],
+        &[
+            (column::CALM_TPS, 1_800.0),
+            (column::CHECKPOINT_TIME_NS_P99, 14_300_000.0),
+            (column::CALM_TIME_NS_P99, 1_900_000.0),
+        ],
     ),
-    ("DBL-11", "data-load", "rows_per_s", 4_100.0, 0.48, &[("sql_service_time_s", 0.000_412)]),
-    ("DBL-22", "data-load", "rows_per_s", 612_000.0, 16.3, &[("data_mib_per_s", 74.0)]),
-    ("DA-AGG", "data-analytics", "rows_per_s", 7_900_000.0, 126.0, &[("data_mib_per_s", 812.0)]),
-    ("DA-PARALLEL", "data-analytics", "rows_per_s", 7_800_000.0, 128.0, &[("speed_up", 1.0)]),
-    ("TP-LIGHT", "transaction-processing", "commit_throughput_tps", 1_900.0, 0.52, &[]),
-    ("TP-REPORT", "transaction-processing", "queries_per_s", 3_100.0, 0.32, &[("rows_per_s", 1_550_000.0)]),
-    ("PLS-PRIME", "procedural-code", "mops_per_s", 18.2, 54.9, &[("mops_per_s_per_job", 18.2)]),
+    ("DBL-11", "data-load", column::ROWS_PER_S, 4_100.0, 0.48, &[(column::SQL_SERVICE_TIME_S, 0.000_412)]),
+    ("DBL-22", "data-load", column::ROWS_PER_S, 612_000.0, 16.3, &[(column::DATA_MIB_PER_S, 74.0)]),
+    ("DA-AGG", "data-analytics", column::ROWS_PER_S, 7_900_000.0, 126.0, &[(column::DATA_MIB_PER_S, 812.0)]),
+    ("DA-PARALLEL", "data-analytics", column::ROWS_PER_S, 7_800_000.0, 128.0, &[(column::SPEED_UP, 1.0)]),
+    ("TP-LIGHT", "transaction-processing", column::COMMIT_THROUGHPUT_TPS, 1_900.0, 0.52, &[]),
+    ("TP-REPORT", "transaction-processing", column::QUERIES_PER_S, 3_100.0, 0.32, &[(column::ROWS_PER_S, 1_550_000.0)]),
+    ("PLS-PRIME", "procedural-code", column::MOPS_PER_S, 18.2, 54.9, &[(column::MOPS_PER_S_PER_JOB, 18.2)]),
 ];
-const LATENCIES: [&str; 2] = ["commit_latency_ms", "transaction_time_ns_p99"];
+const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P99];
 
 /// One platform, everything measured but what was skipped; STO-WRITE has nothing but invalid tests.
 pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
@@ -79,16 +94,21 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     let mut records: Vec<TestRecord> = Vec::new();
     let mut histograms = BTreeMap::new();
     for shape in &SHAPES {
-        let swept: &[(u32, &str, u32)] = match shape.0 {
-            "DBL-11" => {
-                &[(1, "rows_per_tx", 1), (1, "rows_per_tx", 2), (1, "rows_per_tx", 10), (1, "rows_per_tx", 100)]
+        let swept: &[(u32, Option<&'static Column>, u32)] = match shape.0 {
+            "DBL-11" => &[
+                (1, Some(column::ROWS_PER_TX), 1),
+                (1, Some(column::ROWS_PER_TX), 2),
+                (1, Some(column::ROWS_PER_TX), 10),
+                (1, Some(column::ROWS_PER_TX), 100),
+            ],
+            "DA-PARALLEL" => {
+                &[(1, Some(column::THREADS), 1), (1, Some(column::THREADS), 2), (1, Some(column::THREADS), 4)]
             }
-            "DA-PARALLEL" => &[(1, "threads", 1), (1, "threads", 2), (1, "threads", 4)],
-            "DBL-22" => &[(1, "", 0)],
+            "DBL-22" => &[(1, None, 0)],
             _ => &[],
         };
         let over_jobs: &[u32] = if swept.is_empty() || shape.0 == "DBL-11" { &[1, 2, 4, 8] } else { &[] };
-        let places = swept.iter().copied().chain(over_jobs.iter().map(|jobs| (*jobs, "", 0)));
+        let places = swept.iter().copied().chain(over_jobs.iter().map(|jobs| (*jobs, None, 0)));
         for (jobs, column, value) in places {
             let test = records.len() as u32 + 1;
             let r = made(&m, test, shape, (jobs, column, value), speed);
@@ -102,7 +122,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     }
     // One in an open loop.
     for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
-        r.set("rate_tps", 20.0);
+        r.set(column::RATE_TPS, 20.0);
     }
     RunData { manifest: m, records, series: BTreeMap::new(), histograms, warnings: Vec::new() }
 }
@@ -111,39 +131,40 @@ fn made(
     m: &loadline_model::Manifest,
     test: u32,
     (code, group, kpi, base, ms, others): &Shape,
-    (jobs, column, value): (u32, &str, u32),
+    (jobs, column, value): (u32, Option<&'static Column>, u32),
     speed: f64,
 ) -> TestRecord {
     let growth = speed * f64::from(jobs).powf(0.7) * f64::from(value.max(1)).powf(0.35);
     let (rate, ms) = (base * growth, ms * f64::from(jobs).powf(0.3) * f64::from(value.max(1)).powf(0.65) / speed);
     let mut r = record(m, test, code, jobs, f64::from(jobs) * 1e3 / ms, 1.5);
     r.group = (*group).to_owned();
-    r.kpis = std::iter::once(*kpi).chain(others.iter().map(|o| o.0)).map(str::to_owned).collect();
-    r.kpis.extend(
-        LATENCIES.iter().filter(|id| r.kpis.iter().all(|k| k != *id)).map(|id| (*id).to_owned()).collect::<Vec<_>>(),
-    );
+    for kpi in std::iter::once(*kpi).chain(others.iter().map(|o| o.0)).chain(LATENCIES) {
+        if !r.kpis.iter().any(|k| k == kpi.id) {
+            r.kpis.push(kpi.id.to_owned());
+        }
+    }
     for (id, value) in *others {
         r.set(id, *value);
     }
     r.set(kpi, rate);
-    r.set("commit_latency_ms", ms);
-    r.set("tx_per_s", f64::from(jobs) * 1e3 / ms);
-    r.set("transaction_time_ns_mean", ms * 1e6);
-    r.set("cpu_busy_pct", (9.0 * f64::from(jobs)).min(97.0));
+    r.set(column::COMMIT_LATENCY_MS, ms);
+    r.set(column::TX_PER_S, f64::from(jobs) * 1e3 / ms);
+    r.set(column::TRANSACTION_TIME_NS_MEAN, ms * 1e6);
+    r.set(column::CPU_BUSY_PCT, (9.0 * f64::from(jobs)).min(97.0));
     if *group != "log-writer" {
-        for id in ["log_file_sync_ms", "redo_writes_per_s", "redo_sync_writes_per_s"] {
-            r.figures.remove(id);
+        for id in [column::LOG_FILE_SYNC_MS, column::REDO_WRITES_PER_S, column::REDO_SYNC_WRITES_PER_S] {
+            r.figures.remove(id.id);
         }
         if !["data-load", "transaction-processing", "database-writer"].contains(group) {
-            r.figures.retain(|id, _| !["redo_mib_per_s", "redo_kib_per_tx"].contains(&id.as_str()));
+            r.figures.retain(|id, _| ![column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX].iter().any(|c| c.id == id));
         }
     }
-    if !column.is_empty() {
-        r.swept = Some(column.to_owned());
+    if let Some(column) = column {
+        r.swept = Some(column.id.to_owned());
         r.parameters = map(&[("swept", i64::from(value))]);
         r.set(column, f64::from(value));
-        if column == "threads" {
-            r.set("speed_up", f64::from(value).powf(0.35));
+        if column == column::THREADS {
+            r.set(column::SPEED_UP, f64::from(value).powf(0.35));
         }
     }
     if !["log-writer", "data-load", "transaction-processing"].contains(group) {
@@ -153,19 +174,22 @@ fn made(
     match *group {
         "storage" => {
             r.data_source = Some(if *code == "STO-WRITE" { "cached" } else { "device" }.to_owned());
-            r.set("block_bytes", 8192.0);
+            r.set(column::BLOCK_BYTES, 8192.0);
             if *code == "STO-READ" {
-                r.set("read_wait_pct", 53.0);
+                r.set(column::READ_WAIT_PCT, 53.0);
             }
-            r.set("device_util_pct", 71.0);
-            r.leave_out("device_read_share_pct", "the device under the data files is not known");
-            r.leave_out("physical_writes_per_s", "PostgreSQL 15 does not count writes by kind, only 16 and later do");
+            r.set(column::DEVICE_UTIL_PCT, 71.0);
+            r.leave_out(column::DEVICE_READ_SHARE_PCT, "the device under the data files is not known");
+            r.leave_out(
+                column::PHYSICAL_WRITES_PER_S,
+                "PostgreSQL 15 does not count writes by kind, only 16 and later do",
+            );
         }
         "data-load" => {
-            r.set("threads", 1.0);
-            r.set("redo_syncs", 3.0);
-            r.leave_out("redo_write_time_us", "track_wal_io_timing is off");
-            r.leave_out("redo_sync_time_us", "track_wal_io_timing is off");
+            r.set(column::THREADS, 1.0);
+            r.set(column::REDO_SYNCS, 3.0);
+            r.leave_out(column::REDO_WRITE_TIME_US, "track_wal_io_timing is off");
+            r.leave_out(column::REDO_SYNC_TIME_US, "track_wal_io_timing is off");
         }
         _ => {}
     }

@@ -7,10 +7,11 @@ pub(crate) mod groups;
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
-use loadline_model::manifest::{Calibration, Machine, Overhead, RunState, Storage, TargetInfo};
+use loadline_model::machine::{Machine, Storage};
+use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord};
+use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column};
 use loadline_report::RunData;
 
 fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
@@ -164,33 +165,33 @@ pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f6
     };
     let ms = f64::from(jobs) / tps * 1000.0;
     for (id, value) in [
-        ("cpu_busy_pct", 12.0),
-        ("cpu_user_pct", 8.0),
-        ("cpu_sys_pct", 4.0),
-        ("cpu_idle_pct", 80.0),
-        ("cpu_iowait_pct", 8.0),
-        ("commit_throughput_tps", tps),
-        ("commit_latency_ms", ms),
-        ("redo_writes_per_s", tps * 0.9),
-        ("redo_sync_writes_per_s", tps * 0.8),
-        ("redo_mib_per_s", tps * kib / 1024.0),
-        ("redo_kib_per_tx", kib),
-        ("log_file_sync_ms", ms * 0.7),
-        ("elapsed_s", 30.0),
-        ("commit_time_ns_p50", ms * 0.8e6),
-        ("commit_time_ns_p99", ms * 2.4e6),
-        ("commit_time_ns_max", ms * 9e6),
-        ("transaction_time_ns_p50", ms * 0.95e6),
-        ("transaction_time_ns_p99", ms * 2.6e6),
-        ("errors", 0.0),
-        ("rows_per_tx", 1.0),
-        ("statements_per_tx", 1.0),
+        (column::CPU_BUSY_PCT, 12.0),
+        (column::CPU_USER_PCT, 8.0),
+        (column::CPU_SYS_PCT, 4.0),
+        (column::CPU_IDLE_PCT, 80.0),
+        (column::CPU_IOWAIT_PCT, 8.0),
+        (column::COMMIT_THROUGHPUT_TPS, tps),
+        (column::COMMIT_LATENCY_MS, ms),
+        (column::REDO_WRITES_PER_S, tps * 0.9),
+        (column::REDO_SYNC_WRITES_PER_S, tps * 0.8),
+        (column::REDO_MIB_PER_S, tps * kib / 1024.0),
+        (column::REDO_KIB_PER_TX, kib),
+        (column::LOG_FILE_SYNC_MS, ms * 0.7),
+        (column::ELAPSED_S, 30.0),
+        (column::COMMIT_TIME_NS_P50, ms * 0.8e6),
+        (column::COMMIT_TIME_NS_P99, ms * 2.4e6),
+        (column::COMMIT_TIME_NS_MAX, ms * 9e6),
+        (column::TRANSACTION_TIME_NS_P50, ms * 0.95e6),
+        (column::TRANSACTION_TIME_NS_P99, ms * 2.6e6),
+        (column::ERRORS, 0.0),
+        (column::ROWS_PER_TX, 1.0),
+        (column::STATEMENTS_PER_TX, 1.0),
     ] {
         r.set(id, value);
     }
-    r.leave_out("redo_blocks_per_s", "PostgreSQL 15 does not count WAL bytes written, only 18 and later do");
-    r.leave_out("flash_cache_write_pct", "the database has no flash log");
-    r.leave_out("limit_share_pct", "the limit of the device was not measured");
+    r.leave_out(column::REDO_BLOCKS_PER_S, "PostgreSQL 15 does not count WAL bytes written, only 18 and later do");
+    r.leave_out(column::FLASH_CACHE_WRITE_PCT, "the database has no flash log");
+    r.leave_out(column::LIMIT_SHARE_PCT, "the limit of the device was not measured");
     r.add_check(Check::require(
         "littles-law",
         true,
@@ -213,7 +214,7 @@ pub(crate) fn run(platform: &str, id: &str, speed: f64) -> RunData {
     let series = records
         .iter()
         .map(|r| {
-            let tps = r.figure("commit_throughput_tps").unwrap();
+            let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
             let wave = |t: i32| tps * (1.0 + 0.04 * (f64::from(t) * 1.7 + f64::from(r.test)).sin());
             let rows = (-2..30).map(|t| vec![Some(f64::from(t)), Some(wave(t))]).collect();
             (r.test, Series { columns: vec!["t_s".to_owned(), "commit_throughput_tps".to_owned()], rows })
@@ -231,19 +232,19 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     });
     b.manifest.target.settings.insert("wal_buffers".to_owned(), "64MB".to_owned());
     for r in &mut b.records {
-        let tps = r.figure("commit_throughput_tps").unwrap();
+        let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
         let limit = tps * (1.2 + 0.01 * f64::from(r.test));
         r.limit = Some(TestLimit {
             of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
             jobs: r.jobs,
-            redo_bytes_per_tx: r.figure("redo_kib_per_tx").unwrap() * 1024.0,
+            redo_bytes_per_tx: r.figure(column::REDO_KIB_PER_TX).unwrap() * 1024.0,
             tps: limit,
             samples: vec![limit * 0.99, limit * 1.01],
             latency_ns_mean: f64::from(r.jobs) / limit * 1e9,
             source: LimitSource::Run,
         });
-        r.set("limit_tps", limit);
-        r.set("limit_share_pct", tps / limit * 100.0);
+        r.set(column::LIMIT_TPS, limit);
+        r.set(column::LIMIT_SHARE_PCT, tps / limit * 100.0);
     }
     let bad = &mut b.records[5];
     bad.add_check(Check::require(
@@ -251,7 +252,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
         false,
         "the jobs counted 20,358 commits, the database 20,101: more than 1 % apart".to_owned(),
     ));
-    bad.set("errors", 3.0);
+    bad.set(column::ERRORS, 3.0);
     bad.error_texts.insert("40001: could not serialize access".to_owned(), 3);
     bad.notes.push("a checkpoint began in the window".to_owned());
     vec![run("sata ssd", "20250304-040506-sata", 1.0), b]
