@@ -8,6 +8,7 @@ mod data_set;
 mod env;
 mod error;
 mod facts;
+mod folder;
 mod kernels;
 mod kind;
 mod loading;

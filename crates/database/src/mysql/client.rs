@@ -92,9 +92,7 @@ impl ClientSession for MysqlClientSession {
             self.connection.query("BEGIN")?;
             self.open = true;
         }
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         loading::add(&mut self.connection, &self.work, table, &[Batch::of_bulk(first, rows)])
     }
 

@@ -1,9 +1,8 @@
 //! Where an Oracle database is: its URL, taken apart and checked before anything is sent.
 
-use percent_encoding::percent_decode_str;
-
 use crate::error::TargetError;
 use crate::secret::Secret;
+use crate::url::{Url, choice, unknown};
 
 const FORM: &str = "oracle://user@host:1521/service";
 
@@ -27,29 +26,14 @@ impl OraAddress {
     /// # Errors
     /// [`TargetError::Usage`], which says what is missing or wrong. It does not repeat a password.
     pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
-        let wrong = |what: &str| TargetError::Usage(format!("«{}»: {what} ({FORM})", crate::redact(url)));
-        let rest = url.split_once("://").map(|(_, rest)| rest).ok_or_else(|| wrong("give user, host and service"))?;
-        let (rest, query) = split_last_query(rest);
-        // A password may hold '@' and '/': the last '@' ends it.
-        let (who, at) = rest.rsplit_once('@').ok_or_else(|| wrong("give a user before the «@»"))?;
-        let (user, password) = match who.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (who, None),
-        };
-        let decoded = |text: &str, what: &str| {
-            let text =
-                percent_decode_str(text).decode_utf8().map_err(|_| wrong(&format!("the {what} is not UTF-8")))?;
-            Ok::<_, TargetError>(text.into_owned())
-        };
-        let user = decoded(user, "user")?;
-        if user.is_empty() {
-            return Err(wrong("give a user before the «@»"));
-        }
-        let password = password.filter(|p| !p.is_empty()).map(|p| decoded(p, "password")).transpose()?.map(Secret::new);
-        let (address, service) =
-            at.split_once('/').ok_or_else(|| wrong("give the name of the service after the host"))?;
-        let (host, port) = host_and_port(address).ok_or_else(|| wrong("the port must be a number from 1 to 65535"))?;
-        let service = decoded(service, "service")?;
+        let url = Url::parse_careless(url, FORM)?;
+        let wrong = |what: &str| url.wrong(format!("{what} ({FORM})"));
+        let user = url.decode("user", url.user)?.ok_or_else(|| wrong("give a user before the «@»"))?;
+        let password = url.decode("password", url.password.unwrap_or_default())?.map(Secret::new);
+        let host = url.host.to_owned();
+        let port = url.port()?.unwrap_or(1521);
+        let service = url.decode("service", url.path)?;
+        let service = service.ok_or_else(|| wrong("give the name of the service after the host"))?;
         // What goes into a connect descriptor must not be able to end one of its brackets.
         let plain = |text: &str, also: &str| {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c) || also.contains(c))
@@ -61,14 +45,15 @@ impl OraAddress {
             return Err(wrong("the service must be a name of letters, digits, «.», «_», «-», «$», «#»"));
         }
         let mut address = OraAddress { user, password, host, port, service, tcps: false, wallet: None };
-        for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match (key, value) {
-                ("protocol", "tcp") => address.tcps = false,
-                ("protocol", "tcps") => address.tcps = true,
-                ("protocol", _) => return Err(wrong(&format!("protocol = «{value}» must be tcp or tcps"))),
-                ("wallet", folder) if !folder.is_empty() => address.wallet = Some(decoded(folder, "wallet")?),
-                _ => return Err(wrong(&format!("«{key}» is no parameter here: there are protocol and wallet"))),
+        for (name, value) in url.parameters()? {
+            let text = value.as_deref().unwrap_or_default();
+            match name {
+                "protocol" => {
+                    let tcps = choice(name, text, &[("tcp", false), ("tcps", true)]);
+                    address.tcps = tcps.map_err(|e| url.wrong(e))?;
+                }
+                "wallet" if !text.is_empty() => address.wallet = value,
+                _ => return Err(url.wrong(unknown(name, &["protocol", "wallet"]))),
             }
         }
         if address.wallet.is_some() && !address.tcps {
@@ -95,34 +80,6 @@ impl OraAddress {
     }
 }
 
-/// A '?' may stand in a password: only one behind the last '@' begins the parameters.
-fn split_last_query(rest: &str) -> (&str, &str) {
-    let after = rest.rfind('@').map_or(0, |at| at + 1);
-    match rest[after..].find('?') {
-        Some(mark) => (&rest[..after + mark], &rest[after + mark + 1..]),
-        None => (rest, ""),
-    }
-}
-
-fn host_and_port(address: &str) -> Option<(String, u16)> {
-    const DEFAULT: u16 = 1521;
-    let (host, port) = match address.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']')?;
-            (host, after.strip_prefix(':'))
-        }
-        None => match address.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (address, None),
-        },
-    };
-    let port = match port {
-        Some(port) => port.parse().ok().filter(|p| *p > 0)?,
-        None => DEFAULT,
-    };
-    Some((host.to_owned(), port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,14 +104,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_no_password_is() {
         for (url, says) in [
-            ("oracle:", "user, host"),
+            ("oracle:", "write oracle://user@host"),
             ("oracle://host/x", "user"),
             ("oracle://a:secret@host", "service"),
             ("oracle://a:secret@host:0/x", "port"),
             ("oracle://a:secret@host:x/x", "port"),
             ("oracle://a:secret@ho)st/x", "host"),
             ("oracle://a:secret@host/x)(y", "service"),
-            ("oracle://a:secret@host/x?protocol=udp", "tcp or tcps"),
+            ("oracle://a:secret@host/x?protocol=udp", "must be one of tcp, tcps"),
             ("oracle://a:secret@host/x?walet=/x", "«walet»"),
             ("oracle://a:secret@host/x?wallet=/x", "tcps"),
         ] {

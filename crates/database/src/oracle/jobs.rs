@@ -66,9 +66,7 @@ impl ClientSession for OraClientSession {
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         Ok(schema::insert(self.session.as_mut(), &self.work, table, &Batch::of_bulk(first, rows))?)
     }
 

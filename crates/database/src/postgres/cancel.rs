@@ -5,8 +5,10 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
 use super::config::Address;
-use super::protocol;
 
 /// What it takes to cancel a session's query: another connection that names it.
 #[derive(Debug, Clone, Default)]
@@ -21,8 +23,8 @@ pub(super) struct CancelKey {
 impl CancelKey {
     /// Asks the server to cancel. Whether it does, it never says, so nothing is returned.
     pub(super) fn cancel(&self) {
-        let mut request = Vec::new();
-        protocol::cancel_request(&mut request, self.pid, self.secret);
+        let mut request = BytesMut::new();
+        frontend::cancel_request(self.pid.cast_signed(), self.secret.cast_signed(), &mut request);
         let brief = Duration::from_secs(2);
         match &self.address {
             Some(Address::Unix(dir)) => {

@@ -152,9 +152,7 @@ impl ClientSession for PgClientSession {
         if std::mem::take(&mut self.pending) {
             self.connection.query("BEGIN")?;
         }
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
         schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
         Ok(batch.len())

@@ -6,14 +6,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
 use super::config::{Address, Config, SslMode, default_host};
 use super::pgpass::{self, Lookup, PgpassEntry};
-use super::protocol::{self, ServerError};
+use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
 use crate::env::process_env;
@@ -143,8 +145,8 @@ impl Endpoint {
         tls: &Arc<ClientConfig>,
         mode: SslMode,
     ) -> Result<Stream, (TargetError, bool)> {
-        let mut request = Vec::new();
-        protocol::ssl_request(&mut request);
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
         let mut answer = [0];
         tcp.write_all(&request)
             .and_then(|()| tcp.read_exact(&mut answer))
@@ -191,7 +193,7 @@ impl Endpoint {
         if let Role::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }
-        protocol::startup(&mut c.out, &parameters);
+        c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
         loop {
@@ -241,13 +243,13 @@ impl Endpoint {
                 0 => return Ok(()),
                 3 => {
                     let password = self.password(&mut note)?;
-                    protocol::password(&mut c.out, password.expose());
+                    c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
                 5 => {
                     let salt = *data.first_chunk::<4>().ok_or_else(|| odd("an md5 password without salt"))?;
                     let password = self.password(&mut note)?;
                     let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
-                    protocol::password(&mut c.out, &hash);
+                    c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
                 10 => {
                     if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
@@ -255,7 +257,7 @@ impl Endpoint {
                     }
                     let password = self.password(&mut note)?;
                     let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
-                    protocol::sasl_initial(&mut c.out, SCRAM_SHA_256, exchange.message());
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
@@ -268,7 +270,7 @@ impl Endpoint {
                         continue;
                     }
                     exchange.update(data).map_err(wrong)?;
-                    protocol::sasl_response(&mut c.out, exchange.message());
+                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
                 7 | 9 => return Err(odd("Kerberos (GSSAPI, SSPI), which loadline does not know: use a password")),
                 other => return Err(odd(&format!("authentication method {other}, which loadline does not know"))),

@@ -43,28 +43,6 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         let procedure = procedure::create(work, Version { major: NEWEST });
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(query, ""));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use loadline_workload::CATALOGUE;
-
-    use super::*;
-
-    #[test]
-    fn every_workload_as_sql() {
-        for workload in CATALOGUE {
-            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
-            insta::assert_snapshot!(workload.code, text);
-        }
-    }
 }

@@ -2,6 +2,9 @@
 
 use std::io::{self, Read, Write};
 
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
 use super::cancel::CancelKey;
 use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
@@ -187,16 +190,30 @@ impl Connection {
         self.status == b'I'
     }
 
+    /// Puts a message into [`Self::out`]; outside of the timing loop, as it is copied.
+    ///
+    /// # Errors
+    /// When a text in it holds a zero byte.
+    pub(super) fn put(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), TargetError> {
+        let mut bytes = BytesMut::new();
+        let put = message(&mut bytes).map_err(|e| TargetError::Usage(format!("PostgreSQL cannot be sent this: {e}")));
+        match &put {
+            Ok(()) => self.out.extend_from_slice(&bytes),
+            Err(_) => self.out.clear(),
+        }
+        put
+    }
+
     /// Runs `sql` (one or more statements without parameters) and returns all rows, as text.
     pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
-        protocol::query(&mut self.out, sql);
+        self.put(|out| frontend::query(sql, out))?;
         self.send()?;
         self.text_rows()
     }
 
     /// Runs one statement with text parameters.
     pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Rows, TargetError> {
-        protocol::parse(&mut self.out, "", sql, &[]);
+        self.put(|out| frontend::parse("", sql, [], out))?;
         self.send_bound("", values)
     }
 
@@ -230,7 +247,7 @@ impl Connection {
     /// Prepares statements in one round trip: name, text, parameter types.
     pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
         for (name, sql, types) in statements {
-            protocol::parse(&mut self.out, name, sql, types);
+            self.put(|out| frontend::parse(name, sql, types.iter().copied(), out))?;
         }
         protocol::sync(&mut self.out);
         self.send()?;
@@ -277,8 +294,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // A farewell spares the server a line in its log; it is no matter if it does not arrive.
-        self.out.clear();
-        protocol::terminate(&mut self.out);
-        let _ = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+        let mut farewell = BytesMut::new();
+        frontend::terminate(&mut farewell);
+        let _ = self.stream.write_all(&farewell).and_then(|()| self.stream.flush());
     }
 }

@@ -24,6 +24,7 @@ use rusqlite::Connection;
 
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles};
+use crate::folder;
 use crate::kind::TargetKind;
 use crate::own_tables::Whole;
 use crate::render::Rendered;
@@ -72,7 +73,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     check_url: |url| files::path_of(url).map(|_| ()),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
-    clean_leftovers: |request| files::clean_leftovers(&request.scratch),
+    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     native_report: None,
 };
@@ -204,11 +205,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
-    for (title, query) in work.queries() {
-        if let Ok(sql) = work.query(query, |table| table_name(work, table)) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(|work, query| work.query(query, |table| table_name(work, table)), ""));
     out
 }
 

@@ -129,9 +129,7 @@ impl ClientSession for SqliteSession {
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
         insert(&self.db, &self.work, table, &batch).map_err(|e| self.error(&e))?;
         self.share.add(&self.db, &self.counters.data);

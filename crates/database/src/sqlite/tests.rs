@@ -75,14 +75,18 @@ fn a_second_run_is_refused_and_clean_removes_the_files() {
 fn a_temporary_folder_is_removed_and_leftovers_are_found() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    assert_eq!(files::clean_leftovers(scratch.path()).unwrap(), Vec::<String>::new(), "a live one stays");
+    assert_eq!(
+        crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap(),
+        Vec::<String>::new(),
+        "a live one stays"
+    );
     drop(target);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     let dead = scratch.path().join("loadline-sqlite-dead");
     std::fs::create_dir(&dead).unwrap();
     std::fs::write(dead.join("owner.lock"), "").unwrap();
     std::fs::create_dir(scratch.path().join("loadline-sqlite-foreign")).unwrap();
-    assert_eq!(files::clean_leftovers(scratch.path()).unwrap().len(), 1);
+    assert_eq!(crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap().len(), 1);
     assert!(!dead.exists() && scratch.path().join("loadline-sqlite-foreign").exists());
 }
 

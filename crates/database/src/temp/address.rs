@@ -1,13 +1,9 @@
 //! The URL of a private server.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use loadline_model::format::nearest;
-use percent_encoding::percent_decode_str;
-
 use crate::error::TargetError;
+use crate::url::{path, unknown};
 
 /// `SCHEME:[/dir][?bin=/dir]`
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,10 +36,9 @@ impl Address {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if name != "bin" {
-                let hint = nearest(name, ["bin"]).map_or(String::new(), |n| format!(", did you mean «{n}»?"));
                 return Err(usage(format!(
-                    "unknown parameter «{name}»{hint} (allowed: bin, the directory of the server's binaries; settings go \
-                     with --setting)"
+                    "{}: bin is the directory of the server's binaries; settings go with --setting",
+                    unknown(name, &["bin"])
                 )));
             }
             let path = absolute(value)
@@ -61,10 +56,8 @@ pub(super) fn is_of(url: &str, scheme: &str) -> bool {
     url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
 }
 
-/// The path that a percent-encoded text stands for, if it is an absolute one.
 fn absolute(text: &str) -> Option<PathBuf> {
-    let bytes: Vec<u8> = percent_decode_str(text).collect();
-    (bytes.starts_with(b"/") && !bytes.contains(&0)).then(|| PathBuf::from(OsString::from_vec(bytes)))
+    path(text).filter(|path| path.is_absolute())
 }
 
 #[cfg(test)]
@@ -97,8 +90,8 @@ mod tests {
             ("postgres-temp", "written postgres-temp:"),
             ("postgres-temp:dir", "«dir» must begin with /"),
             ("postgres-temp://host/db", "no host"),
-            ("postgres-temp:?bon=/x", "unknown parameter «bon», did you mean «bin»?"),
-            ("postgres-temp:?shared_buffers=1GB", "allowed: bin"),
+            ("postgres-temp:?bon=/x", "unknown parameter «bon»: did you mean «bin»?"),
+            ("postgres-temp:?shared_buffers=1GB", "known: bin"),
             ("postgres-temp:?bin=", "bin=«» must be a directory such as bin=/usr/lib"),
             ("postgres-temp:?bin=/a&bin=/b", "twice"),
             ("postgres-temp:/a%00b", "must begin"),

@@ -19,6 +19,7 @@ use loadline_workload::{Commit, Step};
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
@@ -65,7 +66,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {
-        let mut removed = place::clean_leftovers(&request.scratch)?;
+        let mut removed = folder::clean_leftovers(&request.scratch, place::TEMP_PREFIX)?;
         for folder in Address::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
             removed.extend(place::clean(&folder)?);
         }
