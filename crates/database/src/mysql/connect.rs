@@ -17,7 +17,7 @@ use super::watch::Watch;
 use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
@@ -39,16 +39,13 @@ const NAMES: Names =
 const DENIED: u16 = 1045;
 const DENIED_WITHOUT: u16 = 1698;
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach the server.
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Where its sessions are noted, if they are those of jobs.
     jobs: Option<Watch>,
 }

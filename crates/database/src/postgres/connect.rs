@@ -20,7 +20,7 @@ use super::wire::Connection;
 use super::{parallel, refusal, tls};
 use crate::env::process_env;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
@@ -59,16 +59,13 @@ pub(super) enum Role {
     Job { job: u32, nowait: bool, workers: u32 },
 }
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach one node.
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Mutex<Option<Secret>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Beginning of the application names of this run's sessions.
     pub(super) name: String,
 }
