@@ -27,6 +27,9 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use args::{Cli, Command};
 use exit::Failure;
@@ -91,14 +94,15 @@ fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 
 fn logging(verbose: u8) {
     let level = match verbose {
-        0 => "warn",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOADLINE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let asked = std::env::var("LOADLINE_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(level));
+    let to_stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let built = tracing_subscriber::registry().with(to_stderr).with(filter).try_init();
     // Fails only if a subscriber is already set.
     debug_assert!(built.is_ok());
 }

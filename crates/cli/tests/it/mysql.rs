@@ -1,5 +1,4 @@
 //! MariaDB as a user has it: privileges, encryption, settings that spoil figures, and the trap of a
-
 //! COMMIT in a procedure.
 
 use std::os::unix::fs::PermissionsExt;

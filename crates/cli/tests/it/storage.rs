@@ -1,5 +1,4 @@
 //! The storage and database-writer groups, end to end: where reads come from is proved, or the test is
-
 //! invalid; and the proof of the server group that they come from the cache.
 
 use crate::common::{Server, ok, results, run, tests_of};

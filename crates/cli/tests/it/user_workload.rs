@@ -1,18 +1,9 @@
 //! Workloads of users: the documented example runs end to end, is resumed without its file, and a broken file
-
 //! starts nothing.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::{leftovers, ok, results, run, tests_of};
-
-/// One test at a time: each has the machine to itself.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Runs it; every test is valid, but for time that a busy machine takes between its short transactions.
 fn sound(args: &[&str]) -> Vec<serde_json::Value> {
@@ -33,7 +24,6 @@ fn example() -> PathBuf {
 
 #[test]
 fn the_example_runs_and_is_proved_on_every_database_with_tables() {
-    let _alone = alone();
     let dir = results();
     let (path, example) = (dir.path().to_str().unwrap(), example());
     for (target, driver) in [
@@ -125,7 +115,6 @@ effect = "read-any"
 
 #[test]
 fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
-    let _alone = alone();
     let dir = results();
     let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("rest.toml"));
     std::fs::write(&file, REST).unwrap();
@@ -153,7 +142,6 @@ fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
 
 #[test]
 fn a_run_is_resumed_and_reported_without_the_file() {
-    let _alone = alone();
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let file = dir.path().join("mine.toml");
@@ -234,7 +222,6 @@ fn a_plan_with_a_file_is_narrowed_by_flags() {
 /// Sums over no rows prove nothing, rows that nobody counts are no figure, and both are said.
 #[test]
 fn null_is_no_proof_and_uncounted_rows_are_left_out() {
-    let _alone = alone();
     let dir = results();
     let file = dir.path().join("mine.toml");
     let text = |query: &str| {

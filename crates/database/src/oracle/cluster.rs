@@ -225,11 +225,8 @@ impl Administration for Oracle {
             return Ok(Vec::new());
         }
         schema::lock(lock.as_mut())?;
-        let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?.iter().map(|stem| loading::name_of(stem)).collect();
+        let kept = data_set::kept(&mut self.loader()?, keep_data)?;
+        let kept = kept.iter().map(|stem| loading::name_of(stem)).collect();
         schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
     }
 }

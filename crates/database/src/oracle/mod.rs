@@ -73,5 +73,11 @@ fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
 
 #[cfg(test)]
 mod fake;
+// What stands in for the driver where there is none is tested in a build that has it, too.
+#[cfg(all(test, feature = "oracle"))]
+#[allow(dead_code)]
+mod no_driver;
+#[cfg(all(test, not(feature = "oracle")))]
+use driver as no_driver;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ use loadline_workload::{Arg, CATALOGUE, Workload};
 use super::fake::{Paper, row};
 use super::session::{OraError, SETUP, SessionId};
 use super::*;
+use crate::secret::Secret;
 use crate::work::Work;
 
 fn work_of(w: &'static Workload) -> Work {
@@ -305,11 +306,14 @@ fn counters_reach_the_snapshot() {
 
 #[test]
 fn without_the_driver_it_says_how_to_build_it_in() {
-    if driver::BUILT_IN {
-        return;
+    let address = address::OraAddress::parse(&request().url).unwrap();
+    let mut errors = vec![no_driver::dial(&address, &Secret::new("secret".to_owned()), "").err().unwrap()];
+    if !driver::BUILT_IN {
+        errors.extend(crate::open(&request()).err());
     }
-    let error = crate::open(&request()).err().unwrap();
-    assert!(matches!(error, TargetError::Unsupported(_)));
-    let text = error.to_string();
-    assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
+    for error in errors {
+        assert!(matches!(error, TargetError::Unsupported(_)));
+        let text = error.to_string();
+        assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
+    }
 }

@@ -13,7 +13,7 @@ use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
-use super::config::{Address, Config, SslMode, default_host};
+use super::config::{Address, Config, default_host};
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
@@ -24,6 +24,7 @@ use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
+use crate::tls::SslMode;
 
 const NAMES: Names =
     Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };

@@ -153,12 +153,7 @@ impl Administration for Postgres {
         let _lock = self.lock()?;
         let mut removed = Vec::new();
         for instance in &self.instances {
-            let kept = self.loader(instance, |l| {
-                if keep_data {
-                    data_set::keep(l)?;
-                }
-                data_set::kept(l)
-            })?;
+            let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
             removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
         }
         Ok(removed)

@@ -136,10 +136,7 @@ impl Administration for Sqlite {
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let lock = self.connector.files.lock()?;
         let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?;
+        let kept = data_set::kept(&mut loader, keep_data)?;
         if kept.is_empty() {
             drop((loader, lock));
             return self.clean();

@@ -1,5 +1,4 @@
 //! The published log-writer study as a report: its known factors must stand in it.
-
 //! The page is left in the target folder for eyes: `target/tmp/study-1.html`.
 
 use crate::common::manifest;
@@ -47,7 +46,7 @@ fn platform(name: &str) -> RunData {
             r
         })
         .collect();
-    RunData { manifest: m, records, series: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
 }
 
 fn written(name: &str, runs: &[RunData]) -> String {

@@ -1,5 +1,4 @@
 //! The published data-load study: its table comes out again column by column, and its sweep over rows per
-
 //! transaction is told as one. The page is left in the target folder for eyes: `target/tmp/study-2.html`.
 
 use std::collections::BTreeMap;
@@ -38,7 +37,7 @@ fn study() -> RunData {
             r
         })
         .collect();
-    RunData { manifest: m, records, series: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
 }
 
 fn text(format: Format) -> String {
