@@ -162,7 +162,6 @@ impl Target for Oracle {
             checkpoints: Some(self),
             parallel_queries: Some(self),
             native_reports: self.awr.then_some(self as &dyn NativeReports),
-            ..Abilities::default()
         }
     }
 }
