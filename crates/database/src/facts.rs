@@ -47,6 +47,29 @@ pub struct Facts {
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
+impl Facts {
+    /// Facts of an engine in this process that keeps no data files.
+    pub(crate) const fn without_data(no_limit: &'static str) -> Facts {
+        Facts {
+            nodes: 1,
+            block_bytes: None,
+            rows_in_primary_key: false,
+            in_place_pct: 100,
+            in_process: true,
+            no_limit: Some(no_limit),
+            commit_unseen: None,
+            commits_of_workers: None,
+            publishes_counters: false,
+            counter_lag_s: 0.0,
+            log_sync_events: &[],
+            buffer_wait_events: &[],
+            own_files: None,
+            growth_is_written: None,
+            remarks: None,
+        }
+    }
+}
+
 /// The files of a database, all of them.
 #[derive(Debug, Clone)]
 pub struct OwnFiles {

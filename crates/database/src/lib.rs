@@ -46,11 +46,7 @@ pub use number::Number;
 pub use registry::{TARGETS, kind_of, open};
 pub use render::Rendered;
 pub use request::{AskPassword, OpenRequest};
-pub use role::{
-    Administration, BlockCache, Canceller, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver,
-    DatabaseSession, DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace, NativeReports, Observation, Observer,
-    ParallelQueries, ParallelWorkers, Queries, RunLock, Slice, SliceEnd, WorkerLimit,
-};
+pub use role::*;
 pub use secret::Secret;
 pub use target::{Abilities, Target};
 pub use url::{hide, redact};

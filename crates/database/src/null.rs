@@ -15,7 +15,7 @@ use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace,
+    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace,
     Observation, Observer, RunLock,
 };
 use crate::target::{Abilities, Target};
@@ -52,24 +52,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-/// What is constant.
-const FACTS: Facts = Facts {
-    nodes: 1,
-    block_bytes: None,
-    rows_in_primary_key: false,
-    in_place_pct: 100,
-    in_process: true,
-    no_limit: Some("the null engine writes no log"),
-    commit_unseen: None,
-    commits_of_workers: None,
-    publishes_counters: false,
-    counter_lag_s: 0.0,
-    log_sync_events: &[],
-    buffer_wait_events: &[],
-    own_files: None,
-    growth_is_written: None,
-    remarks: None,
-};
+static FACTS: Facts = Facts::without_data("the null engine writes no log");
 
 /// Commits and executed statements of one job. A job writes only its own, so that jobs share
 /// nothing while they are timed.
@@ -127,7 +110,15 @@ impl Administration for Null {
         Ok(())
     }
 
-    fn reset(&self, _: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+
+    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -148,16 +139,6 @@ impl Administration for Null {
     }
 }
 
-impl Load for Null {
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        Ok(LogSpace::all(data, indexes))
-    }
-}
-
 impl Doctor for Null {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let advice = "no figure of this target says anything about a database";
@@ -174,8 +155,6 @@ impl Doctor for Null {
 }
 
 impl ClientDriver for Null {
-    fn prepare_client(&self, _: &Work) {}
-
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));

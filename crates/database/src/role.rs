@@ -1,12 +1,11 @@
 //! What a database does for loadline, by who asks for it.
 //!
-//! Every database has the first five roles ([`Target`](crate::Target) is all of them together). The others are
+//! Every database has the first four roles ([`Target`](crate::Target) is all of them together). The others are
 //! abilities: [`Abilities`](crate::Abilities) says which of them a database has.
 //!
 //! | role | who asks |
 //! | --- | --- |
-//! | [`Administration`] | the study: lock, tables, cleaning |
-//! | [`Load`] | the study, before the tests of a workload |
+//! | [`Administration`] | the study: lock, tables, loading, cleaning |
 //! | [`Doctor`] | the study before all else, and `loadline doctor` |
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |
@@ -24,13 +23,12 @@ mod data_set;
 mod database_driver;
 mod disk_space;
 mod doctor;
-mod load;
 mod native_reports;
 mod observation;
 mod parallel_queries;
 mod queries;
 
-pub use administration::{Administration, RunLock};
+pub use administration::{Administration, LogSpace, RunLock};
 pub use block_cache::BlockCache;
 pub use checkpoints::Checkpoints;
 pub use client_driver::{Canceller, ClientDriver, ClientSession};
@@ -38,7 +36,6 @@ pub use data_set::DataSet;
 pub use database_driver::{DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};
 pub use doctor::{Doctor, JobLimit};
-pub use load::{Load, LogSpace};
 pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};

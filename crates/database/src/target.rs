@@ -5,12 +5,12 @@ use loadline_model::manifest::TargetInfo;
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, Load,
-    NativeReports, Observation, ParallelQueries, Queries,
+    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
+    Observation, ParallelQueries, Queries,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
-pub trait Target: Administration + Load + Doctor + ClientDriver + Observation + Send + Sync {
+pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + Sync {
     /// What is constant for this target: made once, when it is opened.
     fn facts(&self) -> &Facts;
 

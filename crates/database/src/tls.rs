@@ -12,32 +12,43 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use crate::error::TargetError;
 
-/// How far a certificate is looked at.
-pub(crate) enum Check {
-    /// Not at all: protects against listeners only.
-    None,
-    /// It must be signed by one of these authorities.
-    Chain(RootCertStore),
-    /// The same, and it must be made out to the host's name.
-    ChainAndName(RootCertStore),
+/// How a connection over TCP is encrypted; the products have the same five ways under other names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server can.
+    Prefer,
+    /// Always; the certificate is not looked at: protects against listeners only.
+    Require,
+    /// Always; the certificate must be signed by a known authority.
+    VerifyCa,
+    /// As before, and it must be made out to the host's name.
+    VerifyName,
 }
 
-/// A client configuration that checks certificates so far.
+/// A client configuration for `mode`. `roots` gives the known authorities; where the user names one,
+/// [`SslMode::Require`] checks as [`SslMode::VerifyCa`] does (libpq and libmariadb alike).
 ///
 /// # Errors
 /// [`TargetError::Usage`] when the root certificates cannot be used.
-pub(crate) fn client_config(check: Check) -> Result<Arc<ClientConfig>, TargetError> {
+pub(crate) fn client_config(
+    mode: SslMode,
+    named: bool,
+    roots: impl FnOnce() -> Result<RootCertStore, TargetError>,
+) -> Result<Arc<ClientConfig>, TargetError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let chain = |roots: RootCertStore| {
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+    let chain = || {
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots()?), Arc::clone(&provider))
             .build()
             .map_err(|e| TargetError::Usage(format!("the root certificates cannot be used: {e}")))
     };
     let algorithms = provider.signature_verification_algorithms;
-    let verifier: Arc<dyn ServerCertVerifier> = match check {
-        Check::None => Arc::new(AnyName { chain: None, algorithms }),
-        Check::Chain(roots) => Arc::new(AnyName { chain: Some(chain(roots)?), algorithms }),
-        Check::ChainAndName(roots) => chain(roots)?,
+    let verifier: Arc<dyn ServerCertVerifier> = match mode {
+        SslMode::VerifyName => chain()?,
+        SslMode::VerifyCa => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
+        SslMode::Require if named => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
+        _ => Arc::new(AnyName { chain: None, algorithms }),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -215,6 +215,9 @@ mod tests {
             let there = matches!(args, [Arg::Int(0..=2)]) && now_ns() >= self.0;
             Ok(u64::from(there))
         }
+        fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
+            Ok(rows.into())
+        }
         fn commit(&mut self) -> Result<(), TargetError> {
             Ok(())
         }

@@ -9,35 +9,20 @@ use super::option_file::{self, Options};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
+use crate::tls::SslMode;
 use crate::url::{Url, choice, unknown};
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 5] = ["socket", "ssl-mode", "ssl-ca", "connect-timeout", "password"];
 
-/// How a connection over TCP is encrypted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SslMode {
-    /// Never.
-    Disabled,
-    /// If the server can.
-    Preferred,
-    /// Always; the certificate is not looked at.
-    Required,
-    /// Always; the certificate must be signed by a known authority.
-    VerifyCa,
-    /// As before, and it must be made out to the host's name.
-    VerifyIdentity,
-}
-
-impl SslMode {
-    const ALL: [(&'static str, SslMode); 5] = [
-        ("disabled", SslMode::Disabled),
-        ("preferred", SslMode::Preferred),
-        ("required", SslMode::Required),
-        ("verify-ca", SslMode::VerifyCa),
-        ("verify-identity", SslMode::VerifyIdentity),
-    ];
-}
+/// How a connection over TCP is encrypted, as the products' own clients name it.
+const SSL_MODES: [(&str, SslMode); 5] = [
+    ("disabled", SslMode::Disable),
+    ("preferred", SslMode::Prefer),
+    ("required", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-identity", SslMode::VerifyName),
+];
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +81,7 @@ impl Config {
             database: url.decode("database", url.path)?,
             password: password.or_else(|| env("MYSQL_PWD")).map(Secret::new).or(options.password),
             note: file.note,
-            ssl_mode: given.ssl_mode.unwrap_or(SslMode::Preferred),
+            ssl_mode: given.ssl_mode.unwrap_or(SslMode::Prefer),
             ssl_ca: given.ssl_ca.map(PathBuf::from),
             connect_timeout: Duration::from_secs(given.connect_timeout.unwrap_or(10)),
         })
@@ -144,7 +129,7 @@ impl Parameters {
             "password" => self.password = value,
             "ssl-mode" => {
                 let wanted = text.to_ascii_lowercase().replace('_', "-");
-                self.ssl_mode = Some(choice(name, &wanted, &SslMode::ALL)?);
+                self.ssl_mode = Some(choice(name, &wanted, &SSL_MODES)?);
             }
             "connect-timeout" => {
                 let seconds = text.parse().ok().filter(|s| (1..=3600).contains(s));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::ClientConfig;
 
 use super::auth;
-use super::config::{Address, Config, SslMode};
+use super::config::{Address, Config};
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -17,12 +17,12 @@ use super::watch::Watch;
 use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
-use crate::tls::{self, Check};
+use crate::tls::{self, SslMode};
 
 /// Settings of every session: what it answers can be read, and what would end or disturb a
 /// measurement is off, whatever the server's defaults are. The wait timeout is the longest that the server
@@ -39,16 +39,13 @@ const NAMES: Names =
 const DENIED: u16 = 1045;
 const DENIED_WITHOUT: u16 = 1698;
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach the server.
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Where its sessions are noted, if they are those of jobs.
     jobs: Option<Watch>,
 }
@@ -57,15 +54,9 @@ impl Endpoint {
     /// For the server at `url`.
     pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, &process_env)?;
+        let encrypted = config.ssl_mode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
-        let tls = match (config.ssl_mode, &config.address) {
-            (SslMode::Disabled, _) | (_, Address::Unix(_)) => None,
-            (SslMode::VerifyIdentity, _) => Some(tls::client_config(Check::ChainAndName(roots()?))?),
-            (SslMode::VerifyCa, _) => Some(tls::client_config(Check::Chain(roots()?))?),
-            // As in libmariadb: an authority that is named is used.
-            (SslMode::Required, _) if config.ssl_ca.is_some() => Some(tls::client_config(Check::Chain(roots()?))?),
-            _ => Some(tls::client_config(Check::None)?),
-        };
+        let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
         Ok(Endpoint { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
     }
 
@@ -184,7 +175,7 @@ impl Endpoint {
                 c.replace_stream(|stream| self.encrypt(stream, tls))?;
                 c.number = number;
                 safe = true;
-            } else if self.config.ssl_mode != SslMode::Preferred {
+            } else if self.config.ssl_mode != SslMode::Prefer {
                 return Err(TargetError::Refused(format!(
                     "{place} offers no encryption, but ssl-mode asks for it: give the server a certificate (ssl_cert, \
                      ssl_key), or use ssl-mode=preferred"

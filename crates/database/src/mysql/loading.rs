@@ -207,11 +207,7 @@ pub(super) fn load(
 
 /// What a run that ends leaves of the data set.
 pub(super) fn kept(endpoint: &Endpoint, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
-    let mut loader = MysqlLoader::open(endpoint, ledger)?;
-    if keep_data {
-        data_set::keep(&mut loader)?;
-    }
-    data_set::kept(&mut loader)
+    data_set::kept(&mut MysqlLoader::open(endpoint, ledger)?, keep_data)
 }
 
 /// Drops the data set's tables.

@@ -20,7 +20,7 @@ use crate::number::Number;
 use crate::own_tables::Own;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, Load, LogSpace, Observation, Observer, Queries, RunLock,
+    Doctor, JobLimit, LogSpace, Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -98,7 +98,27 @@ impl Administration for Mysql {
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        for (i, instance) in self.instances().iter().enumerate() {
+            let nodes = self.nodes.instance_of.len().max(1);
+            let here: Vec<u32> =
+                (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.endpoint, &instance.ledger, &own, progress)?;
+        }
+        Ok(())
+    }
+
+    /// The redo log has its full size from the start; a binary log grows by the rows.
+    fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+        let each = self.each(|_, c| Ok(doctor::binary_log(&MysqlSettings::read(c)?, data)))?;
+        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.set_flush(work.program.commit)?;
+        // A procedure always sends COMMIT.
+        self.jobs_send_commit(driver == Driver::Database || !work.program.is_single_statement());
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
 
@@ -128,25 +148,6 @@ impl Administration for Mysql {
             removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
         }
         Ok(removed)
-    }
-}
-
-impl Load for Mysql {
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances().iter().enumerate() {
-            let nodes = self.nodes.instance_of.len().max(1);
-            let here: Vec<u32> =
-                (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.endpoint, &instance.ledger, &own, progress)?;
-        }
-        Ok(())
-    }
-
-    /// The redo log has its full size from the start; a binary log grows by the rows.
-    fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        let each = self.each(|_, c| Ok(doctor::binary_log(&MysqlSettings::read(c)?, data)))?;
-        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 }
 
@@ -225,10 +226,6 @@ impl Doctor for Mysql {
 }
 
 impl ClientDriver for Mysql {
-    fn prepare_client(&self, work: &Work) {
-        self.jobs_send_commit(!work.program.is_single_statement());
-    }
-
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         Ok(Box::new(MysqlClientSession::open(self.endpoint_of(job)?, work)?))
     }
@@ -265,8 +262,6 @@ impl Observation for Mysql {
 
 impl DatabaseDriver for Mysql {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        // A procedure always sends COMMIT.
-        self.jobs_send_commit(true);
         self.each(|_, c| schema::install(c, work)).map(drop)
     }
 

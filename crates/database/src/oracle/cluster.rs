@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Column, Finding};
+use loadline_model::{Capabilities, Column, Driver, Finding};
 
 use super::counters::{self, OraObserver, Sight, View};
 use super::doctor;
@@ -20,7 +20,7 @@ use crate::own_tables::{self, Own, Whole};
 use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    DiskSpace, Doctor, FreeSpace, JobLimit, Load, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
+    DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
     ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
@@ -179,7 +179,18 @@ impl Administration for Oracle {
         schema::create(self.admin()?.as_mut(), work)
     }
 
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
+    }
+
+    fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+        disk_space::log(self.admin()?.as_mut())
+    }
+
+    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         schema::reset(self.admin()?.as_mut(), work)
     }
 
@@ -214,25 +225,9 @@ impl Administration for Oracle {
             return Ok(Vec::new());
         }
         schema::lock(lock.as_mut())?;
-        let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?.iter().map(|stem| loading::name_of(stem)).collect();
+        let kept = data_set::kept(&mut self.loader()?, keep_data)?;
+        let kept = kept.iter().map(|stem| loading::name_of(stem)).collect();
         schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
-    }
-}
-
-impl Load for Oracle {
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
-    }
-
-    fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        disk_space::log(self.admin()?.as_mut())
     }
 }
 
@@ -265,8 +260,6 @@ impl Doctor for Oracle {
 }
 
 impl ClientDriver for Oracle {
-    fn prepare_client(&self, _: &Work) {}
-
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let (session, canceller) = self.nodes.job_session(work, job)?;
         Ok(Box::new(OraClientSession::new(session, canceller, work)))

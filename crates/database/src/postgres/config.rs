@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
+use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};
 
 /// Parameters that a URL may carry after `?`.
@@ -25,30 +26,14 @@ const PARAMETERS: [&str; 11] = [
     "passfile",
 ];
 
-/// How a connection is encrypted, as in libpq.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SslMode {
-    /// Never.
-    Disable,
-    /// If the server can.
-    Prefer,
-    /// Always; the certificate is not looked at.
-    Require,
-    /// Always; the certificate must be signed by a known authority.
-    VerifyCa,
-    /// As before, and it must be made out to the host's name.
-    VerifyFull,
-}
-
-impl SslMode {
-    const ALL: [(&'static str, SslMode); 5] = [
-        ("disable", SslMode::Disable),
-        ("prefer", SslMode::Prefer),
-        ("require", SslMode::Require),
-        ("verify-ca", SslMode::VerifyCa),
-        ("verify-full", SslMode::VerifyFull),
-    ];
-}
+/// How a connection is encrypted, as libpq names it.
+const SSL_MODES: [(&str, SslMode); 5] = [
+    ("disable", SslMode::Disable),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-full", SslMode::VerifyName),
+];
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +137,7 @@ impl Given {
         let os_user = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|u| u.name);
         let user = or(self.user, "PGUSER").or_else(os_user).ok_or("no user is given: write postgres://user@…")?;
         let mode = or(self.sslmode, "PGSSLMODE").unwrap_or_else(|| "prefer".into());
-        let sslmode = choice("sslmode", &mode, &SslMode::ALL)?;
+        let sslmode = choice("sslmode", &mode, &SSL_MODES)?;
         let timeout = or(self.connect_timeout, "PGCONNECT_TIMEOUT").unwrap_or_else(|| "10".into());
         let seconds: u64 =
             timeout.parse().map_err(|_| format!("connect_timeout «{timeout}» is no number of seconds"))?;
@@ -199,7 +184,7 @@ mod tests {
         assert_eq!(c.address, Address::Tcp("db.example".into()));
         assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (6543, "ann", "shop"));
         assert_eq!(c.password.as_ref().map(Secret::expose), Some("p@ss"));
-        assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyFull, Duration::from_secs(3)));
+        assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyName, Duration::from_secs(3)));
         assert!(!format!("{c:?}").contains("p@ss") && !format!("{c:?}").contains("p%40ss"));
         let c = parse("postgresql://[::1]:5433/x").unwrap();
         assert_eq!((c.address, c.port), (Address::Tcp("::1".into()), 5433));

@@ -13,17 +13,18 @@ use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
-use super::config::{Address, Config, SslMode, default_host};
+use super::config::{Address, Config, default_host};
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
 use crate::env::process_env;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
+use crate::tls::SslMode;
 
 const NAMES: Names =
     Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
@@ -58,16 +59,13 @@ pub(super) enum Role {
     Job { job: u32, nowait: bool, workers: u32 },
 }
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach one node.
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Mutex<Option<Secret>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Beginning of the application names of this run's sessions.
     pub(super) name: String,
 }

@@ -22,8 +22,7 @@ use crate::number::Number;
 use crate::own_tables::Own;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, Load, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock,
-    WorkerLimit,
+    Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -109,7 +108,23 @@ impl Administration for Postgres {
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        for (i, instance) in self.instances.iter().enumerate() {
+            let here: Vec<u32> = (0..jobs)
+                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
+                .collect();
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
+        }
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        let each = self.each(|_, c| log_space::needed(c, data, indexes))?;
+        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
 
@@ -138,33 +153,10 @@ impl Administration for Postgres {
         let _lock = self.lock()?;
         let mut removed = Vec::new();
         for instance in &self.instances {
-            let kept = self.loader(instance, |l| {
-                if keep_data {
-                    data_set::keep(l)?;
-                }
-                data_set::kept(l)
-            })?;
+            let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
             removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
         }
         Ok(removed)
-    }
-}
-
-impl Load for Postgres {
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances.iter().enumerate() {
-            let here: Vec<u32> = (0..jobs)
-                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
-                .collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
-        }
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let each = self.each(|_, c| log_space::needed(c, data, indexes))?;
-        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 }
 
@@ -216,8 +208,6 @@ impl Doctor for Postgres {
 }
 
 impl ClientDriver for Postgres {
-    fn prepare_client(&self, _: &Work) {}
-
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         Ok(Box::new(PgClientSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
     }

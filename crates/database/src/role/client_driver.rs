@@ -9,10 +9,6 @@ use crate::work::Work;
 
 /// Opens the sessions of jobs that send each statement themselves.
 pub trait ClientDriver {
-    /// Called before a test whose work differs in a parameter from what
-    /// [`create`](crate::Administration::create) got, if the counters depend on it.
-    fn prepare_client(&self, work: &Work);
-
     /// Opens the session of `job`, its statements prepared.
     ///
     /// # Errors
@@ -39,9 +35,7 @@ pub trait ClientSession: Send {
     ///
     /// # Errors
     /// What the database says; [`TargetError::Unsupported`] where there is no such way.
-    fn bulk(&mut self, _table: usize, _first: i64, _rows: u32) -> Result<u64, TargetError> {
-        Err(TargetError::Unsupported("this target has no way to add many rows at once".into()))
-    }
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError>;
 
     /// Executes a query in between, by itself: it sees what others have committed just now, and is not counted
     /// as a commit. Returns the number of its rows.

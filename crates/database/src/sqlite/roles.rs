@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Column, Finding, Severity, column};
+use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_workload::{Commit, RowCount};
 
 use super::connect::{pragma, set_pragma};
@@ -17,7 +17,7 @@ use crate::loading::table_stem;
 use crate::number::Number;
 use crate::own_tables::{self, Own, own_tables};
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, Load, LogSpace,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, LogSpace,
     Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
@@ -90,7 +90,22 @@ impl Administration for Sqlite {
         Ok(())
     }
 
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
+        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
+    }
+
+    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
+    /// that makes all of a table's indexes.
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        let never = self.connector.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
+        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
+        Ok(LogSpace { bytes: rows.saturating_add(indexes), ..LogSpace::default() })
+    }
+
+    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         let db = self.connector.connect(Commit::Nowait)?;
         for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
             db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
@@ -121,32 +136,12 @@ impl Administration for Sqlite {
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let lock = self.connector.files.lock()?;
         let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?;
+        let kept = data_set::kept(&mut loader, keep_data)?;
         if kept.is_empty() {
             drop((loader, lock));
             return self.clean();
         }
         loading::drop_tables(&mut loader, |name| !kept.contains(name))
-    }
-}
-
-impl Load for Sqlite {
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
-    }
-
-    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
-    /// that makes all of a table's indexes.
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let never = self.connector.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
-        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
-        Ok(LogSpace { bytes: rows.saturating_add(indexes), ..LogSpace::default() })
     }
 }
 
@@ -181,8 +176,6 @@ impl Doctor for Sqlite {
 }
 
 impl ClientDriver for Sqlite {
-    fn prepare_client(&self, _: &Work) {}
-
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let db = self.connector.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;

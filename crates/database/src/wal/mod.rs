@@ -24,7 +24,7 @@ use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, ClientDriver, ClientSession, Doctor, JobLimit, Load, LogSpace, Observation, Observer, RunLock,
+    Administration, ClientDriver, ClientSession, Doctor, JobLimit, LogSpace, Observation, Observer, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -76,24 +76,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-/// What is constant.
-const FACTS: Facts = Facts {
-    nodes: 1,
-    block_bytes: None,
-    rows_in_primary_key: false,
-    in_place_pct: 100,
-    in_process: true,
-    no_limit: Some("it is itself what others are held against"),
-    commit_unseen: None,
-    commits_of_workers: None,
-    publishes_counters: false,
-    counter_lag_s: 0.0,
-    log_sync_events: &[],
-    buffer_wait_events: &[],
-    own_files: None,
-    growth_is_written: None,
-    remarks: None,
-};
+static FACTS: Facts = Facts::without_data("it is itself what others are held against");
 
 struct Wal {
     address: Address,
@@ -257,7 +240,15 @@ impl Administration for Wal {
         Ok(())
     }
 
-    fn reset(&self, _: &Work) -> Result<(), TargetError> {
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+
+    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -283,16 +274,6 @@ impl Administration for Wal {
     }
 }
 
-impl Load for Wal {
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        Ok(LogSpace::all(data, indexes))
-    }
-}
-
 impl Doctor for Wal {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let mut out = vec![Finding::new("device", Severity::Ok, "device", self.device.as_str(), "")];
@@ -315,8 +296,6 @@ impl Doctor for Wal {
 }
 
 impl ClientDriver for Wal {
-    fn prepare_client(&self, _: &Work) {}
-
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         Ok(Box::new(WalSession::open(&self.writer, work)?))
     }

@@ -68,6 +68,10 @@ impl ClientSession for WalSession {
         Ok(self.rows.get(statement).copied().unwrap_or(0))
     }
 
+    fn bulk(&mut self, _: usize, _: i64, _: u32) -> Result<u64, TargetError> {
+        Err(TargetError::Unsupported(super::NO_SQL.into()))
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.session.commit(self.mode).map(|_| ()).map_err(failed)

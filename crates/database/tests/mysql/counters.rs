@@ -80,6 +80,17 @@ fn commits_are_counted_to_the_last_one() {
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
     assert!(target.absent_columns().iter().all(|(id, _)| *id != column::REDO_SYNC_WRITES_PER_S));
     assert!(target.absent_columns().iter().all(|(_, why)| !why.is_empty()));
+
+    // Tests of workloads follow each other in each repetition, their tables made once.
+    target.load(&small, 2).unwrap();
+    target.reset(&huge, Driver::Database).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
+    target.reset(&small, Driver::Client).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
+    let mut client = target.client_session(&small, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap();
+    assert_eq!(before.delta(&observer.snapshot().unwrap(), counter::COMMITS), Some(1.0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{LoadProgress, TargetError, Work};
-use loadline_model::Severity;
+use loadline_model::{Driver, Severity};
 use loadline_workload::Arg;
 
 use crate::server::{open, request, server, work};
@@ -295,7 +295,7 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
     target.create(&work(1)).unwrap();
     target.load(&work(1), 1).unwrap();
     for workers in [12, 2, 1] {
-        target.reset(&work(workers)).unwrap();
+        target.reset(&work(workers), Driver::Client).unwrap();
         // By the size of this table the planner would take seven at the most.
         let tried = target.abilities().parallel_queries.unwrap().try_parallel(&work(workers)).unwrap().unwrap();
         assert_eq!((tried.planned, tried.launched), (workers as u32, workers as u32));
@@ -306,7 +306,7 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
     );
 
     // Workers come and go all the time: one that has just started does not hide what the others do.
-    target.reset(&work(8)).unwrap();
+    target.reset(&work(8), Driver::Client).unwrap();
     let mut session = target.client_session(&work(8), 0).unwrap();
     let mut observer = target.observer().unwrap();
     let stop = AtomicBool::new(false);

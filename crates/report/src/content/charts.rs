@@ -20,9 +20,6 @@ const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
 const PER_ROW: u8 = 3;
 /// What was swept is drawn on a logarithmic axis from this ratio of its ends on.
 const WIDE: f64 = 16.0;
-/// More points than this in a line are averaged: paper and eyes tell no more apart.
-const MOST_POINTS: usize = 300;
-
 /// More charts over time than this are folded away.
 const MOST_OPEN: usize = 8;
 
@@ -205,24 +202,10 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
     let lines = tests
         .iter()
         .filter_map(|test| {
-            let series = side.run.series.get(&test.test)?;
-            let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
-            let rows: Vec<(f64, f64)> = times
-                .into_iter()
-                .zip(values)
-                .filter_map(|(t, v)| Some((t?, v?)))
-                .filter(|(t, v)| *t >= 0.0 && v.is_finite())
-                .collect();
-            let per_point = rows.len().div_ceil(MOST_POINTS).max(1);
-            step = step.max(per_point as f64);
-            let points = rows
-                .chunks(per_point)
-                .map(|chunk| {
-                    let n = chunk.len() as f64;
-                    let sum = chunk.iter().fold((0.0, 0.0), |a, r| (a.0 + r.0 / n, a.1 + r.1 / n));
-                    svg::Point { x: sum.0, y: sum.1, bar: None, tip: String::new() }
-                })
-                .collect();
+            let over_time = side.run.over_time.get(&test.test)?;
+            step = step.max(over_time.rows_per_point as f64);
+            let point = |(x, y): &(f64, f64)| svg::Point { x: *x, y: *y, bar: None, tip: String::new() };
+            let points = over_time.points.iter().map(point).collect();
             let rank = order.iter().position(|j| *j == standing(test)).unwrap_or(0) as f64;
             let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
             let jobs = place(test.swept.as_deref().unwrap_or(JOBS), standing(test));

@@ -2,6 +2,7 @@
 
 use crate::common::groups::all_groups;
 use crate::common::run;
+use loadline_analyze::waits::Counts;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::{Latencies, TestRecord, column};
 use loadline_report::{Format, Options, RunData, end_page, render};
@@ -128,8 +129,8 @@ fn all_kpis_are_drawn() {
 fn transactions_are_no_commits_but_in_the_log() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
     for run in &mut runs {
-        let series = crate::common::run("x", "y", 1.0).series[&1].clone();
-        run.series = run.records.iter().map(|r| (r.test, series.clone())).collect();
+        let over_time = crate::common::run("x", "y", 1.0).over_time[&1].clone();
+        run.over_time = run.records.iter().map(|r| (r.test, over_time.clone())).collect();
         let again: Vec<TestRecord> =
             run.records.iter().map(|r| TestRecord { repetition: 2, test: r.test + 100, ..r.clone() }).collect();
         run.records.extend(again);
@@ -170,10 +171,10 @@ fn the_rate_of_a_load_is_that_of_its_formula() {
     assert!(!page.contains("load + finish") && page.contains("keys, indexes and statistics are not in it"));
 }
 
-fn only(kind: &str, ns: u64) -> Vec<(String, Latencies)> {
+fn only(kind: &str, ns: u64) -> Vec<(String, Counts)> {
     let mut all = Latencies::new();
     (0..100).for_each(|_| all.record(ns));
-    vec![(kind.to_owned(), all)]
+    vec![(kind.to_owned(), Counts::of(&all))]
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What must hold of any report.
 
 use crate::common::{record, run, two_platforms, two_scans};
+use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
 use loadline_model::{Check, Latencies, TestRecord, column};
 use loadline_report::{Format, Options, ReportError, RunData, end_page, render, terminal_table};
@@ -270,7 +271,7 @@ proptest! {
         }).collect();
         let mut waits = Latencies::new();
         tests.iter().for_each(|t| waits.record(u64::from(t.0) * 1_000));
-        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), waits.clone())])).collect();
+        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::of(&waits))])).collect();
         for format in ALL {
             prop_assert!(render(&runs, format, &Options::default()).is_ok());
             prop_assert!(render(&runs[1..], format, &Options::default()).is_ok());

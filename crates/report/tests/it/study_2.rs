@@ -37,7 +37,7 @@ fn study() -> RunData {
             r
         })
         .collect();
-    RunData { manifest: m, records, series: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
 }
 
 fn text(format: Format) -> String {

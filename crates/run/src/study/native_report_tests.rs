@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicI64;
 
 use loadline_database::{
-    Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, Load, LoadProgress, LogSpace,
+    Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, LoadProgress, LogSpace,
     NativeReports, Observation, Observer, Work,
 };
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_model::{Capabilities, Column, column};
+use loadline_model::{Capabilities, Column, Driver, column};
 
 use super::*;
 use crate::event::Silent;
@@ -56,8 +56,14 @@ impl Administration for Reporting {
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         self.inner.create(work)
     }
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        self.inner.reset(work)
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        self.inner.load_watched(work, jobs, progress)
+    }
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        self.inner.log_space(data, indexes)
+    }
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.inner.reset(work, driver)
     }
     fn settle(&self) -> Result<Option<String>, TargetError> {
         self.inner.settle()
@@ -70,15 +76,6 @@ impl Administration for Reporting {
     }
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         self.inner.clean_after_run(keep_data)
-    }
-}
-
-impl Load for Reporting {
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.inner.load_watched(work, jobs, progress)
-    }
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        self.inner.log_space(data, indexes)
     }
 }
 
@@ -95,9 +92,6 @@ impl Doctor for Reporting {
 }
 
 impl ClientDriver for Reporting {
-    fn prepare_client(&self, work: &Work) {
-        self.inner.prepare_client(work);
-    }
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         self.inner.client_session(work, job)
     }

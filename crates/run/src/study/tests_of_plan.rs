@@ -118,9 +118,8 @@ impl Context {
             None => Arc::clone(work),
         };
         // The procedure is that of the value before.
-        match workload.driver {
-            Driver::Database => self.target.abilities().driver()?.install(&work)?,
-            Driver::Client => self.target.prepare_client(&work),
+        if workload.driver == Driver::Database {
+            self.target.abilities().driver()?.install(&work)?;
         }
         Ok(work)
     }
@@ -309,6 +308,7 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         self.load_again(work, 1, listener).map_err(|e| loading(e, &gone))?;
+        self.target.reset(work, workload.driver).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
@@ -352,7 +352,7 @@ impl Context {
             return self.one_scan(workload, work, scan, &position, listener);
         }
         self.load_again(work, jobs, listener).map_err(|e| loading(e, &gone))?;
-        self.target.reset(work).map_err(gone)?;
+        self.target.reset(work, workload.driver).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;

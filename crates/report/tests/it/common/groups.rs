@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::waits::Counts;
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::{Check, Column, Driver, Latencies, TestRecord, column};
@@ -124,7 +125,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
         r.set(column::RATE_TPS, 20.0);
     }
-    RunData { manifest: m, records, series: BTreeMap::new(), histograms, warnings: Vec::new() }
+    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms, warnings: Vec::new() }
 }
 
 fn made(
@@ -205,7 +206,7 @@ fn made(
 }
 
 /// Latencies around `typical` ns with a tail, the same each time.
-fn waits(seed: u32, typical: f64) -> Latencies {
+fn waits(seed: u32, typical: f64) -> Counts {
     let mut state = u64::from(seed) * 77 + 5;
     let mut all = Latencies::new();
     for _ in 0..5_000 {
@@ -217,5 +218,5 @@ fn waits(seed: u32, typical: f64) -> Latencies {
         let stalled = if next() < 0.02 { 4.0 + 30.0 * next() } else { 1.0 };
         all.record((around * stalled) as u64);
     }
-    all
+    Counts::of(&all)
 }

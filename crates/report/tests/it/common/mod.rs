@@ -12,7 +12,7 @@ use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column};
-use loadline_report::RunData;
+use loadline_report::{OverTime, RunData};
 
 fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
 where
@@ -211,16 +211,17 @@ pub(crate) fn run(platform: &str, id: &str, speed: f64) -> RunData {
             records.push(record(&m, test, workload, jobs, base * gain * speed, kib));
         }
     }
-    let series = records
+    let over_time = records
         .iter()
         .map(|r| {
             let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
             let wave = |t: i32| tps * (1.0 + 0.04 * (f64::from(t) * 1.7 + f64::from(r.test)).sin());
             let rows = (-2..30).map(|t| vec![Some(f64::from(t)), Some(wave(t))]).collect();
-            (r.test, Series { columns: vec!["t_s".to_owned(), "commit_throughput_tps".to_owned()], rows })
+            let columns = vec!["t_s".to_owned(), "commit_throughput_tps".to_owned()];
+            (r.test, OverTime::of(&Series { columns, rows }).unwrap())
         })
         .collect();
-    RunData { manifest: m, records, series, histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData { manifest: m, records, over_time, histograms: BTreeMap::new(), warnings: Vec::new() }
 }
 
 /// Two platforms; the second has an invalid test with errors and skipped a workload.
