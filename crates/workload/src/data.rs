@@ -4,9 +4,9 @@
 //! batch can be made anew from its index alone, in any order and by any number of loaders.
 
 use crate::draw::scatter;
+use crate::params::Params;
 use crate::pool::pool;
 use crate::table::{ColumnDef, Datum, Fill, RowCount, Scope, Table};
-use crate::workload::Params;
 
 /// Version of the data: raised with every change of a table or a value, so that old data are not taken for
 /// new ones. The golden fingerprints of the tests hold it to that.

@@ -5,7 +5,10 @@
 pub mod catalogue;
 pub mod data;
 mod draw;
+mod file_program;
+mod find;
 pub mod kernel;
+mod params;
 mod pool;
 mod program;
 mod stream;
@@ -14,17 +17,19 @@ mod template;
 mod user;
 mod workload;
 
-pub use catalogue::{CATALOGUE, Unknown, find, find_group};
+pub use catalogue::CATALOGUE;
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
+pub use file_program::FileProgram;
+pub use find::{Unknown, find, find_group};
+pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
-pub use user::{Given, UserError, register};
+pub use user::{UserError, register};
 pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
-    Volume, Workload,
+    Cache, Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, SizeScan, Sweep, Visible, Volume, Workload,
 };
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::draw::scatter;
+use crate::params::Params;
 use crate::payload_offset;
-use crate::workload::Params;
 
 /// A column type that every target renders in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use loadline_model::Capability;
-use loadline_model::plan::DEFAULT_SIZE_BYTES;
-use thiserror::Error;
 
+use crate::file_program::FileProgram;
+use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
-use crate::user::Given;
 
 /// A component group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +37,6 @@ pub struct Kpi {
     pub column: &'static str,
     /// What it is for this workload.
     pub title: &'static str,
-}
-
-/// A parameter of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Param {
-    /// Name.
-    pub name: &'static str,
-    /// Default.
-    pub default: i64,
-    /// Lowest allowed value.
-    pub min: i64,
-    /// Highest allowed value.
-    pub max: i64,
-    /// What it means, with its unit.
-    pub meaning: &'static str,
 }
 
 /// How much redo a transaction of the workload must generate, bytes.
@@ -211,7 +195,7 @@ pub struct Workload {
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
     /// The same, where it was read from a file; [`Workload::make`] takes what there is.
-    pub given: Option<&'static Given>,
+    pub given: Option<&'static FileProgram>,
 }
 
 impl Workload {
@@ -243,92 +227,13 @@ impl Workload {
     };
 }
 
-/// Values of all parameters of one workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
-    values: BTreeMap<&'static str, i64>,
-    size_bytes: u64,
-}
-
-/// A parameter that cannot be taken.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ParamError {
-    /// No such parameter.
-    #[error("workload {workload} has no parameter «{name}»: it has {known}")]
-    Unknown {
-        /// Code of the workload.
-        workload: &'static str,
-        /// What was given.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// Outside its range.
-    #[error("parameter «{name}» of {workload} is {value}, but must be between {min} and {max}: {meaning}")]
-    Range {
-        /// Code of the workload.
-        workload: &'static str,
-        /// Name of the parameter.
-        name: &'static str,
-        /// What was given.
-        value: i64,
-        /// Lowest allowed.
-        min: i64,
-        /// Highest allowed.
-        max: i64,
-        /// What it means.
-        meaning: &'static str,
-    },
-    /// None of the values that it takes.
-    #[error("parameter «{name}» of {workload} is {value}, but must be one of {allowed}: {meaning}")]
-    Choice {
-        /// Code of the workload.
-        workload: &'static str,
-        /// Name of the parameter.
-        name: &'static str,
-        /// What was given.
-        value: i64,
-        /// The values, with commas.
-        allowed: String,
-        /// What it means.
-        meaning: &'static str,
-    },
-}
-
 impl Workload {
-    /// All parameters: the defaults, with `given` in place of some.
+    /// All parameters: the defaults, replaced by those in `given`.
     ///
     /// # Errors
-    /// [`ParamError`] for an unknown name or a value outside its range.
+    /// [`ParamError`]: an unknown name, or a value that is not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        let mut values: BTreeMap<&'static str, i64> = self.params.iter().map(|p| (p.name, p.default)).collect();
-        for (name, value) in given {
-            let Some(p) = self.params.iter().find(|p| p.name == name) else {
-                let known = self.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-                return Err(ParamError::Unknown { workload: self.code, name: name.clone(), known });
-            };
-            if !(p.min..=p.max).contains(value) {
-                return Err(ParamError::Range {
-                    workload: self.code,
-                    name: p.name,
-                    value: *value,
-                    min: p.min,
-                    max: p.max,
-                    meaning: p.meaning,
-                });
-            }
-            if let Some((_, choice)) = self.choices.iter().find(|(of, list)| *of == p.name && !list.contains(value)) {
-                return Err(ParamError::Choice {
-                    workload: self.code,
-                    name: p.name,
-                    value: *value,
-                    allowed: choice.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-                    meaning: p.meaning,
-                });
-            }
-            values.insert(p.name, *value);
-        }
-        Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
+        Params::new(self.code, self.params, self.choices, given)
     }
 
     /// The transaction program for `params`.
@@ -341,32 +246,5 @@ impl Workload {
     #[must_use]
     pub fn group(&self) -> Group {
         GROUPS.iter().find(|g| g.code == self.group).copied().unwrap_or(GROUPS[0])
-    }
-}
-
-impl Params {
-    /// Value of `name`; 0 for a parameter that the workload does not have, which the catalogue's
-    /// tests rule out.
-    #[must_use]
-    pub fn get(&self, name: &str) -> i64 {
-        self.values.get(name).copied().unwrap_or(0)
-    }
-
-    /// The same for a data set of `bytes` bytes.
-    #[must_use]
-    pub fn with_size(self, bytes: u64) -> Params {
-        Params { size_bytes: bytes, ..self }
-    }
-
-    /// Size of the data set, bytes.
-    #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// All values by name.
-    #[must_use]
-    pub fn to_map(&self) -> BTreeMap<String, i64> {
-        self.values.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
     }
 }

@@ -6,9 +6,10 @@
 use loadline_model::Capability;
 
 use crate::data::{FACT, fact_groups, fact_rows};
+use crate::params::Params;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::Table;
-use crate::workload::{Kpi, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 /// What all have in common.
 pub(super) const BASE: Workload = Workload {

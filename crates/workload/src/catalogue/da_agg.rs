@@ -1,7 +1,8 @@
 //! DA-AGG: groups the fact table by few, many and very many values.
 
 use super::da;
-use crate::workload::{Param, Sweep, Workload};
+use crate::params::Param;
+use crate::workload::{Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "groups",

@@ -3,8 +3,9 @@
 use loadline_model::Capability;
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Program, Step};
-use crate::workload::{Kpi, Param, Sweep, Workload};
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] =
     &[Param { name: "rows", default: 2, min: 1, max: 100_000, meaning: "rows, and INSERTs, per transaction" }];

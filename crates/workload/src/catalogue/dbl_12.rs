@@ -3,7 +3,8 @@
 use loadline_model::Capability;
 
 use super::dbl;
-use crate::workload::{Kpi, Param, Sweep, Workload};
+use crate::params::Param;
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "rows",

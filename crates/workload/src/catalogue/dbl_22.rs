@@ -3,9 +3,10 @@
 use loadline_model::Capability;
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::Table;
-use crate::workload::{Evidence, Kpi, Param, Sweep, Workload};
+use crate::workload::{Evidence, Kpi, Sweep, Workload};
 
 const TABLES: &[Table] = &[dbl::HEAP, dbl::INDEXED];
 

@@ -3,9 +3,10 @@
 use loadline_model::Capability;
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Kpi, Param, Sweep, Volume, Workload};
+use crate::workload::{Kpi, Sweep, Volume, Workload};
 
 const TABLES: &[Table] = &[Table {
     name: "built",

@@ -3,8 +3,9 @@
 use loadline_model::Capability;
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Program, Step};
-use crate::workload::{Kpi, Param, Sweep, Visible, Workload};
+use crate::workload::{Kpi, Sweep, Visible, Workload};
 
 const PARAMS: &[Param] = &[
     Param { name: "rows", default: 50, min: 1, max: dbl::MOST_ROWS as i64, meaning: "rows per batch" },

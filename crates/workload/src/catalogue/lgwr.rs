@@ -2,9 +2,10 @@
 
 use loadline_model::Capability;
 
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
-use crate::workload::{Evidence, Kpi, Param, Params};
+use crate::workload::{Evidence, Kpi};
 
 /// KPIs of the workloads that measure commit latency.
 pub(super) const LATENCY_KPIS: &[Kpi] = &[

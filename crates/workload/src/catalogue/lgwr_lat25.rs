@@ -1,8 +1,9 @@
 //! LGWR-LAT25: medium transactions, about 25 KiB of redo each, durable commit.
 
 use super::lgwr;
+use crate::params::Param;
 use crate::program::Commit;
-use crate::workload::{Param, RedoSize, Workload};
+use crate::workload::{RedoSize, Workload};
 
 const PARAMS: [Param; 3] = lgwr::params(25);
 

@@ -1,8 +1,9 @@
 //! LGWR-MIXED: mostly small transactions, some medium, few large ones.
 
 use super::lgwr;
+use crate::params::{Param, Params};
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Param, Params, RedoSize, Workload};
+use crate::workload::{RedoSize, Workload};
 
 /// Rows of the medium and of the large transactions.
 const MEDIUM: u64 = 25;

@@ -3,8 +3,9 @@
 use loadline_model::Capability;
 
 use super::lgwr;
+use crate::params::Param;
 use crate::program::Commit;
-use crate::workload::{Kpi, Param, RedoSize, SizeScan, Workload};
+use crate::workload::{Kpi, RedoSize, SizeScan, Workload};
 
 const KPIS: &[Kpi] = &[
     Kpi { column: "commit_time_ns_p50", title: "median commit time over all sizes" },

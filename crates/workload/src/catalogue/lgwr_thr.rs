@@ -1,8 +1,9 @@
 //! LGWR-THR: huge transactions, about 480 KiB of redo each, commit that does not wait.
 
 use super::lgwr;
+use crate::params::Param;
 use crate::program::Commit;
-use crate::workload::{Param, RedoSize, Workload};
+use crate::workload::{RedoSize, Workload};
 
 const PARAMS: [Param; 3] = lgwr::params(480);
 

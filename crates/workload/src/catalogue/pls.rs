@@ -2,8 +2,9 @@
 
 use loadline_model::Capability;
 
+use crate::params::Params;
 use crate::program::{Commit, Generator, Kernel, Program, Step};
-use crate::workload::{Kpi, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 /// What all have in common.
 pub(super) const BASE: Workload = Workload {

@@ -1,8 +1,9 @@
 //! PLS-ADD: adds integers in a loop.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] =
     &[Param { name: "additions", default: 5_000, min: 1, max: 65_000, meaning: "additions per transaction" }];

@@ -1,8 +1,9 @@
 //! PLS-BUILTIN: calls built-in functions.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] =
     &[Param { name: "rounds", default: 2_000, min: 1, max: 100_000, meaning: "rounds of seven calls per transaction" }];

@@ -1,8 +1,9 @@
 //! PLS-FIBO: calls a routine that calls itself.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[Param {
     name: "rounds",

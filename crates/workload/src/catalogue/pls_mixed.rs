@@ -1,8 +1,9 @@
 //! PLS-MIXED: additions, calls, trial divisions, texts and built-in functions, one after the other.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[
     Param { name: "additions", default: 1_000, min: 1, max: 65_000, meaning: "additions per transaction (PLS-ADD)" },

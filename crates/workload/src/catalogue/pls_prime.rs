@@ -1,8 +1,9 @@
 //! PLS-PRIME: counts primes by trial division.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[Param {
     name: "limit",

@@ -1,8 +1,9 @@
 //! PLS-STRING: cuts, joins and searches texts.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[Param {
     name: "rounds",

@@ -3,8 +3,9 @@
 use loadline_model::Capability;
 
 use super::srv;
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Param, Workload};
+use crate::workload::{Cache, Kpi, Workload};
 
 const PARAMS: &[Param] = &[
     Param { name: "single", default: 60, min: 1, max: 10_000, meaning: "queries of one row per transaction" },

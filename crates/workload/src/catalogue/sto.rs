@@ -1,9 +1,9 @@
 //! What the storage and database-writer workloads share: a large table, read and changed at random.
 
 use crate::data::{FACT, fact_rows};
+use crate::params::Params;
 use crate::program::{Effect, Generator, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::Params;
 
 /// The table that is read and not changed.
 pub(super) const READ_TABLES: &[Table] = &[FACT];

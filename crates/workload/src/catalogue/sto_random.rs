@@ -3,8 +3,9 @@
 use loadline_model::Capability;
 
 use super::sto;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Cache, Kpi, Param, Params, Sweep, Workload};
+use crate::workload::{Cache, Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "write-pct",

@@ -3,9 +3,10 @@
 use loadline_model::Capability;
 
 use super::sto;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
+use crate::workload::{Cache, Kpi, Volume, Workload};
 
 /// Values of the column by which rows are fetched; neighbours in it are anywhere in the table.
 /// Many to each row of the largest data set (8 TiB have 2.7 · 10¹⁰), so that a range holds as many rows as asked.

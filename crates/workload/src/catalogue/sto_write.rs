@@ -2,9 +2,10 @@
 
 use loadline_model::Capability;
 
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Evidence, Kpi, Param, Workload};
+use crate::workload::{Cache, Evidence, Kpi, Workload};
 
 const MADE: Table = Table {
     name: "made",

@@ -6,9 +6,10 @@
 
 use loadline_model::Capability;
 
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Consistency, Evidence, Kpi, Param, Params};
+use crate::workload::{Consistency, Evidence, Kpi};
 
 /// What an account holds at first.
 const OPENING: i64 = 1_000_000;

@@ -1,8 +1,9 @@
 //! TP-MIXED: all transactions of the group, mixed.
 
 use super::tp;
+use crate::params::{Param, Params};
 use crate::program::{Arm, Generator, Step};
-use crate::workload::{Param, Params, Workload};
+use crate::workload::Workload;
 
 const fn share(name: &'static str, default: i64, meaning: &'static str) -> Param {
     Param { name, default, min: 0, max: 100, meaning }

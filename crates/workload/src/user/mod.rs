@@ -16,13 +16,10 @@ use crate::table::Table;
 use crate::template::Piece;
 use crate::workload::{Consistency, Evidence, GROUPS, Kpi, Workload};
 
-mod given;
 mod program;
 mod reader;
 mod tables;
 
-use given::Amount;
-pub use given::Given;
 use reader::{Fields, Source, Value};
 
 /// Most rows of a table that are loaded.
@@ -221,7 +218,7 @@ fn needs(
     fields: &Fields<'_, '_>,
     workload: &Workload,
 ) -> Result<&'static [Capability], UserError> {
-    let values: [fn(&crate::workload::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
+    let values: [fn(&crate::params::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
     let at = fields.required("program")?.span();
     let mut needs = vec![Capability::Rows];
     for value in values {

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::given::{By, Given, GivenEffect, GivenStep, To};
 use super::reader::{Fields, Source, Value};
 use super::tables::{MOST_PAYLOAD, unique};
-use super::{Amount, MOST_ROWS, UserError, leak};
+use super::{MOST_ROWS, UserError, leak};
+use crate::file_program::{Amount, ChooseBy, FileEffect, FileGenerator, FileProgram, FileStep};
+use crate::params::Param;
 use crate::program::{Commit, VarType};
 use crate::table::{RowCount, Table};
 use crate::template::{Piece, Template};
-use crate::workload::Param;
 
 /// Most repetitions of a block.
 const MOST_TIMES: i64 = 1_000_000;
@@ -22,7 +22,7 @@ struct Named {
     at: Range<usize>,
     sql_at: Range<usize>,
     template: Template,
-    effect: GivenEffect,
+    effect: FileEffect,
     executed: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn program(
     fields: &Fields<'_, '_>,
     params: &'static [Param],
     tables: &'static [Table],
-) -> Result<Given, UserError> {
+) -> Result<FileProgram, UserError> {
     let commit = match fields.optional("commit") {
         None => Commit::Wait,
         Some(v) => match source.word(v, "«commit» of the workload", &["wait", "nowait"])? {
@@ -51,12 +51,12 @@ pub(super) fn program(
         return Err(source.error(unused.at.clone(), text));
     }
     keys_differ(source, &walk.statements, &body, tables)?;
-    let bulk = |steps: &[GivenStep]| steps.iter().any(|s| matches!(s, GivenStep::Bulk { .. }));
+    let bulk = |steps: &[FileStep]| steps.iter().any(|s| matches!(s, FileStep::Bulk { .. }));
     if walk.statements.is_empty() && !bulk(&body) {
         return Err(source.error(at.span(), "the program does nothing: it needs a statement to execute"));
     }
     let statements = walk.statements.into_iter().map(|s| (s.template, s.effect)).collect();
-    Ok(Given { statements, body, commit })
+    Ok(FileProgram { statements, body, commit })
 }
 
 /// Takes `sql` apart: its tables are known, and it is a single statement.
@@ -105,7 +105,7 @@ fn statements(
         }
         let effect_at = f.required("effect")?;
         let effect = effect(source, effect_at, &name, params)?;
-        if (verb == "SELECT") == matches!(effect, GivenEffect::Change(_)) {
+        if (verb == "SELECT") == matches!(effect, FileEffect::Change(_)) {
             let fits = if verb == "SELECT" { "{ read = ROWS } or \"read-any\"" } else { "{ change = ROWS }" };
             let text = format!(
                 "the effect of «{name}» does not fit: {article} {verb} takes {fits}",
@@ -124,17 +124,17 @@ fn statements(
 fn keys_differ(
     source: &Source<'_>,
     statements: &[Named],
-    body: &[GivenStep],
+    body: &[FileStep],
     tables: &[Table],
 ) -> Result<(), UserError> {
-    fn walk(steps: &[GivenStep], new: &mut Vec<&'static str>, bulks: &mut Vec<usize>) {
+    fn walk(steps: &[FileStep], new: &mut Vec<&'static str>, bulks: &mut Vec<usize>) {
         for step in steps {
             match step {
-                GivenStep::Bind { var, to: To::NewKey } => new.push(var),
-                GivenStep::Bind { var, to: To::Plus(of, _) } if new.contains(of) => new.push(var),
-                GivenStep::Bulk { table, .. } => bulks.push(*table),
-                GivenStep::Repeat { body, .. } => walk(body, new, bulks),
-                GivenStep::Choose { arms, .. } => arms.iter().for_each(|(_, body)| walk(body, new, bulks)),
+                FileStep::Bind { var, to: FileGenerator::NewKey } => new.push(var),
+                FileStep::Bind { var, to: FileGenerator::Plus(of, _) } if new.contains(of) => new.push(var),
+                FileStep::Bulk { table, .. } => bulks.push(*table),
+                FileStep::Repeat { body, .. } => walk(body, new, bulks),
+                FileStep::Choose { arms, .. } => arms.iter().for_each(|(_, body)| walk(body, new, bulks)),
                 _ => {}
             }
         }
@@ -172,16 +172,16 @@ fn verb(template: &Template) -> String {
     first.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_uppercase()
 }
 
-fn effect(source: &Source<'_>, value: &Value<'_>, name: &str, params: &[Param]) -> Result<GivenEffect, UserError> {
+fn effect(source: &Source<'_>, value: &Value<'_>, name: &str, params: &[Param]) -> Result<FileEffect, UserError> {
     let what = format!("the effect of «{name}»");
     if value.get_ref().is_str() {
         source.word(value, &what, &["read-any"])?;
-        return Ok(GivenEffect::ReadAny);
+        return Ok(FileEffect::ReadAny);
     }
     let f = source.fields(value, &what, &["change", "read"])?;
     match (f.optional("change"), f.optional("read")) {
-        (Some(v), None) => Ok(GivenEffect::Change(source.amount(v, &what, params, (1, MOST_ROWS))?)),
-        (None, Some(v)) => Ok(GivenEffect::Read(source.amount(v, &what, params, (0, MOST_ROWS))?)),
+        (Some(v), None) => Ok(FileEffect::Change(source.amount(v, &what, params, (1, MOST_ROWS))?)),
+        (None, Some(v)) => Ok(FileEffect::Read(source.amount(v, &what, params, (0, MOST_ROWS))?)),
         _ => {
             Err(source.error(value.span(), format!("{what} is {{ change = ROWS }}, {{ read = ROWS }} or \"read-any\"")))
         }
@@ -211,11 +211,11 @@ struct Walk<'s, 'a> {
 const STEPS: &[&str] = &["bind", "to", "execute", "repeat", "steps", "choose", "by", "bulk", "rows"];
 
 impl<'a> Walk<'_, 'a> {
-    fn steps(&mut self, list: &[&Value<'a>], bound: &mut Bound) -> Result<Vec<GivenStep>, UserError> {
+    fn steps(&mut self, list: &[&Value<'a>], bound: &mut Bound) -> Result<Vec<FileStep>, UserError> {
         list.iter().map(|value| self.step(value, bound)).collect()
     }
 
-    fn step(&mut self, value: &Value<'a>, bound: &mut Bound) -> Result<GivenStep, UserError> {
+    fn step(&mut self, value: &Value<'a>, bound: &mut Bound) -> Result<FileStep, UserError> {
         let source = self.source;
         let f = source.fields(value, "a step", STEPS)?;
         let kinds = ["bind", "execute", "repeat", "choose", "bulk"];
@@ -249,14 +249,14 @@ impl<'a> Walk<'_, 'a> {
             "repeat" => {
                 let times = source.amount(at, "«repeat»", self.params, (0, MOST_TIMES))?;
                 let steps = source.list(f.required("steps")?, "«steps» of a repetition")?;
-                Ok(GivenStep::Repeat { times, body: self.steps(&steps, bound)? })
+                Ok(FileStep::Repeat { times, body: self.steps(&steps, bound)? })
             }
             "bulk" => self.bulk(at, f.required("rows")?, bound),
             _ => self.choose(at, f.optional("by"), bound),
         }
     }
 
-    fn bind(&mut self, at: &Value<'a>, to: &Value<'a>, bound: &mut Bound) -> Result<GivenStep, UserError> {
+    fn bind(&mut self, at: &Value<'a>, to: &Value<'a>, bound: &mut Bound) -> Result<FileStep, UserError> {
         let name = self.source.name(at, "the variable", '_', 30)?;
         if name.starts_with(CHOICE) {
             let text =
@@ -264,7 +264,7 @@ impl<'a> Walk<'_, 'a> {
             return Err(self.source.error(at.span(), text));
         }
         let to_what = self.generator(to, &name, bound)?;
-        let kind = if let To::Payload(_) = to_what { VarType::Bytes } else { VarType::Int };
+        let kind = if let FileGenerator::Payload(_) = to_what { VarType::Bytes } else { VarType::Int };
         let var = match self.types.iter().find(|(v, _)| *v == name) {
             Some((var, was)) if *was == kind => var,
             Some(_) => {
@@ -278,18 +278,18 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         bound.vars.push(var);
-        bound.sequence |= matches!(to_what, To::Sequence);
-        Ok(GivenStep::Bind { var, to: to_what })
+        bound.sequence |= matches!(to_what, FileGenerator::Sequence);
+        Ok(FileStep::Bind { var, to: to_what })
     }
 
-    fn generator(&mut self, value: &Value<'a>, var: &str, bound: &Bound) -> Result<To, UserError> {
+    fn generator(&mut self, value: &Value<'a>, var: &str, bound: &Bound) -> Result<FileGenerator, UserError> {
         let (source, params) = (self.source, self.params);
         let what = format!("what «{var}» is bound to");
         let all = (i64::MIN / 2, i64::MAX / 2);
         let to = if value.get_ref().is_str() {
             match source.word(value, &what, &["sequence", "new-key"])? {
-                "sequence" => return Ok(To::Sequence),
-                _ => To::NewKey,
+                "sequence" => return Ok(FileGenerator::Sequence),
+                _ => FileGenerator::NewKey,
             }
         } else {
             let known = ["own-row", "row", "payload", "uniform", "constant", "plus"];
@@ -303,7 +303,7 @@ impl<'a> Walk<'_, 'a> {
             match *kind {
                 "own-row" => self.own_row(v)?,
                 "row" => self.row(v)?,
-                "payload" => To::Payload(source.amount(v, &what, params, (1, MOST_PAYLOAD))?),
+                "payload" => FileGenerator::Payload(source.amount(v, &what, params, (1, MOST_PAYLOAD))?),
                 "uniform" => {
                     let ends = source.list(v, "«uniform»")?;
                     let [low, high] = ends.as_slice() else {
@@ -319,9 +319,9 @@ impl<'a> Walk<'_, 'a> {
                         );
                     }
                     self.salt += 1;
-                    To::Uniform(low_of, high_of, self.salt)
+                    FileGenerator::Uniform(low_of, high_of, self.salt)
                 }
-                "constant" => return Ok(To::Constant(source.amount(v, &what, params, all)?)),
+                "constant" => return Ok(FileGenerator::Constant(source.amount(v, &what, params, all)?)),
                 _ => return self.plus(v, bound),
             }
         };
@@ -347,12 +347,12 @@ impl<'a> Walk<'_, 'a> {
         found.ok_or_else(|| self.source.unknown(value, what, name, self.tables.iter().map(|t| t.name)))
     }
 
-    fn own_row(&self, value: &Value<'a>) -> Result<To, UserError> {
+    fn own_row(&self, value: &Value<'a>) -> Result<FileGenerator, UserError> {
         let (_, table) = self.table(value, "the table of «own-row»")?;
         let first = self.tables.iter().find(|t| matches!(t.rows, RowCount::PerJob(_)));
         match table.rows {
             RowCount::PerJob(param) if first.is_some_and(|f| f.name == table.name) => {
-                Ok(To::OwnRow(Amount::Param(param)))
+                Ok(FileGenerator::OwnRow(Amount::Param(param)))
             }
             RowCount::PerJob(_) => {
                 let first = first.map_or("", |f| f.name);
@@ -367,7 +367,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    fn row(&mut self, value: &Value<'a>) -> Result<To, UserError> {
+    fn row(&mut self, value: &Value<'a>) -> Result<FileGenerator, UserError> {
         let (_, table) = self.table(value, "the table of «row»")?;
         let rows = match table.rows {
             RowCount::Fixed(rows) => Amount::Fixed(rows as i64),
@@ -381,10 +381,10 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         self.salt += 1;
-        Ok(To::Row(rows, self.salt))
+        Ok(FileGenerator::Row(rows, self.salt))
     }
 
-    fn plus(&self, value: &Value<'a>, bound: &Bound) -> Result<To, UserError> {
+    fn plus(&self, value: &Value<'a>, bound: &Bound) -> Result<FileGenerator, UserError> {
         let source = self.source;
         let parts = source.list(value, "«plus»")?;
         let [of, by] = parts.as_slice() else {
@@ -397,10 +397,10 @@ impl<'a> Walk<'_, 'a> {
         if self.types.iter().any(|(v, kind)| v == var && *kind == VarType::Bytes) {
             return Err(source.error(of.span(), format!("«{name}» holds bytes: nothing can be added to it")));
         }
-        Ok(To::Plus(var, source.amount(by, "what «plus» adds", self.params, (-(1 << 60), 1 << 60))?))
+        Ok(FileGenerator::Plus(var, source.amount(by, "what «plus» adds", self.params, (-(1 << 60), 1 << 60))?))
     }
 
-    fn execute(&mut self, at: &Value<'a>, bound: &Bound) -> Result<GivenStep, UserError> {
+    fn execute(&mut self, at: &Value<'a>, bound: &Bound) -> Result<FileStep, UserError> {
         let name = self.source.text(at, "«execute»")?;
         let Some(statement) = self.statements.iter().position(|s| s.name == name) else {
             let known = self.statements.iter().map(|s| s.name.as_str());
@@ -414,10 +414,10 @@ impl<'a> Walk<'_, 'a> {
             let text = format!("the variable «{var}» of the statement «{name}» is not bound before it is executed");
             return Err(self.source.error(named.sql_at.clone(), text));
         }
-        Ok(GivenStep::Execute { statement })
+        Ok(FileStep::Execute { statement })
     }
 
-    fn bulk(&mut self, at: &Value<'a>, rows: &Value<'a>, bound: &Bound) -> Result<GivenStep, UserError> {
+    fn bulk(&mut self, at: &Value<'a>, rows: &Value<'a>, bound: &Bound) -> Result<FileStep, UserError> {
         let (table, found) = self.table(at, "the table of «bulk»")?;
         if found.rows != RowCount::Empty {
             let text =
@@ -431,10 +431,10 @@ impl<'a> Walk<'_, 'a> {
             ));
         }
         let rows = self.source.amount(rows, "«rows» of «bulk»", self.params, (1, MOST_TIMES))?;
-        Ok(GivenStep::Bulk { table, rows })
+        Ok(FileStep::Bulk { table, rows })
     }
 
-    fn choose(&mut self, at: &Value<'a>, by: Option<&Value<'a>>, bound: &mut Bound) -> Result<GivenStep, UserError> {
+    fn choose(&mut self, at: &Value<'a>, by: Option<&Value<'a>>, bound: &mut Bound) -> Result<FileStep, UserError> {
         let source = self.source;
         let word = by.map_or(Ok("random"), |v| source.word(v, "«by»", &["random", "turn"]))?;
         if let Some(v) = by.filter(|_| word == "turn") {
@@ -471,7 +471,7 @@ impl<'a> Walk<'_, 'a> {
             return Err(source.error(at.span(), "all shares are 0: nothing would be chosen"));
         }
         self.salt += 1;
-        let by = if word == "turn" { By::Turn } else { By::Random(self.salt) };
-        Ok(GivenStep::Choose { var, by, arms })
+        let by = if word == "turn" { ChooseBy::Turn } else { ChooseBy::Random(self.salt) };
+        Ok(FileStep::Choose { var, by, arms })
     }
 }

@@ -6,8 +6,9 @@ use loadline_model::format::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Amount, UserError};
-use crate::workload::Param;
+use super::UserError;
+use crate::file_program::Amount;
+use crate::params::Param;
 
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 

@@ -2,8 +2,8 @@
 
 use super::reader::{Fields, Source, Value};
 use super::{MOST_ROWS, UserError, leak};
+use crate::params::Param;
 use crate::table::{ColumnDef, Fill, LogicalType, RowCount, Scope, Table};
-use crate::workload::Param;
 
 /// Most bytes of one payload: what fits a column of every database.
 pub(super) const MOST_PAYLOAD: i64 = 2000;

@@ -1,12 +1,12 @@
 //! The transaction program of a workload file: as written, and made for given parameters.
 
+use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
 use crate::template::Template;
-use crate::workload::Params;
 
 /// A number, or the parameter that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Amount {
+pub(crate) enum Amount {
     /// A number.
     Fixed(i64),
     /// Value of a parameter.
@@ -26,30 +26,30 @@ impl Amount {
 
 /// A program whose numbers may be parameters.
 #[derive(Debug)]
-pub struct Given {
-    pub(super) statements: Vec<(Template, GivenEffect)>,
-    pub(super) body: Vec<GivenStep>,
-    pub(super) commit: Commit,
+pub struct FileProgram {
+    pub(crate) statements: Vec<(Template, FileEffect)>,
+    pub(crate) body: Vec<FileStep>,
+    pub(crate) commit: Commit,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum GivenEffect {
+pub(crate) enum FileEffect {
     Change(Amount),
     Read(Amount),
     ReadAny,
 }
 
 #[derive(Debug)]
-pub(super) enum GivenStep {
-    Bind { var: &'static str, to: To },
+pub(crate) enum FileStep {
+    Bind { var: &'static str, to: FileGenerator },
     Execute { statement: usize },
-    Repeat { times: Amount, body: Vec<GivenStep> },
+    Repeat { times: Amount, body: Vec<FileStep> },
     Bulk { table: usize, rows: Amount },
-    Choose { var: &'static str, by: By, arms: Vec<(Amount, Vec<GivenStep>)> },
+    Choose { var: &'static str, by: ChooseBy, arms: Vec<(Amount, Vec<FileStep>)> },
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum To {
+pub(crate) enum FileGenerator {
     Sequence,
     NewKey,
     OwnRow(Amount),
@@ -63,22 +63,22 @@ pub(super) enum To {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum By {
+pub(crate) enum ChooseBy {
     Turn,
     Random(u32),
 }
 
-impl Given {
+impl FileProgram {
     /// The program for `params`.
     #[must_use]
     pub fn make(&self, params: &Params) -> Program {
-        let effect = |effect: GivenEffect| match effect {
-            GivenEffect::Change(rows) => Effect::Change(unsigned(rows, params)),
-            GivenEffect::Read(rows) => Effect::Read(unsigned(rows, params)),
-            GivenEffect::ReadAny => Effect::ReadAny,
+        let effect = |effect: FileEffect| match effect {
+            FileEffect::Change(rows) => Effect::Change(unsigned(rows, params)),
+            FileEffect::Read(rows) => Effect::Read(unsigned(rows, params)),
+            FileEffect::ReadAny => Effect::ReadAny,
         };
         let statement =
-            |(template, of): &(Template, GivenEffect)| Statement { template: template.clone(), effect: effect(*of) };
+            |(template, of): &(Template, FileEffect)| Statement { template: template.clone(), effect: effect(*of) };
         Program {
             statements: self.statements.iter().map(statement).collect(),
             body: steps(&self.body, params),
@@ -91,20 +91,20 @@ fn unsigned(amount: Amount, params: &Params) -> u64 {
     amount.of(params).max(0) as u64
 }
 
-fn steps(given: &[GivenStep], params: &Params) -> Vec<Step> {
+fn steps(given: &[FileStep], params: &Params) -> Vec<Step> {
     let mut out = Vec::new();
     for step in given {
         match step {
-            GivenStep::Bind { var, to } => out.push(Step::bind(var, generator(*to, params))),
-            GivenStep::Execute { statement } => out.push(Step::Execute { statement: *statement }),
-            GivenStep::Repeat { times, body } => {
+            FileStep::Bind { var, to } => out.push(Step::bind(var, generator(*to, params))),
+            FileStep::Execute { statement } => out.push(Step::Execute { statement: *statement }),
+            FileStep::Repeat { times, body } => {
                 out.push(Step::Repeat { times: unsigned(*times, params) as u32, body: steps(body, params) });
             }
-            GivenStep::Bulk { table, rows } => {
+            FileStep::Bulk { table, rows } => {
                 out.push(Step::Bulk { table: *table, rows: unsigned(*rows, params) as u32 });
             }
-            GivenStep::Choose { var, by, arms } => {
-                let arm = |(share, body): &(Amount, Vec<GivenStep>)| Arm {
+            FileStep::Choose { var, by, arms } => {
+                let arm = |(share, body): &(Amount, Vec<FileStep>)| Arm {
                     share: unsigned(*share, params),
                     body: steps(body, params),
                 };
@@ -117,8 +117,8 @@ fn steps(given: &[GivenStep], params: &Params) -> Vec<Step> {
                 out.push(Step::bind(
                     var,
                     match by {
-                        By::Turn => Generator::Turn { of: all },
-                        By::Random(salt) => Generator::Uniform { from: 0, range: all, salt: *salt },
+                        ChooseBy::Turn => Generator::Turn { of: all },
+                        ChooseBy::Random(salt) => Generator::Uniform { from: 0, range: all, salt: *salt },
                     },
                 ));
                 out.push(Step::Choose { var, arms });
@@ -128,18 +128,18 @@ fn steps(given: &[GivenStep], params: &Params) -> Vec<Step> {
     out
 }
 
-fn generator(to: To, params: &Params) -> Generator {
+fn generator(to: FileGenerator, params: &Params) -> Generator {
     match to {
-        To::Sequence => Generator::Sequence,
-        To::NewKey => Generator::NewKey,
-        To::OwnRow(rows) => Generator::OwnRow { rows: unsigned(rows, params).max(1) },
-        To::Payload(bytes) => Generator::Payload { bytes: unsigned(bytes, params) as u32 },
-        To::Uniform(low, high, salt) => {
+        FileGenerator::Sequence => Generator::Sequence,
+        FileGenerator::NewKey => Generator::NewKey,
+        FileGenerator::OwnRow(rows) => Generator::OwnRow { rows: unsigned(rows, params).max(1) },
+        FileGenerator::Payload(bytes) => Generator::Payload { bytes: unsigned(bytes, params) as u32 },
+        FileGenerator::Uniform(low, high, salt) => {
             let (low, high) = (low.of(params), high.of(params));
             Generator::Uniform { from: low, range: high.saturating_sub(low).max(0) as u64 + 1, salt }
         }
-        To::Row(rows, salt) => Generator::Uniform { from: 0, range: unsigned(rows, params).max(1), salt },
-        To::Constant(value) => Generator::Constant(value.of(params)),
-        To::Plus(var, by) => Generator::Plus { var, by: by.of(params) },
+        FileGenerator::Row(rows, salt) => Generator::Uniform { from: 0, range: unsigned(rows, params).max(1), salt },
+        FileGenerator::Constant(value) => Generator::Constant(value.of(params)),
+        FileGenerator::Plus(var, by) => Generator::Plus { var, by: by.of(params) },
     }
 }
