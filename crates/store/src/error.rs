@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum StoreError {
     /// The place for results is not a directory.
-    #[error("the results folder «{}» is a file: name a directory, or move the file away", .0.display())]
+    #[error("the results folder '{}' is a file: name a directory, or move the file away", .0.display())]
     ResultsIsFile(PathBuf),
     /// The name of a run cannot be that of a folder.
-    #[error("«{0}» cannot be the name of a run: use letters, digits, «-», «_» and «.», and no «/»")]
+    #[error("'{0}' cannot be the name of a run: use letters, digits, '-', '_' and '.', and no '/'")]
     BadName(String),
     /// The filesystem (or a quota on it) is full.
-    #[error("no space left: cannot {doing} «{}» ({cause}). {advice}", .path.display())]
+    #[error("no space left: cannot {doing} '{}' ({cause}). {advice}", .path.display())]
     Full {
         /// What was tried, as a verb.
         doing: &'static str,
@@ -26,7 +26,7 @@ pub enum StoreError {
         advice: String,
     },
     /// Any other I/O error.
-    #[error("cannot {doing} «{}»: {cause}. {advice}", .path.display())]
+    #[error("cannot {doing} '{}': {cause}. {advice}", .path.display())]
     Io {
         /// What was tried, as a verb.
         doing: &'static str,
@@ -58,7 +58,7 @@ pub enum StoreError {
         what: String,
     },
     /// Another live process writes to the run.
-    #[error("the run «{}» is in use by another loadline{}: wait until it ends, or stop it", .path.display(),
+    #[error("the run '{}' is in use by another loadline{}: wait until it ends, or stop it", .path.display(),
         .holder.map_or(String::new(), |pid| format!(" (process {pid})")))]
     Locked {
         /// The run folder.
@@ -67,7 +67,7 @@ pub enum StoreError {
         holder: Option<u32>,
     },
     /// A file of a run is not as loadline wrote it.
-    #[error("«{}»{} is damaged: {what}. {advice}", .path.display(),
+    #[error("'{}'{} is damaged: {what}. {advice}", .path.display(),
         .line.map_or(String::new(), |n| format!(", line {n},")))]
     Damaged {
         /// The file.
@@ -80,7 +80,7 @@ pub enum StoreError {
         advice: &'static str,
     },
     /// A file was written by a newer loadline.
-    #[error("«{}»{} has layout {found}, but this loadline knows layouts up to {known}: use the loadline that wrote it, \
+    #[error("'{}'{} has layout {found}, but this loadline knows layouts up to {known}: use the loadline that wrote it, \
         or a newer one", .path.display(), .line.map_or(String::new(), |n| format!(", line {n},")))]
     Newer {
         /// The file.
@@ -93,13 +93,13 @@ pub enum StoreError {
         known: u32,
     },
     /// There is nothing at the path.
-    #[error("«{}» does not exist: name a run folder, such as results/2026-11-20-161530-postgres", .0.display())]
+    #[error("'{}' does not exist: name a run folder, such as results/2026-11-20-161530-postgres", .0.display())]
     Missing(PathBuf),
     /// The path is no run folder.
-    #[error("«{}» is no run folder: it has no manifest.json", .0.display())]
+    #[error("'{}' is no run folder: it has no manifest.json", .0.display())]
     NotARun(PathBuf),
     /// The path is a directory of run folders.
-    #[error("«{}» is no run folder, but holds {}: name one of them, e.g. {}", .path.display(), listed(.runs),
+    #[error("'{}' is no run folder, but holds {}: name one of them, e.g. {}", .path.display(), listed(.runs),
         .runs.first().map_or(String::new(), |r| .path.join(r).display().to_string()))]
     HoldsRuns {
         /// The directory.
@@ -108,7 +108,7 @@ pub enum StoreError {
         runs: Vec<String>,
     },
     /// The run has no test of that number.
-    #[error("the run «{}» has no test {test}: it has {}", .run.display(),
+    #[error("the run '{}' has no test {test}: it has {}", .run.display(),
         if *.tests == 0 { "none yet".to_owned() } else { format!("{tests}") })]
     NoSuchTest {
         /// The run folder.
@@ -135,7 +135,7 @@ impl StoreError {
 /// At most ten names, and how many more there are.
 fn listed(runs: &[String]) -> String {
     const SHOWN: usize = 10;
-    let names = runs.iter().take(SHOWN).map(|r| format!("«{r}»")).collect::<Vec<_>>().join(", ");
+    let names = runs.iter().take(SHOWN).map(|r| format!("'{r}'")).collect::<Vec<_>>().join(", ");
     let more = runs.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{} {names}{rest}", if runs.len() == 1 { "the run" } else { "the runs" })
@@ -160,7 +160,7 @@ pub(crate) fn damaged(path: &Path, line: Option<usize>, what: impl Into<String>)
     StoreError::Damaged { path: path.to_owned(), line, what: what.into(), advice: RESTORE }
 }
 
-/// What a JSON error says, without its «at line 1», which would be taken for a line of the file.
+/// What a JSON error says, without its 'at line 1', which would be taken for a line of the file.
 pub(crate) fn json_text(e: &serde_json::Error) -> String {
     let text = e.to_string();
     match text.rfind(" at line ") {

@@ -1,6 +1,6 @@
 //! `histograms/<test>.hlog`: the HdrHistogram interval log, version 1.3, as the Java and C
 //! HdrHistogramLogWriter write it and their tools read it. One interval (the window) per kind of
-//! latency, told apart by its tag; values are in ns, the «Interval_Max» column is in ms.
+//! latency, told apart by its tag; values are in ns, the 'Interval_Max' column is in ms.
 //!
 //! Buckets lose the exact sum and maximum, so comment lines, which other tools skip, carry them:
 //! `#[Histograms: 2]` and `#[Exact: transaction count=… sum_ns=… max_ns=…]`.
@@ -14,7 +14,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use loadline_model::Latencies;
 
-/// ns per unit of «Interval_Max»: the other tools' default, which makes it ms.
+/// ns per unit of 'Interval_Max': the other tools' default, which makes it ms.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 /// More than any histogram of loadline takes (0.3 MiB): what claims more is damaged.
 const MOST_BYTES: u64 = 16 << 20;
@@ -49,7 +49,7 @@ pub(crate) fn write(
     for (name, latencies) in histograms {
         let tag = Tag::new(name)
             .filter(|_| !name.is_empty() && !name.contains(['\t', '#', '"']))
-            .ok_or_else(|| format!("«{name}» cannot be the name of a histogram"))?;
+            .ok_or_else(|| format!("'{name}' cannot be the name of a histogram"))?;
         let (count, sum, max) = (latencies.count(), latencies.sum_ns(), latencies.max_ns().unwrap_or(0));
         body.write_comment(&format!("[Exact: {name} count={count} sum_ns={sum} max_ns={max}]"))
             .map_err(|e| text(&e))?;
@@ -88,7 +88,7 @@ pub(crate) fn read(log: &[u8]) -> Result<Vec<(String, Latencies)>, (usize, Strin
             let name = interval.tag().map_or(String::new(), |t| t.as_str().to_owned());
             let latencies = match exact.take() {
                 Some(exact) if exact.name != name => {
-                    return Err(wrong(format!("the exact sum before it is that of «{}»", exact.name)));
+                    return Err(wrong(format!("the exact sum before it is that of '{}'", exact.name)));
                 }
                 Some(exact) if exact.count != histogram.len() => {
                     let (has, said) = (histogram.len(), exact.count);

@@ -61,7 +61,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     }
     let record: TestRecord = serde_json::from_slice(json).map_err(|e| damaged(path, line, json_text(&e)))?;
     if record.schema == 0 {
-        return Err(damaged(path, line, "its «schema» is 0, which never was one".to_owned()));
+        return Err(damaged(path, line, "its 'schema' is 0, which never was one".to_owned()));
     }
     Ok(record)
 }
@@ -153,7 +153,7 @@ mod tests {
         ];
         for (text, line, what) in cases {
             let error = parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains("«/r/tests.jsonl»") && error.contains(line) && error.contains(what), "{error}");
+            assert!(error.contains("'/r/tests.jsonl'") && error.contains(line) && error.contains(what), "{error}");
         }
         let newer = whole.replacen("\"schema\":1", "\"schema\":7", 1);
         let error = parse(newer.as_bytes()).unwrap_err().to_string();

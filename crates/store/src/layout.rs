@@ -31,7 +31,7 @@ pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
 pub(crate) fn native(run: &Path, folder: &str, test: u32, extension: &str) -> Result<PathBuf, String> {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if !plain(folder) || !plain(extension) || DIRECTORIES.contains(&folder) {
-        return Err(format!("«{folder}/{test}.{extension}» is no place for a report"));
+        return Err(format!("'{folder}/{test}.{extension}' is no place for a report"));
     }
     Ok(run.join(folder).join(format!("{test}.{extension}")))
 }
@@ -46,7 +46,7 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     if !meta.is_dir() {
         let named_so = path.file_name().is_some_and(|n| n == MANIFEST);
         return match path.parent() {
-            // A bare «manifest.json» has the parent «», which no system call understands.
+            // A bare 'manifest.json' has the parent '', which no system call understands.
             Some(parent) if named_so && parent.as_os_str().is_empty() => Ok(PathBuf::from(".")),
             Some(parent) if named_so => Ok(parent.to_owned()),
             _ => Err(StoreError::NotARun(path.to_owned())),

@@ -10,7 +10,7 @@ use loadline_model::Series;
 pub(crate) fn write(series: &Series) -> Result<String, String> {
     let plain = |id: &String| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
     if let Some(id) = series.columns.iter().find(|id| !plain(id)) {
-        return Err(format!("«{id}» cannot be the id of a series column"));
+        return Err(format!("'{id}' cannot be the id of a series column"));
     }
     let width = series.columns.len();
     let mut out = series.columns.join(",");
@@ -70,7 +70,7 @@ fn number(cell: &str) -> Result<Option<f64>, String> {
     }
     match cell.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Some(value)),
-        _ => Err(format!("«{cell}» is not a number")),
+        _ => Err(format!("'{cell}' is not a number")),
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let series =
             |columns: &[&str], rows| Series { columns: columns.iter().map(|c| (*c).to_owned()).collect(), rows };
-        assert!(write(&series(&["a,b"], vec![])).unwrap_err().contains("«a,b»"));
+        assert!(write(&series(&["a,b"], vec![])).unwrap_err().contains("'a,b'"));
         assert!(write(&series(&["a"], vec![vec![None, None]])).unwrap_err().contains("2 cells for 1"));
     }
 
@@ -107,8 +107,8 @@ mod tests {
             ("a,b\n1,2\n3", 3, "cut off"),
             ("", 1, "cut off"),
             ("a,b\n1,2\n3\n", 3, "1 cells"),
-            ("a,b\n1,x\n", 2, "«x»"),
-            ("a,b\n1,inf\n", 2, "«inf»"),
+            ("a,b\n1,x\n", 2, "'x'"),
+            ("a,b\n1,inf\n", 2, "'inf'"),
             ("a,,b\n", 1, "no name"),
         ] {
             let (at, said) = read(text).unwrap_err();

@@ -114,7 +114,7 @@ pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let manifest: Manifest =
         serde_json::from_slice(&text).map_err(|e| damaged(&path, Some(e.line().max(1)), json_text(&e)))?;
     if manifest.schema == 0 {
-        return Err(damaged(&path, None, "its «schema» is 0, which never was one"));
+        return Err(damaged(&path, None, "its 'schema' is 0, which never was one"));
     }
     Ok(manifest)
 }
@@ -132,7 +132,7 @@ pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
 pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
     let (line, bytes) = tests.torn?;
     Some(format!(
-        "«{}», line {line}: the last line is torn ({bytes} bytes; loadline was killed while it wrote it) and \
+        "'{}', line {line}: the last line is torn ({bytes} bytes; loadline was killed while it wrote it) and \
          {what_was_done}; the {} before it are whole",
         file.display(),
         if tests.records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.records.len()) },
