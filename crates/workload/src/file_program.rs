@@ -1,10 +1,10 @@
-//! The transaction program of a workload file: as written, and made for given parameters.
+//! The transaction program of a workload file. Its numbers may be parameters; [`FileProgram::make`] fills them in.
 
 use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
 use crate::template::Template;
 
-/// A number, or the parameter that holds it.
+/// A number, or a parameter that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// A number.
@@ -14,7 +14,7 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
-    /// Its value.
+    /// The value.
     #[must_use]
     fn of(self, params: &Params) -> i64 {
         match self {
@@ -54,9 +54,9 @@ pub(crate) enum FileGenerator {
     NewKey,
     OwnRow(Amount),
     Payload(Amount),
-    /// From the lowest to the highest.
+    /// Lowest, highest, salt.
     Uniform(Amount, Amount, u32),
-    /// Key of any of so many rows.
+    /// Key of a random row: number of rows, salt.
     Row(Amount, u32),
     Constant(Amount),
     Plus(&'static str, Amount),
@@ -110,7 +110,7 @@ fn steps(given: &[FileStep], params: &Params) -> Vec<Step> {
                 };
                 let arms: Vec<Arm> = arms.iter().map(arm).filter(|arm| arm.share > 0).collect();
                 let all: u64 = arms.iter().map(|a| a.share).sum();
-                // Shares that are all 0 leave nothing to choose.
+                // All shares are 0: nothing to choose.
                 if all == 0 {
                     continue;
                 }

@@ -6,9 +6,9 @@ use thiserror::Error;
 use crate::catalogue::CATALOGUE;
 use crate::workload::{GROUPS, Workload};
 
-/// A name that the catalogue does not have.
+/// An unknown name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no {what} «{given}»{hint}; `loadline workloads` lists all")]
+#[error("there is no {what} '{given}'{hint}; `loadline workloads` lists all")]
 pub struct Unknown {
     what: &'static str,
     given: String,
@@ -18,14 +18,14 @@ pub struct Unknown {
 impl Unknown {
     fn new(what: &'static str, given: &str, known: impl Iterator<Item = &'static str> + Clone) -> Unknown {
         let hint = match nearest(given, known.clone()) {
-            Some(near) => format!(": did you mean «{near}»?"),
+            Some(near) => format!(": did you mean '{near}'?"),
             None => format!(": it must be one of {}", known.collect::<Vec<_>>().join(", ")),
         };
         Unknown { what, given: given.to_owned(), hint }
     }
 }
 
-/// The workload with `code`, in any case: one of the catalogue, or of a file that was registered.
+/// The workload with `code` (in any case), from the catalogue or from a registered file.
 ///
 /// # Errors
 /// [`Unknown`], with the nearest code.
@@ -40,8 +40,7 @@ pub fn find(code: &str) -> Result<&'static Workload, Unknown> {
 /// The workloads of group `code`.
 ///
 /// # Errors
-/// [`Unknown`], with the nearest group; a group of which the catalogue has no workload yet is
-/// unknown as well, so that nothing is skipped in silence.
+/// [`Unknown`], with the nearest group. A group without workloads is unknown, too, so that nothing is skipped silently.
 pub fn find_group(code: &str) -> Result<Vec<&'static Workload>, Unknown> {
     let given = code.trim();
     let found: Vec<_> = CATALOGUE.iter().copied().filter(|w| w.group.eq_ignore_ascii_case(given)).collect();

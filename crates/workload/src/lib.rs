@@ -1,4 +1,4 @@
-//! The catalogue of workloads: what each does, defined once, free of any database's name.
+//! The catalogue of workloads. Each is defined once and names no database.
 //!
 //! Adding a workload is one file in `catalogue/` and one line in [`catalogue::CATALOGUE`].
 
@@ -32,15 +32,14 @@ pub use workload::{
     Cache, Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, SizeScan, Sweep, Visible, Volume, Workload,
 };
 
-/// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].
+/// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///
-/// Every rendering uses this formula, so that a job writes the same bytes whichever driver runs
-/// it. The stride is prime and larger than a payload, so that neighbouring payloads do not overlap
-/// much and a row never receives the payload it already holds.
+/// Every rendering uses this formula, so a job writes the same bytes with either driver. The stride is prime and
+/// larger than a payload: neighbouring payloads overlap little, and a row never gets the payload it already holds.
 #[must_use]
 pub fn payload_offset(seq: u64, bytes: u32) -> usize {
-    let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-    (seq.wrapping_mul(PAYLOAD_STRIDE) % room) as usize
+    let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
+    (seq.wrapping_mul(PAYLOAD_STRIDE) % offsets) as usize
 }
 
 /// Stride of [`payload_offset`].

@@ -16,58 +16,58 @@ pub struct Param {
     pub min: i64,
     /// Highest allowed value.
     pub max: i64,
-    /// What it means, with its unit.
+    /// Meaning, with unit.
     pub meaning: &'static str,
 }
 
-/// Values of all parameters of one workload.
+/// Values of all parameters of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     values: BTreeMap<&'static str, i64>,
     size_bytes: u64,
 }
 
-/// A parameter that cannot be taken.
+/// A parameter that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParamError {
     /// No such parameter.
-    #[error("workload {workload} has no parameter «{name}»: it has {known}")]
+    #[error("workload {workload} has no parameter '{name}': it has {known}")]
     Unknown {
         /// Code of the workload.
         workload: &'static str,
-        /// What was given.
+        /// The unknown name.
         name: String,
-        /// What there is.
+        /// The names it has.
         known: String,
     },
     /// Outside its range.
-    #[error("parameter «{name}» of {workload} is {value}, but must be between {min} and {max}: {meaning}")]
+    #[error("parameter '{name}' of {workload} is {value}, but must be between {min} and {max}: {meaning}")]
     Range {
         /// Code of the workload.
         workload: &'static str,
         /// Name of the parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: i64,
         /// Lowest allowed.
         min: i64,
         /// Highest allowed.
         max: i64,
-        /// What it means.
+        /// Meaning of the parameter.
         meaning: &'static str,
     },
-    /// None of the values that it takes.
-    #[error("parameter «{name}» of {workload} is {value}, but must be one of {allowed}: {meaning}")]
+    /// Not in its list of allowed values.
+    #[error("parameter '{name}' of {workload} is {value}, but must be one of {allowed}: {meaning}")]
     Choice {
         /// Code of the workload.
         workload: &'static str,
         /// Name of the parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: i64,
-        /// The values, with commas.
+        /// The allowed values.
         allowed: String,
-        /// What it means.
+        /// Meaning of the parameter.
         meaning: &'static str,
     },
 }
@@ -99,14 +99,13 @@ impl Params {
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
     }
 
-    /// Value of `name`; 0 for a parameter that the workload does not have, which the catalogue's
-    /// tests rule out.
+    /// Value of `name`; 0 if the workload has no such parameter.
     #[must_use]
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
     }
 
-    /// The same for a data set of `bytes` bytes.
+    /// The same parameters for a data set of `bytes` bytes.
     #[must_use]
     pub fn with_size(self, bytes: u64) -> Params {
         Params { size_bytes: bytes, ..self }

@@ -1,4 +1,4 @@
-//! All workloads, one file each. To add one, write its file and name it here.
+//! The catalogue of workloads, one file each. To add one, write its file and list it here.
 
 use crate::workload::Workload;
 

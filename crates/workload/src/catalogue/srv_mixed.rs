@@ -1,4 +1,4 @@
-//! SRV-MIXED: single rows, ranges and now and then a scan.
+//! SRV-MIXED: queries of single rows and ranges, and some scans.
 
 use loadline_model::Capability;
 
@@ -17,7 +17,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-MIXED",
     group: "server",
     summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
-    description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short work beside long work, as servers have it. The figure is queries per second of this mix.",
+    description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: "queries_per_s", title: "queries" },
