@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum CollectError {
     /// A file of the kernel, or the path asked about, could not be read.
-    #[error("cannot read «{}»: {cause}. Check that it exists and that this user may read it", .path.display())]
+    #[error("cannot read '{}': {cause}. Check that it exists and that this user may read it", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -16,7 +16,7 @@ pub enum CollectError {
     },
     /// This process may not open any more files.
     #[error(
-        "none of {files} files under «{}» could be opened: this process has as many open as it may. Raise the limit of \
+        "none of {files} files under '{}' could be opened: this process has as many open as it may. Raise the limit of \
         open files (ulimit -n)", .path.display()
     )]
     OpenFiles {
@@ -37,7 +37,7 @@ pub enum CollectError {
         what: String,
     },
     /// `/proc/diskstats` has no line for the device.
-    #[error("/proc/diskstats has no device «{0}»: it may have been removed, or is not visible in this container")]
+    #[error("/proc/diskstats has no device '{0}': it may have been removed, or is not visible in this container")]
     NoDevice(String),
     /// A system call failed.
     #[error("{call} failed: {cause}")]
@@ -52,7 +52,7 @@ pub enum CollectError {
     Spawn(std::io::Error),
     /// The sampler's thread did not answer in time.
     #[error(
-        "the counters at the window's edge «{edge}» did not come within {waited_s:.1} s: the database does not \
+        "the counters at the window's edge '{edge}' did not come within {waited_s:.1} s: the database does not \
         answer queries on its statistics"
     )]
     Stuck {
@@ -62,7 +62,7 @@ pub enum CollectError {
         waited_s: f64,
     },
     /// The sampler's thread has ended before its time.
-    #[error("the sampler has ended early: the counters at the window's edge «{edge}» are lost")]
+    #[error("the sampler has ended early: the counters at the window's edge '{edge}' are lost")]
     Ended {
         /// Name of the edge.
         edge: String,

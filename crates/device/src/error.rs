@@ -46,7 +46,7 @@ impl fmt::Display for Step {
 #[non_exhaustive]
 pub enum DeviceError {
     /// A system call on a file failed.
-    #[error("cannot {step} «{}»: {cause}. {}", .path.display(), advice(.cause))]
+    #[error("cannot {step} '{}': {cause}. {}", .path.display(), advice(.cause))]
     Io {
         /// What was being done.
         step: Step,
@@ -56,7 +56,7 @@ pub enum DeviceError {
         cause: io::Error,
     },
     /// Something was asked for that this machine or filesystem cannot do.
-    #[error("{what} cannot be used on «{}»: {why}", .path.display())]
+    #[error("{what} cannot be used on '{}': {why}", .path.display())]
     Unsupported {
         /// What was asked for.
         what: &'static str,

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((proc.device, proc.logical_block_bytes), (None, None));
         assert!(StorageFacts::of(Path::new("/tmp")).unwrap().free_bytes.is_some());
         let error = StorageFacts::of(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 
     #[test]

@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(error.cause().unwrap().kind(), io::ErrorKind::AlreadyExists);
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
         let error = open_file(&dir.path().join("none"), Access::default()).unwrap_err().to_string();
-        assert!(error.starts_with("cannot open «"), "{error}");
+        assert!(error.starts_with("cannot open '"), "{error}");
     }
 }

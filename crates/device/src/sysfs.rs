@@ -52,7 +52,7 @@ impl Sysfs {
     }
 
     /// Name of the device in directory `block` and what there is to say of it. A filesystem on
-    /// several devices has no name: one of several disks would be a wrong answer to «the device».
+    /// several devices has no name: one of several disks would be a wrong answer to 'the device'.
     pub(crate) fn describe(&self, block: &Path, filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
         let mut found = BTreeMap::new();
         let disks = if filesystem == "btrfs" { self.btrfs_disks(&name(block)) } else { Vec::new() };
@@ -119,7 +119,7 @@ fn selected(schedulers: &str) -> String {
 }
 
 fn name(block: &Path) -> String {
-    // sysfs writes «/» in device names as «!».
+    // sysfs writes '/' in device names as '!'.
     block.file_name().unwrap_or_default().to_string_lossy().replace('!', "/")
 }
 

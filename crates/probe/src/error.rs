@@ -11,7 +11,7 @@ use loadline_model::probe::Operation;
 #[non_exhaustive]
 pub enum ProbeError {
     /// An option has a value that cannot be.
-    #[error("{option} is «{value}»: {allowed}")]
+    #[error("{option} is '{value}': {allowed}")]
     Option {
         /// The option's name, e.g. `--dedup`.
         option: &'static str,
@@ -21,14 +21,14 @@ pub enum ProbeError {
         allowed: String,
     },
     /// What was named is no directory.
-    #[error("«{}» is no directory. Name the directory whose storage is to be measured", .0.display())]
+    #[error("'{}' is no directory. Name the directory whose storage is to be measured", .0.display())]
     NotADirectory(PathBuf),
     /// The filesystem is mounted read-only.
-    #[error("«{}» is on a filesystem that is mounted read-only: the probe writes a file of its own there", .0.display())]
+    #[error("'{}' is on a filesystem that is mounted read-only: the probe writes a file of its own there", .0.display())]
     ReadOnly(PathBuf),
     /// There is not enough free space.
     #[error(
-        "«{}» has {} free, and the probe needs {}. Free some space, or choose a smaller file with --size \
+        "'{}' has {} free, and the probe needs {}. Free some space, or choose a smaller file with --size \
          (the least is {})", .dir.display(), bytes(*.free as f64), bytes(*.needed as f64), bytes(*.least as f64)
     )]
     NoSpace {
@@ -45,7 +45,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// An operation failed while it was being measured.
-    #[error("{operation} of {} in «{}» failed: {cause}. See the system's log for what the storage says of it",
+    #[error("{operation} of {} in '{}' failed: {cause}. See the system's log for what the storage says of it",
         bytes(*.size as f64), .dir.display())]
     Operation {
         /// What was done.

@@ -118,6 +118,6 @@ mod tests {
     #[test]
     fn a_directory_that_is_none_is_an_error() {
         let error = clean_leftovers(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 }

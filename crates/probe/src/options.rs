@@ -67,10 +67,10 @@ mod tests {
         let good = ProbeOptions::default();
         assert!(good.check().is_ok());
         let wrong = [
-            (ProbeOptions { dedup: 1.5, ..good.clone() }, ["--dedup", "«1.5»", "0 to 1"]),
-            (ProbeOptions { compressibility: f64::NAN, ..good.clone() }, ["--compressibility", "«NaN»", "0 to 1"]),
-            (ProbeOptions { seconds: 0.0, ..good.clone() }, ["--seconds", "«0»", "1 to 3600"]),
-            (ProbeOptions { size: Some(1 << 20), ..good.clone() }, ["--size", "«1.0 MiB»", "16.0 MiB to"]),
+            (ProbeOptions { dedup: 1.5, ..good.clone() }, ["--dedup", "'1.5'", "0 to 1"]),
+            (ProbeOptions { compressibility: f64::NAN, ..good.clone() }, ["--compressibility", "'NaN'", "0 to 1"]),
+            (ProbeOptions { seconds: 0.0, ..good.clone() }, ["--seconds", "'0'", "1 to 3600"]),
+            (ProbeOptions { size: Some(1 << 20), ..good.clone() }, ["--size", "'1.0 MiB'", "16.0 MiB to"]),
         ];
         for (options, parts) in wrong {
             let error = options.check().unwrap_err().to_string();

@@ -110,7 +110,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason() {
     let refused =
         |path: &Path, options: &ProbeOptions| probe(path, Storage::default(), options, &stop, &mut |_| ()).unwrap_err();
     let missing = refused(&dir.path().join("none"), &short());
-    assert!(missing.to_string().contains("none»") && missing.to_string().contains("Check that it exists"), "{missing}");
+    assert!(missing.to_string().contains("none'") && missing.to_string().contains("Check that it exists"), "{missing}");
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
     assert!(matches!(refused(&file, &short()), ProbeError::NotADirectory(_)));

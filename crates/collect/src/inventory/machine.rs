@@ -79,7 +79,7 @@ fn virtualisation(root: &Path, cpuinfo: &str, kernel: &str) -> Option<String> {
         found.push(format!("{kind} container"));
     }
     let limit = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().find_map(text);
-    // Version 1 has no word for «unlimited», just a number near 2^63.
+    // Version 1 has no word for 'unlimited', just a number near 2^63.
     if let Some(bytes) = limit.and_then(|l| l.parse::<u64>().ok()).filter(|b| *b < 1 << 60) {
         found.push(format!("memory limited to {}", format::bytes(bytes as f64)));
     }

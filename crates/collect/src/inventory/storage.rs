@@ -64,6 +64,6 @@ mod tests {
         }
         assert_eq!(storage(Path::new("/proc")).unwrap().device, None);
         let error = storage(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 }

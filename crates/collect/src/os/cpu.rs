@@ -26,14 +26,14 @@ impl CpuTimes {
     pub fn parse(text: &str) -> Result<CpuTimes, CollectError> {
         let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let line =
-            text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line «cpu»".to_owned()))?;
+            text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line 'cpu'".to_owned()))?;
         let fields: Vec<u64> = line
             .split_whitespace()
-            .map(|f| f.parse().map_err(|_| wrong(format!("«{f}» is not a number of ticks"))))
+            .map(|f| f.parse().map_err(|_| wrong(format!("'{f}' is not a number of ticks"))))
             .collect::<Result<_, _>>()?;
         // user nice system idle iowait irq softirq steal guest guest_nice
         let &[user, nice, system, idle, ref rest @ ..] = fields.as_slice() else {
-            return Err(wrong(format!("its line «cpu» has {} fields, at least 4 were expected", fields.len())));
+            return Err(wrong(format!("its line 'cpu' has {} fields, at least 4 were expected", fields.len())));
         };
         let at = |i: usize| rest.get(i).copied().unwrap_or(0);
         let sum = |values: &[u64]| values.iter().fold(0u64, |a, b| a.saturating_add(*b));
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for (text, what) in
-            [("", "no line"), ("cpu0 1 2 3 4\n", "no line"), ("cpu  1 2 x 4\n", "«x»"), ("cpu  1 2\n", "2 fields")]
+            [("", "no line"), ("cpu0 1 2 3 4\n", "no line"), ("cpu  1 2 x 4\n", "'x'"), ("cpu  1 2\n", "2 fields")]
         {
             let error = CpuTimes::parse(text).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains("/proc/stat"), "{error}");

@@ -38,7 +38,7 @@ impl DiskCounters {
             let field = fields.get(i).copied().unwrap_or_default();
             field.parse().map_err(|_| CollectError::Format {
                 file: "/proc/diskstats",
-                what: format!("field {} of «{device}» is «{field}»", i + 1),
+                what: format!("field {} of '{device}' is '{field}'", i + 1),
             })
         };
         // major minor name, reads merged sectors ms, writes merged sectors ms, in_flight io_ticks …
@@ -123,8 +123,8 @@ mod tests {
         };
         assert_eq!(nvme, expected);
         assert_eq!(DiskCounters::parse(STATS, "sda").unwrap().busy_ms, 10, "kernels before 4.18 have 11 fields");
-        assert!(DiskCounters::parse(STATS, "nvme0n").unwrap_err().to_string().contains("no device «nvme0n»"));
-        assert!(DiskCounters::parse(STATS, "sdb").unwrap_err().to_string().contains("field 10 of «sdb» is «x»"));
+        assert!(DiskCounters::parse(STATS, "nvme0n").unwrap_err().to_string().contains("no device 'nvme0n'"));
+        assert!(DiskCounters::parse(STATS, "sdb").unwrap_err().to_string().contains("field 10 of 'sdb' is 'x'"));
         assert!(DiskCounters::parse(STATS, "sdc").is_err());
     }
 

@@ -100,7 +100,7 @@ impl Worker {
             edges: Vec::new(),
         };
         if worker.waits.is_none() && worker.config.wait_hz != 0.0 {
-            let text = format!("«{}» wait samples a second is no rate: no waits were sampled", worker.config.wait_hz);
+            let text = format!("'{}' wait samples a second is no rate: no waits were sampled", worker.config.wait_hz);
             worker.with_shared(|s| s.problem(text));
         }
         worker
