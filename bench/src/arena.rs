@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_model::Driver;
 use loadline_model::snapshot::counter;
+use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
 use loadline_run::figures::{Identity, output};
 use loadline_run::test::{Request, run_test};
@@ -85,7 +85,7 @@ impl Arena {
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.load(&work, most)?;
         if in_database {
-            target.install(&work)?;
+            target.abilities().driver()?.install(&work)?;
         }
         let payload =
             work.workload.redo.map_or(String::new(), |r| format!(", payload {} bytes", work.params.get(r.payload)));
@@ -240,18 +240,20 @@ pub(crate) fn loadline(
         consistency: Vec::new(),
         data_bytes: Ok(None),
         cache: Default::default(),
-        counter_lag_s: target.counter_lag_s(),
+        counter_lag_s: target.facts().counter_lag_s,
         cpus: std::thread::available_parallelism()?.get() as u32,
     };
     let record = output(&request, &measured, &identity).record;
     if let Some(why) = &record.invalid_reason {
         eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
     }
-    let figure = |id: &str| record.figure(id).ok_or_else(|| format!("no figure {id}: {:?}", record.absent.get(id)));
+    let figure = |column: &Column| {
+        record.figure(column).ok_or_else(|| format!("no figure {column}: {:?}", record.why_absent(column)))
+    };
     Ok(Figure {
-        tps: figure("commit_throughput_tps")?,
-        cpu_ms_per_1000: figure("client_cpu_us_per_tx")?,
-        redo_kib_per_tx: figure("redo_kib_per_tx")?,
+        tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
+        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX)?,
+        redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
     })
 }
 

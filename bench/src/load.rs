@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         for jobs in counts {
             for turn in 0..3 {
                 let contender = (turn + round as usize) % 3;
-                target.reset(&bulk)?;
+                target.reset(&bulk, Driver::Client)?;
                 target.settle()?;
                 let (name, rows_per_s) = match FORMATS.get(contender) {
                     Some((name, with)) => {
@@ -74,12 +74,12 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                 }
             }
         }
-        target.reset(&indexed)?;
+        target.reset(&indexed, Driver::Client)?;
         target.settle()?;
         let own_indexed = loadline(&target, &indexed, Driver::Client, cpus, args.seconds)?.tps * rows;
         println!("{:>5} {cpus:>5}  {:<20} {own_indexed:>10.0}", round + 1, "DBL-22, 3 indexes");
-        target.reset(&bulk)?;
-        target.drop_data_set()?;
+        target.reset(&bulk, Driver::Client)?;
+        target.abilities().data_set.ok_or("the target keeps no data set")?.drop_data_set()?;
         target.settle()?;
         let progress = LoadProgress::default();
         target.load_watched(&data, 1, &progress)?;

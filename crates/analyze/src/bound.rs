@@ -18,11 +18,11 @@
 //! flight is busy all the time), so bandwidth is only told where the reference log writer shows, with
 //! the same redo, that the device gives no more.
 
-use loadline_model::TestRecord;
 use loadline_model::format::number;
+use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
-use crate::sweep::{LATENCY, THROUGHPUT};
+use crate::kpi::{LATENCY, THROUGHPUT};
 
 mod sweep;
 pub use sweep::bound_of_sweep;
@@ -98,8 +98,8 @@ pub struct Bound {
     pub by: Bounds,
     /// The figures from which it follows, with their values; one line without a full stop.
     pub because: String,
-    /// Ids of the columns that `because` was read from.
-    pub from: Vec<&'static str>,
+    /// The columns that `because` was read from.
+    pub from: Vec<&'static Column>,
 }
 
 impl Bound {
@@ -113,7 +113,7 @@ impl Bound {
 /// Reads figures of a record and notes which were read.
 struct Evidence<'a> {
     record: &'a TestRecord,
-    from: Vec<&'static str>,
+    from: Vec<&'static Column>,
     said: Vec<String>,
 }
 
@@ -123,20 +123,20 @@ impl<'a> Evidence<'a> {
     }
 
     /// A figure that a time, a rate or a share can have.
-    fn figure(&self, id: &'static str) -> Option<f64> {
-        self.record.figure(id).filter(|v| v.is_finite() && *v >= 0.0)
+    fn figure(&self, column: &Column) -> Option<f64> {
+        self.record.figure(column).filter(|v| v.is_finite() && *v >= 0.0)
     }
 
-    fn say(mut self, ids: &[&'static str], text: String) -> Self {
-        self.from.extend(ids.iter().filter(|id| !self.from.contains(id)).copied().collect::<Vec<_>>());
+    fn say(mut self, columns: &[&'static Column], text: String) -> Self {
+        self.from.extend(columns.iter().filter(|c| !self.from.contains(c)).copied().collect::<Vec<_>>());
         self.said.push(text);
         self
     }
 
-    /// With figure `id` in words, where there is one.
-    fn also(self, id: &'static str, words: impl Fn(f64) -> String) -> Self {
-        match self.figure(id) {
-            Some(v) => self.say(&[id], words(v)),
+    /// With the figure of `column` in words, where there is one.
+    fn also(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
+        match self.figure(column) {
+            Some(v) => self.say(&[column], words(v)),
             None => self,
         }
     }
@@ -164,10 +164,10 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
 
 fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    let asked = e.figure("rate_tps").filter(|r| *r > 0.0)?;
+    let asked = e.figure(column::RATE_TPS).filter(|r| *r > 0.0)?;
     (tps >= asked * RATE_MET).then(|| {
         e.say(
-            &["rate_tps", THROUGHPUT],
+            &[column::RATE_TPS, THROUGHPUT],
             format!("{} of the {} transactions per second asked for were done", number(tps, 1), number(asked, 1)),
         )
         .bound(Bounds::Rate)
@@ -176,44 +176,47 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
 
 fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    if let Some(share) = e.figure("client_cpu_pct").filter(|p| *p >= CLIENT_FULL) {
+    if let Some(share) = e.figure(column::CLIENT_CPU_PCT).filter(|p| *p >= CLIENT_FULL) {
         let said = format!("loadline used {} of its machine's CPU", pct(share));
-        return Some(e.say(&["client_cpu_pct"], said).bound(Bounds::Client));
+        return Some(e.say(&[column::CLIENT_CPU_PCT], said).bound(Bounds::Client));
     }
     // Figures of the device are read on loadline's own machine only: where there is one, the database
     // shares the CPUs with loadline. Without one it may run elsewhere, and the two shares do not add up.
-    let shared = e.figure("device_util_pct").is_some();
-    if let (Some(busy), Some(own)) = (e.figure("cpu_busy_pct"), e.figure("client_cpu_pct"))
+    let shared = e.figure(column::DEVICE_UTIL_PCT).is_some();
+    if let (Some(busy), Some(own)) = (e.figure(column::CPU_BUSY_PCT), e.figure(column::CLIENT_CPU_PCT))
         && shared
         && busy >= CPU_FULL
         && own >= busy / 2.0
     {
         let said = format!("CPU busy {}, of which {} is loadline itself, on the same machine", pct(busy), pct(own));
-        return Some(e.say(&["cpu_busy_pct", "client_cpu_pct"], said).bound(Bounds::Client));
+        return Some(e.say(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], said).bound(Bounds::Client));
     }
     // An in-database driver's client only waits for its calls to return.
-    let per_job = e.figure("client_cpu_us_per_tx").map(|us| us * tps / 1e6 / f64::from(record.jobs));
+    let per_job = e.figure(column::CLIENT_CPU_US_PER_TX).map(|us| us * tps / 1e6 / f64::from(record.jobs));
     if let Some(share) = per_job.filter(|s| s.is_finite() && *s >= CLIENT_SHARE) {
         let said = format!("loadline computed for {} of each job's time", pct(share * 100.0));
-        return Some(e.say(&["client_cpu_us_per_tx", THROUGHPUT], said).bound(Bounds::Client));
+        return Some(e.say(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], said).bound(Bounds::Client));
     }
-    let outside = e.figure("outside_tx_pct").filter(|o| *o >= CLIENT_SHARE * 100.0)?;
+    let outside = e.figure(column::OUTSIDE_TX_PCT).filter(|o| *o >= CLIENT_SHARE * 100.0)?;
     let said = format!("jobs spent {} of their time outside transactions", pct(outside));
-    Some(e.say(&["outside_tx_pct"], said).bound(Bounds::Client))
+    Some(e.say(&[column::OUTSIDE_TX_PCT], said).bound(Bounds::Client))
 }
 
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    let busy = e.figure("cpu_busy_pct").filter(|b| *b >= CPU_FULL)?;
+    let busy = e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
     let said = format!("CPU busy {}", pct(busy));
-    let e = e.say(&["cpu_busy_pct"], said).also("client_cpu_pct", |v| format!("loadline itself {}", pct(v)));
+    let e =
+        e.say(&[column::CPU_BUSY_PCT], said).also(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
     Some(e.bound(Bounds::Cpu))
 }
 
 /// Mean number of sessions in the commit or in its sync at a time (Little's law), and its column.
-fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static str, &'static str)> {
-    let commit = e.figure("commit_time_ns_mean").map(|ns| (ns / 1e9 * tps, "commit_time_ns_mean", "in a commit"));
-    let sync = || e.figure("log_file_sync_ms").map(|ms| (ms / 1e3 * tps, "log_file_sync_ms", "syncing the log"));
+fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static Column, &'static str)> {
+    let commit =
+        e.figure(column::COMMIT_TIME_NS_MEAN).map(|ns| (ns / 1e9 * tps, column::COMMIT_TIME_NS_MEAN, "in a commit"));
+    let sync =
+        || e.figure(column::LOG_FILE_SYNC_MS).map(|ms| (ms / 1e3 * tps, column::LOG_FILE_SYNC_MS, "syncing the log"));
     commit.or_else(sync)
 }
 
@@ -222,12 +225,12 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
     if record.jobs < SEVERAL {
         return None;
     }
-    let per_sync = e.figure("commits_per_redo_sync").filter(|c| *c > 0.0 && *c <= ONE_BY_ONE)?;
-    let (sessions, id, doing) = at_commit(&e, tps)?;
+    let per_sync = e.figure(column::COMMITS_PER_REDO_SYNC).filter(|c| *c > 0.0 && *c <= ONE_BY_ONE)?;
+    let (sessions, column, doing) = at_commit(&e, tps)?;
     // Were commits let in side by side, this many of them would meet, and share syncs or wait together.
     (WRITER_BUSY..=ONE_BY_ONE).contains(&sessions).then(|| {
         e.say(
-            &["commits_per_redo_sync", id, THROUGHPUT],
+            &[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT],
             format!(
                 "{} commits per sync with {} jobs, and {} of the jobs {doing} at a time: one by one",
                 number(per_sync, 2),
@@ -241,14 +244,14 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
 
 fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    let util = e.figure("device_util_pct").filter(|u| *u >= DEVICE_FULL)?;
-    let mib = e.figure("device_write_mib_per_s")?;
-    let size_kib = mib * 1024.0 / e.figure("device_writes_per_s").filter(|w| *w > 0.0)?;
-    let share = e.figure("limit_share_pct").filter(|s| *s >= DEVICE_FULL)?;
+    let util = e.figure(column::DEVICE_UTIL_PCT).filter(|u| *u >= DEVICE_FULL)?;
+    let mib = e.figure(column::DEVICE_WRITE_MIB_PER_S)?;
+    let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
+    let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // The quotient of two figures is none by itself: what cannot be written as a number is no evidence.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.say(
-            &["device_util_pct", "device_write_mib_per_s", "device_writes_per_s", "limit_share_pct"],
+            &[column::DEVICE_UTIL_PCT, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_WRITES_PER_S, column::LIMIT_SHARE_PCT],
             format!(
                 "the device under the log took {} MiB/s in writes of {} KiB and was busy {}; the reference log writer gets \
                  no more from it ({} of the limit)",
@@ -267,15 +270,15 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
 /// that of transactions, and would always fill the jobs' time.
 fn storage_reads(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    let share = e.figure("read_wait_pct").map(|pct| pct / 100.0)?;
+    let share = e.figure(column::READ_WAIT_PCT).map(|pct| pct / 100.0)?;
     (READ_SHARE..=ONE_BY_ONE).contains(&share).then(|| {
         let waiting = number(share * f64::from(record.jobs), 1);
         let said =
             format!("{waiting} of {} jobs waited for a read at a time, by the database's own clock", record.jobs);
-        e.say(&["read_wait_pct"], said)
-            .also("block_reads_per_s", |v| format!("{} block reads/s", number(v, 0)))
-            .also("read_time_us_mean", |v| format!("{} µs a read call", number(v, 1)))
-            .also("cpu_busy_pct", |v| format!("CPU busy {}", pct(v)))
+        e.say(&[column::READ_WAIT_PCT], said)
+            .also(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
+            .also(column::READ_TIME_US_MEAN, |v| format!("{} µs a read call", number(v, 1)))
+            .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
             .bound(Bounds::StorageReads)
     })
 }
@@ -284,7 +287,7 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let whole = e.figure(LATENCY).filter(|ms| *ms > 0.0)?;
     let decimals = if whole < 1.0 { 3 } else { 2 };
-    let e = if let Some(wait) = e.figure("log_file_sync_ms") {
+    let e = if let Some(wait) = e.figure(column::LOG_FILE_SYNC_MS) {
         if wait < whole * LOG_SHARE {
             return None;
         }
@@ -293,11 +296,11 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
             number(wait, decimals),
             number(whole, decimals)
         );
-        e.say(&["log_file_sync_ms", LATENCY], said)
+        e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said)
     } else {
         // What the database does not say, the commit's own time may: if there was a sync to wait for.
-        let commit = e.figure("commit_time_ns_mean")? / 1e6;
-        let per_sync = e.figure("commits_per_redo_sync")?;
+        let commit = e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6;
+        let per_sync = e.figure(column::COMMITS_PER_REDO_SYNC)?;
         if commit < whole * LOG_SHARE || per_sync > f64::from(record.jobs) * ONE_BY_ONE {
             return None;
         }
@@ -306,36 +309,36 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
             number(commit, decimals),
             number(whole, decimals)
         );
-        e.say(&["commit_time_ns_mean", LATENCY, "commits_per_redo_sync"], said)
+        e.say(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], said)
     };
     let e = e
-        .also("commits_per_redo_sync", |v| format!("{} commits per sync", number(v, 1)))
-        .also("device_util_pct", |v| format!("device under the log busy {}", pct(v)))
-        .also("cpu_busy_pct", |v| format!("CPU busy {}", pct(v)));
+        .also(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
+        .also(column::DEVICE_UTIL_PCT, |v| format!("device under the log busy {}", pct(v)))
+        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
     Some(e.bound(Bounds::LogSync))
 }
 
 /// What was looked at, and what is missing to tell more.
 fn not_told(record: &TestRecord, _: f64) -> Bound {
     let mut e = Evidence::new(record)
-        .also("cpu_busy_pct", |v| format!("CPU busy {}", pct(v)))
-        .also("client_cpu_pct", |v| format!("client CPU {}", pct(v)));
-    if let (Some(wait), Some(whole)) = (e.figure("log_file_sync_ms"), e.figure(LATENCY)) {
+        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+        .also(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
+    if let (Some(wait), Some(whole)) = (e.figure(column::LOG_FILE_SYNC_MS), e.figure(LATENCY)) {
         let said = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
-        e = e.say(&["log_file_sync_ms", LATENCY], said);
+        e = e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said);
     }
-    e = e.also("device_util_pct", |v| format!("device under the log busy {}", pct(v)));
+    e = e.also(column::DEVICE_UTIL_PCT, |v| format!("device under the log busy {}", pct(v)));
     if let Some((event, sessions)) = top_wait(record) {
         e.said.push(format!("{} of {} jobs were seen in {event}", number(sessions, 2), record.jobs));
     }
     let missing: Vec<&str> = [
-        ("cpu_busy_pct", "CPU busy"),
-        ("client_cpu_pct", "client CPU"),
-        ("log_file_sync_ms", "log file sync"),
-        ("device_util_pct", "device busy"),
+        (column::CPU_BUSY_PCT, "CPU busy"),
+        (column::CLIENT_CPU_PCT, "client CPU"),
+        (column::LOG_FILE_SYNC_MS, "log file sync"),
+        (column::DEVICE_UTIL_PCT, "device busy"),
     ]
     .into_iter()
-    .filter(|(id, _)| e.figure(id).is_none())
+    .filter(|(column, _)| e.figure(column).is_none())
     .map(|(_, name)| name)
     .collect();
     if e.said.is_empty() {

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::TestRecord;
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
+use loadline_model::{Column, TestRecord};
 use serde::Serialize;
 
-use crate::kpi::metrics;
+use crate::kpi::{Metric, metrics};
 use crate::stats::Ratio;
 use crate::sweep::{JOBS, Sweep, sweeps};
 
@@ -45,40 +45,6 @@ impl<'a> Platform<'a> {
         Platform { label, payload_compressibility, data_bytes, calibration, workload_files: &[], records }
     }
 }
-
-/// A figure that platforms are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(into = "&'static str")]
-pub struct Metric {
-    /// Column id.
-    pub id: &'static str,
-    /// Whether more is better.
-    pub higher_is_better: bool,
-}
-
-impl From<Metric> for &'static str {
-    fn from(metric: Metric) -> &'static str {
-        metric.id
-    }
-}
-
-const fn more(id: &'static str) -> Metric {
-    Metric { id, higher_is_better: true }
-}
-
-const fn less(id: &'static str) -> Metric {
-    Metric { id, higher_is_better: false }
-}
-
-/// What log writers are compared by, in the order of their table; see [`crate::kpi::metrics`] for others.
-pub const METRICS: [Metric; 6] = [
-    more("commit_throughput_tps"),
-    less("commit_latency_ms"),
-    more("redo_mib_per_s"),
-    less("log_file_sync_ms"),
-    less("commit_time_ns_p50"),
-    less("commit_time_ns_p99"),
-];
 
 /// How many times better the other platform is than the base in one figure: `other / base` where
 /// more is better, `base / other` where less is. Above 1 is in favour of the other platform.
@@ -156,14 +122,14 @@ impl Comparison {
         self.group == "log-writer"
     }
 
-    /// Lowest and highest factor of column `id` over equal job counts, each with its job count.
+    /// Lowest and highest factor of `column` over equal job counts, each with its job count.
     #[must_use]
-    pub fn range(&self, id: &str) -> Option<((u32, Factor), (u32, Factor))> {
+    pub fn range(&self, column: &Column) -> Option<((u32, Factor), (u32, Factor))> {
         let seen: Vec<(u32, Factor)> = self
             .rows
             .iter()
             .filter_map(|row| match row.at {
-                At::Jobs(jobs) => Some((jobs, *row.factor(id)?)),
+                At::Jobs(jobs) => Some((jobs, *row.factor(column)?)),
                 At::Peak { .. } => None,
             })
             .collect();
@@ -185,10 +151,10 @@ impl Comparison {
 }
 
 impl Row {
-    /// The factor of column `id`.
+    /// The factor of `column`.
     #[must_use]
-    pub fn factor(&self, id: &str) -> Option<&Factor> {
-        self.factors.iter().find(|f| f.metric.id == id)
+    pub fn factor(&self, column: &Column) -> Option<&Factor> {
+        self.factors.iter().find(|f| f.metric.column == column)
     }
 }
 

@@ -7,8 +7,6 @@ use loadline_model::TestRecord;
 use loadline_model::record::{NOT_THE_DEVICES, by_force};
 use serde::Serialize;
 
-use crate::sweep::Point;
-
 /// The word for blocks that came from the device.
 const DEVICE: &str = "device";
 
@@ -60,37 +58,17 @@ impl SetAside {
         }
     }
 
-    /// As [`Point::kept`].
+    /// As [`crate::Point::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
         kept(self.data_source.as_deref(), self.forced.as_deref())
     }
 }
 
-impl Point {
-    /// What its tests are valid by, if not by themselves: «kept by --allow-cached: cached, not the device's
-    /// figures».
-    #[must_use]
-    pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref())
-    }
-
-    /// Whether its figures were kept although they are not proved to be the device's.
-    #[must_use]
-    pub fn allowed_cached(&self) -> bool {
-        self.forced.as_deref().is_some_and(|f| f.contains(NOT_THE_DEVICES))
-    }
-
-    /// What was refused and forced in its tests.
-    #[must_use]
-    pub fn by_force(&self) -> Option<String> {
-        by_force(self.forced.as_deref()?)
-    }
-}
-
-fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<String> {
+/// What tests are valid by, if not by themselves.
+pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<String> {
     let cached = data_source.filter(|s| *s != DEVICE);
-    let allowed = forced.is_some_and(|f| f.contains(NOT_THE_DEVICES));
+    let allowed = allows_cached(forced);
     let mut said = Vec::new();
     match (cached, allowed) {
         (Some(source), true) => said.push(format!("kept by --allow-cached: {source}, not the device's figures")),
@@ -100,4 +78,9 @@ fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<String> {
     }
     said.extend(forced.and_then(by_force).map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
     (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Whether figures were kept although they are not proved to be the device's.
+pub(crate) fn allows_cached(forced: Option<&str>) -> bool {
+    forced.is_some_and(|f| f.contains(NOT_THE_DEVICES))
 }

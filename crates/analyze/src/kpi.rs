@@ -1,20 +1,26 @@
 //! Which figures count for a workload, and whether more or less of them is better. Columns carry their
 //! unit last, so that the rule follows from their ids.
 
-use loadline_model::TestRecord;
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
+use loadline_model::{Column, TestRecord};
 
-use crate::compare::{METRICS, Metric};
-use crate::sweep::{LATENCY, THROUGHPUT};
+use serde::Serialize;
+
+/// Column that throughput is read from.
+pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
+/// Column that latency is read from in a closed loop, ms.
+pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
+/// Column that latency is read from in an open loop, ns: it counts from the intended start.
+pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
 /// Shares and ratios of which more is better.
-const MORE_IS_BETTER: [&str; 3] = ["speed_up", "cache_hit_pct", "reads_within_512us_pct"];
+const MORE_IS_BETTER: [&Column; 3] = [column::SPEED_UP, column::CACHE_HIT_PCT, column::READS_WITHIN_512US_PCT];
 /// What a workload without the log in its work is compared by, besides its own KPIs.
-const TIMES: [&str; 3] = [MEAN_TIME, "transaction_time_ns_p50", "transaction_time_ns_p99"];
+const TIMES: [&Column; 3] = [MEAN_TIME, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
 /// The mean transaction time, under the name that does not speak of commits.
-const MEAN_TIME: &str = "transaction_time_ns_mean";
+const MEAN_TIME: &Column = column::TRANSACTION_TIME_NS_MEAN;
 /// Proofs of the work and no measure of the platform: as good as equal wherever a test holds.
-const PROOFS: [&str; 1] = ["cache_hit_pct"];
+const PROOFS: [&Column; 1] = [column::CACHE_HIT_PCT];
 /// Groups whose transactions write no redo worth the name, but for those of [`WRITING`]: what the log takes in
 /// meanwhile is the database's own and no part of the work.
 const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
@@ -37,16 +43,16 @@ pub const SIZED: [&str; 12] = [
     "DA-PARALLEL",
 ];
 
-/// Whether column `id` is work per time: what grows with load until the platform is at its peak.
+/// Whether `column` is work per time: what grows with load until the platform is at its peak.
 #[must_use]
-pub fn is_rate(id: &str) -> bool {
-    ["_per_s", "_tps", "_per_s_per_job"].iter().any(|unit| id.ends_with(unit))
+pub fn is_rate(column: &Column) -> bool {
+    ["_per_s", "_tps", "_per_s_per_job"].iter().any(|unit| column.id.ends_with(unit))
 }
 
-/// Whether more of column `id` is better; of times, waits and costs less is.
+/// Whether more of `column` is better; of times, waits and costs less is.
 #[must_use]
-pub fn higher_is_better(id: &str) -> bool {
-    is_rate(id) || MORE_IS_BETTER.contains(&id)
+pub fn higher_is_better(column: &Column) -> bool {
+    is_rate(column) || MORE_IS_BETTER.contains(&column)
 }
 
 /// Whether the work of `workload` depends on the size of the data set (`--size`).
@@ -68,55 +74,87 @@ pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
-/// Whether column `id` is the throughput of a part of the window only, told apart by a checkpoint.
+/// Whether `rate` is the throughput of a part of the window only, told apart by a checkpoint.
 #[must_use]
-pub fn in_checkpoint(id: &str) -> bool {
-    time_in_checkpoint(id).is_some()
+pub fn in_checkpoint(rate: &Column) -> bool {
+    time_in_checkpoint(rate).is_some()
 }
 
-/// The 99th percentile of the transactions that the throughput `id` of a part of the window is of.
+/// The 99th percentile of the transactions that the throughput `rate` of a part of the window is of.
 #[must_use]
-pub fn time_in_checkpoint(id: &str) -> Option<&'static str> {
-    match id {
-        "checkpoint_tps" => Some("checkpoint_time_ns_p99"),
-        "calm_tps" => Some("calm_time_ns_p99"),
-        _ => None,
+pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
+    let parts =
+        [(column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99), (column::CALM_TPS, column::CALM_TIME_NS_P99)];
+    parts.into_iter().find(|(part, _)| *part == rate).map(|(_, p99)| p99)
+}
+
+/// The figure that tells how much these tests of one workload did: its first KPI where that is a
+/// rate that one of them has (a valid one, if there is any), else the throughput.
+#[must_use]
+pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
+    let first = tests.first().and_then(|r| column(r.kpis.first()?)).filter(|c| is_rate(c));
+    let any_valid = tests.iter().any(|r| r.valid);
+    let measured = |c: &&'static Column| tests.iter().any(|r| r.valid == any_valid && r.figure(c).is_some());
+    first.filter(measured).unwrap_or(THROUGHPUT)
+}
+
+/// A figure that platforms are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static Column")]
+pub struct Metric {
+    /// Its column.
+    pub column: &'static Column,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+}
+
+impl From<Metric> for &'static Column {
+    fn from(metric: Metric) -> &'static Column {
+        metric.column
     }
 }
 
-/// Id of the figure that tells how much these tests of one workload did: its first KPI where that is a
-/// rate that one of them has (a valid one, if there is any), else the throughput.
-#[must_use]
-pub fn rate_of(tests: &[&TestRecord]) -> &'static str {
-    let first = tests.first().and_then(|r| r.kpis.first()).filter(|id| is_rate(id));
-    let any_valid = tests.iter().any(|r| r.valid);
-    let measured = |id: &&String| tests.iter().any(|r| r.valid == any_valid && r.figure(id).is_some());
-    first.filter(measured).and_then(|id| column(id)).map_or(THROUGHPUT, |c| c.id)
+const fn more(column: &'static Column) -> Metric {
+    Metric { column, higher_is_better: true }
 }
+
+const fn less(column: &'static Column) -> Metric {
+    Metric { column, higher_is_better: false }
+}
+
+/// What log writers are compared by, in the order of their table; see [`metrics`] for others.
+pub const METRICS: [Metric; 6] = [
+    more(column::COMMIT_THROUGHPUT_TPS),
+    less(column::COMMIT_LATENCY_MS),
+    more(column::REDO_MIB_PER_S),
+    less(column::LOG_FILE_SYNC_MS),
+    less(column::COMMIT_TIME_NS_P50),
+    less(column::COMMIT_TIME_NS_P99),
+];
 
 /// What tests of group `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
 /// the log writer's figures where the log is what the group is about.
 #[must_use]
 pub fn metrics(group: &str, kpis: &[String]) -> Vec<Metric> {
     let log = kpis.is_empty() || group == "log-writer";
-    let time = |id: &'static str| if id == LATENCY && !log { MEAN_TIME } else { id };
-    let own = kpis.iter().filter_map(|id| column(id)).map(|c| time(c.id)).filter(|id| !PROOFS.contains(id));
+    let time = |c: &'static Column| if c == LATENCY && !log { MEAN_TIME } else { c };
+    let own = kpis.iter().filter_map(|id| column(id)).map(time).filter(|c| !PROOFS.contains(c));
     let mut out: Vec<Metric> = Vec::new();
-    for id in own {
-        if !out.iter().any(|m| m.id == id) {
-            out.push(Metric { id, higher_is_better: higher_is_better(id) });
+    for column in own {
+        if !out.iter().any(|m| m.column == column) {
+            out.push(Metric { column, higher_is_better: higher_is_better(column) });
         }
     }
-    let times = TIMES.map(|id| Metric { id, higher_is_better: false });
+    let times = TIMES.map(|column| Metric { column, higher_is_better: false });
     let more = if log { METRICS.to_vec() } else { times.to_vec() };
     for metric in more {
-        if !out.iter().any(|m| m.id == metric.id) {
+        if !out.iter().any(|m| m.column == metric.column) {
             out.push(metric);
         }
     }
     if log {
         // In the order of the log-writer table, whatever its KPIs are.
-        out.sort_by_key(|m| METRICS.iter().position(|k| k.id == m.id).unwrap_or(METRICS.len()));
+        out.sort_by_key(|m| METRICS.iter().position(|k| k.column == m.column).unwrap_or(METRICS.len()));
     }
     out
 }
@@ -127,26 +165,41 @@ mod tests {
 
     #[test]
     fn rates_are_told_from_times_and_shares() {
-        for id in ["commit_throughput_tps", "rows_per_s", "data_mib_per_s", "mops_per_s_per_job", "checkpoint_tps"] {
+        for id in [
+            column::COMMIT_THROUGHPUT_TPS,
+            column::ROWS_PER_S,
+            column::DATA_MIB_PER_S,
+            column::MOPS_PER_S_PER_JOB,
+            column::CHECKPOINT_TPS,
+        ] {
             assert!(is_rate(id) && higher_is_better(id), "{id}");
         }
-        for id in ["commit_latency_ms", "read_time_us_p99", "buffer_wait_pct", "sql_service_time_s", "rows_per_tx"] {
+        for id in [
+            column::COMMIT_LATENCY_MS,
+            column::READ_TIME_US_P99,
+            column::BUFFER_WAIT_PCT,
+            column::SQL_SERVICE_TIME_S,
+            column::ROWS_PER_TX,
+        ] {
             assert!(!is_rate(id) && !higher_is_better(id), "{id}");
         }
-        assert!(higher_is_better("speed_up") && !is_rate("speed_up"));
+        assert!(higher_is_better(column::SPEED_UP) && !is_rate(column::SPEED_UP));
     }
 
     #[test]
     fn kpis_are_compared_before_the_times() {
-        let ids = |group: &str, kpis: &[&str]| -> Vec<&str> {
-            let kpis: Vec<String> = kpis.iter().map(|k| (*k).to_owned()).collect();
-            metrics(group, &kpis).iter().map(|m| m.id).collect()
+        let columns = |group: &str, kpis: &[&Column]| -> Vec<&Column> {
+            let kpis: Vec<String> = kpis.iter().map(|k| k.id.to_owned()).collect();
+            metrics(group, &kpis).iter().map(|m| m.column).collect()
         };
-        let reads = ids("storage", &["block_reads_per_s", "read_time_us_p99", "commit_latency_ms", "cache_hit_pct"]);
-        assert_eq!(reads[..3], ["block_reads_per_s", "read_time_us_p99", "transaction_time_ns_mean"]);
-        assert!(!reads.contains(&"log_file_sync_ms") && reads.len() == 5);
-        let log: Vec<&str> = METRICS.iter().map(|m| m.id).collect();
-        assert_eq!(ids("log-writer", &["redo_mib_per_s"]), log);
-        assert_eq!(ids("storage", &[]), log, "records of older versions name no KPIs");
+        let reads = columns(
+            "storage",
+            &[column::BLOCK_READS_PER_S, column::READ_TIME_US_P99, column::COMMIT_LATENCY_MS, column::CACHE_HIT_PCT],
+        );
+        assert_eq!(reads[..3], [column::BLOCK_READS_PER_S, column::READ_TIME_US_P99, column::TRANSACTION_TIME_NS_MEAN]);
+        assert!(!reads.contains(&column::LOG_FILE_SYNC_MS) && reads.len() == 5);
+        let log: Vec<&Column> = METRICS.iter().map(|m| m.column).collect();
+        assert_eq!(columns("log-writer", &[column::REDO_MIB_PER_S]), log);
+        assert_eq!(columns("storage", &[]), log, "records of older versions name no KPIs");
     }
 }

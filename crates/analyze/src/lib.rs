@@ -11,7 +11,8 @@ pub mod sweep;
 pub mod waits;
 
 pub use bound::{Bound, Bounds, bound, bound_of_sweep};
-pub use compare::{Comparison, Factor, Metric, Platform, compare};
+pub use compare::{Comparison, Factor, Platform, compare};
+pub use kpi::Metric;
 pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
 pub use sweep::{LoadLine, Point, Saturation, Sweep, sweeps};

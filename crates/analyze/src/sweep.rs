@@ -3,21 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::{Driver, TestRecord};
+use loadline_model::record::by_force;
+use loadline_model::{Column, Driver, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Kind, SetAside};
-use crate::kpi::{in_checkpoint, rate_of};
+use crate::kept::{Kind, SetAside, allows_cached, kept};
+use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, rate_of};
 use crate::stats::Estimate;
 
 /// What sweeps go over if records do not say otherwise.
 pub const JOBS: &str = "jobs";
-/// Column that throughput is read from.
-pub const THROUGHPUT: &str = "commit_throughput_tps";
-/// Column that latency is read from in a closed loop, ms.
-pub const LATENCY: &str = "commit_latency_ms";
-/// Column that latency is read from in an open loop, ns: it counts from the intended start.
-pub const RESPONSE: &str = "response_time_ns_mean";
 
 /// All tests of the same work on one platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,7 +36,7 @@ pub struct Sweep {
     /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
     pub kpis: Vec<String>,
     /// Column by which peak and load line are told: the first KPI where it is a rate, else the throughput.
-    pub rate: &'static str,
+    pub rate: &'static Column,
     /// One point a job count (or a value of what was swept), rising.
     pub points: Vec<Point>,
 }
@@ -82,10 +77,10 @@ pub struct InvalidTest {
 }
 
 impl Point {
-    /// Figure `id`; `None` if no valid test has it.
+    /// The figure of `column`; `None` if no valid test has it.
     #[must_use]
-    pub fn figure(&self, id: &str) -> Option<&Estimate> {
-        self.figures.get(id)
+    pub fn figure(&self, column: &Column) -> Option<&Estimate> {
+        self.figures.get(column.id)
     }
 
     /// Throughput, tps.
@@ -98,6 +93,25 @@ impl Point {
     #[must_use]
     pub fn latency_ms(&self) -> Option<f64> {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
+    }
+
+    /// What its tests are valid by, if not by themselves: `kept by --allow-cached: cached, not the device's
+    /// figures`.
+    #[must_use]
+    pub fn kept(&self) -> Option<String> {
+        kept(self.data_source.as_deref(), self.forced.as_deref())
+    }
+
+    /// Whether its figures were kept although they are not proved to be the device's.
+    #[must_use]
+    pub fn allowed_cached(&self) -> bool {
+        allows_cached(self.forced.as_deref())
+    }
+
+    /// What was refused and forced in its tests.
+    #[must_use]
+    pub fn by_force(&self) -> Option<String> {
+        by_force(self.forced.as_deref()?)
     }
 }
 
@@ -300,7 +314,7 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.workload == b.workload
         && a.driver == b.driver
         && a.swept == b.swept
-        && a.figure("rate_tps") == b.figure("rate_tps")
+        && a.figure(column::RATE_TPS) == b.figure(column::RATE_TPS)
         && match a.swept {
             None => a.parameters == b.parameters,
             // The jobs stay the same, and one parameter is what was swept, whatever it is called.
@@ -321,7 +335,7 @@ pub fn standing(record: &TestRecord) -> u32 {
     let Some(column) = &record.swept else { return record.jobs };
     let parameter = || record.parameters.get(column).map(|v| *v as f64);
     // Rows, workers and sizes are whole numbers; the cast saturates.
-    record.figure(column).or_else(parameter).map_or(0, |v| v.round() as u32)
+    record.figures.get(column).copied().or_else(parameter).map_or(0, |v| v.round() as u32)
 }
 
 fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
@@ -337,7 +351,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         workload: first.workload.clone(),
         group: first.group.clone(),
         driver: first.driver,
-        rate_tps: first.figure("rate_tps"),
+        rate_tps: first.figure(column::RATE_TPS),
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
         over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
         kpis: first.kpis.clone(),

@@ -9,13 +9,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
 use loadline_run::plans::{self, NamedPlan};
 
-/// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes,
-/// how that grows with load, and where it goes under. Every figure comes with the database's own counters
-/// beside it, and a figure that they do not back is marked.
+/// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
+/// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
+/// check is marked as invalid.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Say more on standard error (-vv, -vvv: even more)
+    /// More messages on standard error (-vv, -vvv: even more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// What to do
@@ -26,11 +26,11 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default the plan «quick» on embedded SQLite, in two to five minutes
+    /// Measure a platform: by default the plan 'quick' on embedded SQLite, in two to five minutes
     Run(Box<RunArgs>),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
-    /// List the workloads, or all about one
+    /// List the workloads, or show one in full
     Workloads(WorkloadsArgs),
     /// List the plans that come with loadline, or print one to copy and change
     Plans(PlansArgs),
@@ -51,17 +51,17 @@ pub(crate) enum Command {
     },
 }
 
-/// Which database.
+/// The database under test.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
     /// Database under test [default: sqlite:], e.g. postgres://user@host/db,
     /// 'postgres://user@/db?host=/run/postgresql&port=5433', postgres-temp:, null: (see `loadline targets`)
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) target: Option<String>,
-    /// Further instance of the same cluster; repeat for more. Jobs are spread over all in turn
+    /// Another instance of the same cluster; repeatable. Jobs are spread over all instances in turn
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) node: Vec<String>,
-    /// Setting of a private server or database that loadline makes itself (postgres-temp:, sqlite:); repeat for more
+    /// Setting of a private server or database that loadline makes itself (postgres-temp:, sqlite:); repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) setting: Vec<(String, String)>,
 }
@@ -80,13 +80,13 @@ pub(crate) struct RunArgs {
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
-    /// Workload, e.g. LGWR-LAT1; repeat or separate by commas for more [default: those of the plan]
+    /// Workload, e.g. LGWR-LAT1; repeatable, or separated by commas [default: those of the plan]
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// All workloads of a group, e.g. log-writer
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     pub(crate) group: Vec<String>,
-    /// Workload of your own (TOML, see docs/user-workloads.md); repeat for more. Alone, it is all that is run
+    /// Workload of your own (TOML, see docs/user-workloads.md); repeatable. Without --workload and --group, nothing else runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload_file: Vec<PathBuf>,
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
@@ -95,43 +95,43 @@ pub(crate) struct RunArgs {
     /// Length of the measured window of each test, e.g. 30s or 5m [default: that of the plan, else 4s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
-    /// Time under load before the window opens [default: that of the plan, else 1s]
+    /// Time under load before the window starts [default: that of the plan, else 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) warmup: Option<String>,
-    /// Measure everything so many times, interleaved; figures then come with confidence intervals [default: that of the plan,
-    /// else 1]
+    /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
+    /// of the plan, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<u32>,
     /// Where the load is generated [default: that of the plan, else database where the target can, else client]
     #[arg(long, value_enum)]
     pub(crate) driver: Option<DriverArg>,
-    /// Open loop: start so many transactions a second over all jobs, whether the ones before have ended or not
+    /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended
     #[arg(long, value_name = "TPS")]
     pub(crate) rate: Option<f64>,
-    /// Share of the payload that compresses away, 0 to 1 [default: that of the plan, else 0]
+    /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) payload_compressibility: Option<f64>,
-    /// Latency that must be met at the load line, e.g. 5ms [default: that of the plan, else none: the load of
-    /// highest power is marked]
+    /// Latency that must be met at the load line, e.g. 5ms [default: that of the plan, else none: the load line is then the
+    /// load with the highest throughput / latency]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency_objective: Option<String>,
     /// Do not probe the storage, and do not measure the limit of each test (saves about 1.5 s a test)
     #[arg(long)]
     pub(crate) no_probe: bool,
-    /// Limits measured on the database's own machine: what `loadline probe LOG_DIR --format json --output FILE` wrote there
+    /// Limits measured on the database's own machine with `loadline probe LOG_DIR --format json --output FILE`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_probe")]
     pub(crate) limits: Option<PathBuf>,
     /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
-    /// Tables of a workload's own are as large as its parameters say
+    /// The sizes of other tables are parameters of their workloads
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
     /// Leave the data set on the target after the run, for the next one [default: removed]
     #[arg(long)]
     pub(crate) keep_data: bool,
-    /// Drop a data set that is in place, whatever it holds, and load anew
+    /// Drop an existing data set and load it again
     #[arg(long)]
     pub(crate) reload: bool,
-    /// Keep storage figures whose reads did not come from the device; such tests are marked
+    /// Keep storage figures although reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
     /// Seed of all randomness [default: that of the plan, else 42]
@@ -140,20 +140,20 @@ pub(crate) struct RunArgs {
     /// Folder that holds the runs [default: loadline-results]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) results: Option<PathBuf>,
-    /// Go on with a run that was cut off: its folder or its id. Its plan stays as it is
+    /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
         "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
-    /// Measure what a capability or the doctor refuses; such tests are marked
+    /// Measure although a capability is missing or the doctor refuses; such tests are marked
     #[arg(long)]
     pub(crate) force: bool,
-    /// Oracle: take AWR snapshots around each test and keep its AWR report in the run folder. Needs a licence of the
-    /// Diagnostics Pack; without this flag nothing of AWR or ASH is touched
+    /// Oracle: take AWR snapshots around each test and keep the AWR report in the run folder. Needs a licence for the
+    /// Diagnostics Pack; without this flag AWR and ASH are never used
     #[arg(long)]
     pub(crate) oracle_awr: bool,
-    /// Print the expanded plan with the time it will take, and start nothing
+    /// Print the complete plan and the time it takes, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -161,10 +161,10 @@ pub(crate) struct RunArgs {
 /// `loadline report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Run folders or run ids; the first is what the others are compared with
+    /// Run folders or run ids; the others are compared with the first
     #[arg(required = true, value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Vec<PathBuf>,
-    /// Folder that holds the runs that are named by their id
+    /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format
@@ -182,13 +182,13 @@ pub(crate) struct ReportArgs {
 /// `loadline workloads`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadsArgs {
-    /// Workload to tell all about
+    /// Workload to show
     #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
-    /// Workload of your own (TOML): show it as those of the catalogue are shown
+    /// Workload of your own (TOML) to show
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "pages")]
     pub(crate) workload_file: Option<PathBuf>,
-    /// Write a page about every workload, and an index, into this folder (as in docs/workloads)
+    /// Write a page for each workload, and an index, into this folder (as in docs/workloads)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
     #[command(flatten)]
@@ -198,14 +198,14 @@ pub(crate) struct WorkloadsArgs {
 /// `loadline plans`.
 #[derive(Debug, Args)]
 pub(crate) struct PlansArgs {
-    /// Plan to print as it is: save it, change it, and run it with `loadline run FILE`
+    /// Plan to print; save it, change it, and run it with `loadline run FILE`
     #[arg(value_name = "NAME", value_parser = PlanName)]
     pub(crate) name: Option<&'static NamedPlan>,
     #[command(flatten)]
     pub(crate) list: ListArgs,
 }
 
-/// Reads the name of a plan. Help and completions know all names.
+/// Parses the name of a plan; help and completions list the names.
 #[derive(Debug, Clone)]
 struct PlanName;
 
@@ -237,10 +237,10 @@ pub(crate) struct ListArgs {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Folder next to which private servers and databases are made
+    /// Folder beside which private servers and databases are made
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    /// Oracle: say as well whether AWR can be used (needs a licence of the Diagnostics Pack)
+    /// Oracle: check also whether AWR can be used (needs a licence for the Diagnostics Pack)
     #[arg(long)]
     pub(crate) oracle_awr: bool,
     #[command(flatten)]
@@ -250,8 +250,8 @@ pub(crate) struct DoctorArgs {
 /// `loadline probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// Directories; each is measured by itself, one after the other, and all stand side by side.
-    /// A file is made in each and vanishes at the end; no other file is touched
+    /// Directories, measured one after the other and shown side by side.
+    /// loadline makes a file in each and removes it at the end; it touches no other file
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dirs: Vec<PathBuf>,
     /// Size of the test file, e.g. 512MiB or 4GiB; larger than the device's cache shows the device
@@ -261,7 +261,7 @@ pub(crate) struct ProbeArgs {
     /// Seconds per directory, writing the test file included
     #[arg(long, value_name = "N", default_value_t = 30.0, allow_hyphen_values = true)]
     pub(crate) seconds: f64,
-    /// Share of the data that compresses away, 0 to 1: what does the array make of it?
+    /// Share of the data that can be compressed away, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
     pub(crate) compressibility: f64,
     /// Share of the 4 KiB pages written that repeat others, 0 to 1
@@ -270,7 +270,7 @@ pub(crate) struct ProbeArgs {
     /// How reads and writes reach the kernel
     #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
     pub(crate) engine: EngineArg,
-    /// Leave out the reference log writer (its figures are what `loadline run --limits` reads)
+    /// Do not measure the reference log writer, whose figures `loadline run --limits` needs
     #[arg(long)]
     pub(crate) no_log_writer: bool,
     #[command(flatten)]
@@ -280,7 +280,7 @@ pub(crate) struct ProbeArgs {
 /// How reads and writes reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineArg {
-    /// io_uring; threads where the kernel forbids it
+    /// io_uring, or threads if the kernel does not allow it
     Auto,
     /// A thread per operation in flight, with pread and pwrite
     Threads,
@@ -299,9 +299,9 @@ pub(crate) struct CleanArgs {
 /// Where the load is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DriverArg {
-    /// A procedure inside the database runs and times the loop: no client, no network
+    /// In the database: a procedure runs and times the loop, without client or network
     Database,
-    /// Prepared statements sent by loadline and timed there, as an application sees it
+    /// At the client: loadline sends prepared statements and times them, as an application would
     Client,
 }
 
@@ -345,6 +345,6 @@ pub(crate) enum ListFormat {
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(format!("«{text}» is no setting: write NAME=VALUE, such as wal_sync_method=open_datasync")),
+        _ => Err(format!("'{text}' is not a setting: write NAME=VALUE, for example wal_sync_method=open_datasync")),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let target = open(&request)?;
     let info = target.info()?;
     let mut findings = target.doctor()?;
-    // The place of log and data is told with its filesystem and device, once.
+    // Storage findings replace the plain directory settings.
     let places = places(&info);
     findings.retain(|f| f.severity != Severity::Ok || !places.iter().any(|p| p.subject == f.subject));
     findings.extend(places);
@@ -39,12 +39,12 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let subject =
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
-    // Figures that are missing for the same reason are said at once.
+    // One finding for all figures that are missing for the same reason.
     let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     for (column, reason) in target.absent_columns() {
         match missing.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, titles)) => titles.push(column_title(column)),
-            None => missing.push((reason, vec![column_title(column)])),
+            Some((_, titles)) => titles.push(column.heading()),
+            None => missing.push((reason, vec![column.heading()])),
         }
     }
     for (reason, titles) in missing {
@@ -72,7 +72,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     }
     if refused > 0 {
         output::say(&format!(
-            "a run refuses {refused} of these: what is REFUSED gives false figures and can be forced, what is IMPOSSIBLE cannot be measured"
+            "a run refuses {refused} of these: REFUSED gives false figures and can be forced, IMPOSSIBLE cannot be measured"
         ));
     }
     Ok(if refused > 0 { exit::TARGET } else { 0 })
@@ -87,11 +87,7 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-fn column_title(id: &str) -> String {
-    loadline_model::column::column(id).map_or_else(|| id.to_owned(), loadline_model::Column::heading)
-}
-
-/// One line a finding, the worst first: values and advice differ too much in length for columns.
+/// One line per finding, the worst first.
 fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     let place = if info.local { "on this machine" } else { "on another machine" };
     let mut out = format!("{} {} at {} ({place})\n\n", info.product, info.version, info.url);
@@ -108,7 +104,7 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
 /// Filesystem and device under log and data.
 fn places(info: &TargetInfo) -> Vec<Finding> {
     if !info.local {
-        let advice = "CPU figures come through the database where it allows reading /proc, device figures are missing";
+        let advice = "CPU figures need a database that can read /proc; device figures are missing";
         return vec![Finding::new("place", Severity::Warning, "log and data", "on another machine", advice)];
     }
     let mut findings = Vec::new();

@@ -10,21 +10,21 @@ use loadline_store::StoreError;
 
 use crate::secrets;
 
-/// A test failed or is invalid, or something went wrong while measuring.
+/// A test failed or is invalid, or measuring failed.
 pub(crate) const FAILED: u8 = 1;
-/// The command line, a plan or a value cannot be taken; nothing was started.
+/// The command line, a plan or a value is wrong; nothing was started.
 pub(crate) const USAGE: u8 = 2;
-/// The target does not answer, or refuses us, or the doctor refuses it.
+/// The target does not answer or refuses the connection, or the doctor refuses the target.
 pub(crate) const TARGET: u8 = 3;
 /// Interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why a command ended without doing what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// Exit code.
     pub(crate) code: u8,
-    /// What to say.
+    /// Text for standard error.
     pub(crate) message: String,
 }
 
@@ -82,7 +82,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Says what went wrong and gives the exit code.
+/// Prints the failure and returns its exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
     if failure.code != INTERRUPTED {

@@ -79,15 +79,14 @@ impl Listing {
 
 /// `loadline columns`.
 pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
-    let shown =
-        |id: &str| TABLES.iter().filter(|t| t.shown.contains(&id)).map(|t| t.group).collect::<Vec<_>>().join(" ");
+    let shown = |c| TABLES.iter().filter(|t| t.shown.contains(c)).map(|t| t.group).collect::<Vec<_>>().join(" ");
     let rows = COLUMNS.iter().map(|c| {
         let sources = c.sources.iter().map(|(kind, text)| match *kind {
             "*" => (*text).to_owned(),
             kind => format!("{kind}: {text}"),
         });
         let sources = sources.collect::<Vec<_>>().join("; ");
-        vec![c.id.to_owned(), c.heading(), shown(c.id), c.meaning.to_owned(), sources]
+        vec![c.id.to_owned(), c.heading(), shown(c), c.meaning.to_owned(), sources]
     });
     Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }
         .write(args)?;

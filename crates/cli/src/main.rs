@@ -3,8 +3,10 @@
 //! The only crate that prints and exits.
 
 mod args;
+mod arguments;
 mod clean;
 mod doctor;
+mod drivers;
 mod exit;
 mod listing;
 mod output;
@@ -17,6 +19,7 @@ mod progress;
 mod report;
 mod run;
 mod secrets;
+mod signals;
 mod target;
 mod workloads;
 
@@ -24,22 +27,25 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use args::{Cli, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
-    let arguments = match secrets::arguments() {
+    let given = match arguments::arguments() {
         Ok(a) => a,
         Err(e) => return exit::show(&e),
     };
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(&given) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
     logging(cli.verbose);
     let result = match cli.command {
-        Command::Run(args) => run::run(&args, secrets::command(&arguments)),
+        Command::Run(args) => run::run(&args, arguments::command(&given)),
         Command::Report(args) => report::report(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Plans(args) => plans::plans(&args),
@@ -56,9 +62,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap says of the command line.
+/// Prints clap's message.
 fn usage(e: &clap::Error) -> ExitCode {
-    // Help and version are no errors; everything else is usage.
+    // Help and version are not errors.
     if !e.use_stderr() {
         let _ = e.print();
         return ExitCode::SUCCESS;
@@ -74,7 +80,7 @@ fn usage(e: &clap::Error) -> ExitCode {
         && e.kind() == ErrorKind::UnknownArgument
         && found.contains("://")
     {
-        output::say("\na URL goes behind --target");
+        output::say("\nwrite a URL after --target");
     }
     ExitCode::from(exit::USAGE)
 }
@@ -88,14 +94,15 @@ fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 
 fn logging(verbose: u8) {
     let level = match verbose {
-        0 => "warn",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOADLINE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-    // Only a second subscriber can fail here, and there is none.
+    let asked = std::env::var("LOADLINE_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(level));
+    let to_stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let built = tracing_subscriber::registry().with(to_stderr).with(filter).try_init();
+    // Fails only if a subscriber is already set.
     debug_assert!(built.is_ok());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::exit::Failure;
 use crate::secrets;
 
-/// Writes `bytes` to standard output. A reader that has gone (`| head`) is no error.
+/// Writes `bytes` to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

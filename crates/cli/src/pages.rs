@@ -5,27 +5,26 @@ use std::fmt::Write;
 use std::path::Path;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
+use loadline_model::Column;
 use loadline_model::Driver;
-use loadline_model::column::{Column, column};
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
 use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
 
+use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::output;
-use crate::workloads::{drivers, runs_with, unit};
 
 mod words;
 
-/// Seed and compressibility have no influence on what is rendered.
+/// The rendered SQL does not depend on the seed.
 const SEED: u64 = 0;
 
-/// First line of every page: who reads it in the repository changes the workload instead, and a page
-/// that no workload has any more is known by it.
+/// First line of every page. It tells readers what to edit instead, and marks pages whose workload is gone for removal.
 const MARK: &str =
     "<!-- Made by `loadline workloads --pages DIR` from the catalogue. Change the workload, not this page. -->";
 
-/// Writes all pages and the index into `folder`, and removes the pages of workloads that are no more.
+/// Writes all pages and the index into `folder`, and removes the pages of workloads that no longer exist.
 pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", path.display()));
     let mut pages = vec![("README.md".to_owned(), index())];
@@ -43,7 +42,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
         let made_here = || std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with(MARK));
         if !is_page && path.extension().is_some_and(|e| e == "md") && made_here() {
             std::fs::remove_file(&path).map_err(|e| failed(&path, e))?;
-            output::say(&format!("removed {}: there is no such workload any more", path.display()));
+            output::say(&format!("removed {}: its workload no longer exists", path.display()));
         }
     }
     output::say(&format!("{} pages and README.md are in {}", CATALOGUE.len(), folder.display()));
@@ -64,12 +63,12 @@ fn index() -> String {
         let _ = writeln!(out, "\n## {} (`--group {}`)\n", group.title, group.code);
         out += "| workload | what it does | KPIs |\n| --- | --- | --- |\n";
         for w in &own {
-            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column))).collect();
+            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
             let _ = writeln!(out, "| [{0}]({0}.md) | {1} | {2} |", w.code, cell(w.summary), cell(&kpis.join(", ")));
         }
     }
     out += "\n## Where they run\n\nD: in the database, as a procedure that commits in its loop. C: at the client, as \
-            prepared statements. The first is what `loadline run` takes; `--driver` takes the other. –: not at all; the \
+            prepared statements. `loadline run` takes the first; `--driver` selects the other. –: does not run; the \
             workload's page says why.\n\n| workload |";
     for kind in TARGETS {
         let _ = write!(out, " `{}:` |", kind.scheme);
@@ -126,9 +125,9 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
     }
     let _ = writeln!(
         out,
-        "{}The database driver is taken where there is a choice. What the settings of a server rule out beside this, \
-         `loadline doctor --target URL` says.\n\nBelow is what each target gets: the SQL for the newest version that loadline \
-         knows, with the parameters at their defaults.",
+        "{}If both drivers are possible, loadline takes the database driver. A server's settings may rule out more; \
+         `loadline doctor --target URL` tells.\n\nThe SQL below is what each target gets in its newest version that loadline \
+         knows, with default parameters.",
         if reasons.is_empty() { "" } else { "\n" }
     );
     for family in &families {
@@ -140,8 +139,8 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
 fn figures(w: &Workload) -> String {
     let mut out = "## Figures\n\n| KPI | unit | column in files | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for kpi in w.kpis {
-        let (file, meaning) = column(kpi.column).map_or((String::new(), ""), |c| (in_files(c), c.meaning));
-        let _ = writeln!(out, "| {} | {} | {file} | {} |", cell(kpi.title), unit(kpi.column), cell(meaning));
+        let c = kpi.column;
+        let _ = writeln!(out, "| {} | {} | {} | {} |", cell(kpi.title), c.unit, in_files(c), cell(c.meaning));
     }
     out + "\n"
 }
@@ -172,23 +171,20 @@ fn parameters(w: &Workload) -> String {
     out + "\n"
 }
 
-/// By what a test shows that it was this work.
+/// How a test proves that it did this work.
 fn proof(w: &Workload, work: &Work) -> String {
     let mut out = String::new();
     if let Some(r) = w.redo {
         let kib = |b: f64| b / 1024.0;
         let what = if w.scan.is_some() { "A step" } else { "A transaction" };
         let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1);
-        let rows = if rows {
-            format!(" (on a log that takes whole pages `{}`, how many rows are changed)", r.rows)
-        } else {
-            String::new()
-        };
+        let rows =
+            if rows { format!(" (on a log of whole pages, `{}`: the number of rows)", r.rows) } else { String::new() };
         let _ = writeln!(
             out,
-            "Redo: {what} writes {:.1} to {:.1} KiB of redo, or it would be another workload. Before the first test loadline \
-             measures the redo on the target itself and changes `{}`{rows} until it is {:.1} KiB, where the target's log allows \
-             it. What was seen is printed with each test.\n",
+            "Redo: {what} writes {:.1} to {:.1} KiB of redo; otherwise the test is invalid. Before the first test loadline \
+             measures the redo on the target and changes `{}`{rows} until it is {:.1} KiB, if the target's log allows \
+             that. Each test prints its own redo.\n",
             kib(r.min),
             kib(r.max),
             r.payload,
@@ -196,11 +192,11 @@ fn proof(w: &Workload, work: &Work) -> String {
         );
     }
     if let Some(e) = w.evidence {
-        // A query that cannot be read is shown as it stands; the catalogue's tests rule it out.
+        // Tests of the catalogue ensure that every query parses.
         let sql = Template::parse(e.query).map_or(e.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(
             out,
-            "Evidence: `{sql}` before and after each test gives the {}, which must agree with what the jobs counted.\n",
+            "Evidence: `{sql}` before and after each test gives the number of {}; it must agree with what the jobs counted.\n",
             e.counts
         );
     }
@@ -215,49 +211,48 @@ fn proof(w: &Workload, work: &Work) -> String {
     match w.cache {
         Cache::Any => {}
         Cache::Hit => out.push_str(
-            "Cache: at least 99.9 % of the blocks that are looked at must be in the database's own cache, by its own \
-             counters.\n\n",
+            "Cache: by the database's own counters, at least 99.9 % of block requests must be cache hits.\n\n",
         ),
         Cache::Device => out.push_str(&from_the_device(work)),
     }
     format!(
-        "## How the work is proved\n\nCounts: each statement must touch as many rows as is said above, every time. The \
-         database's own count of commits must agree with that of the jobs, where it counts them.\n\n{out}"
+        "## How the work is proved\n\nCounts: each statement must touch exactly the number of rows given above. The \
+         database's own count of commits must agree with that of the jobs, if it counts them.\n\n{out}"
     )
 }
 
-/// How it is proved that the storage device was at work, by what transactions do.
+/// How a test proves that its reads and writes reached the storage device.
 fn from_the_device(work: &Work) -> String {
     let (adds, changes) = (loadline_run::only_adds(work), work.program.rows_changed_per_tx() > 0);
     let mut out = String::new();
     if work.program.reads() {
-        out += "Reads: at least 90 % of the blocks that transactions ask for must come from the storage device: the database's \
-                counters tell what its own cache had, and the device's what the operating system's had.\n\n";
+        out += "Reads: at least 90 % of the blocks that transactions request must come from the storage device. The database's \
+                counters show the hits in its own cache, the device's counters those in the operating system's.\n\n";
     }
     let owed = if adds {
         "at least 90 % of the new rows' bytes"
     } else {
-        "blocks for at least half of the rows changed (each is in another block)"
+        "blocks for at least half of the changed rows (each is in another block)"
     };
     if changes {
         let _ = writeln!(
             out,
             "Writes: the database must write {owed} to its data files within the window, and 90 % of what it writes there must \
-             reach the device under them; of a device that takes the log as well, the log's bytes are taken off first. A \
-             window so short that more stays in caches proves nothing.\n"
+             reach the device under them. If the log is on the same device, its bytes are subtracted first. A window that \
+             is too short, so that more stays in caches, proves nothing.\n"
         );
     }
-    out + "A test that does not prove it is invalid, unless `--allow-cached`, which marks it.\n\n"
+    out + "A test without this proof is invalid; `--allow-cached` keeps it, marked.\n\n"
 }
 
-/// Targets that get the same.
+/// Targets that get the same SQL.
 struct Family {
     kinds: Vec<&'static TargetKind>,
     drivers: Vec<(Driver, Option<Refusal>)>,
     pieces: Vec<Rendered>,
 }
 
-/// All targets; neighbours that get the same stand together.
+/// All targets, neighbours with the same SQL grouped.
 fn families(w: &Workload, work: &Work) -> Vec<Family> {
     let mut out: Vec<Family> = Vec::new();
     for kind in TARGETS.iter().copied() {
@@ -275,7 +270,7 @@ impl Family {
     fn title(&self) -> String {
         let mut products: Vec<&str> = Vec::new();
         for kind in &self.kinds {
-            // «MariaDB» is said by «MariaDB/MySQL».
+            // "MariaDB/MySQL" covers "MariaDB".
             if !products.iter().any(|p| p.contains(kind.product)) {
                 products.push(kind.product);
             }
@@ -284,7 +279,7 @@ impl Family {
         format!("{} ({})", capital(&products.join(", ")), urls.join(", "))
     }
 
-    /// What its targets are, each in a phrase.
+    /// A phrase for each of its targets.
     fn summaries(&self) -> String {
         self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
     }
@@ -293,7 +288,7 @@ impl Family {
         let mut out = format!("\n## {}\n", self.title());
         let runs: Vec<Driver> = self.drivers.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| *d).collect();
         if runs.is_empty() {
-            return out + "\nIt does not run here: see above.\n";
+            return out + "\nIt does not run here; the reason is above.\n";
         }
         for piece in &self.pieces {
             let of = piece.driver.and_then(|d| self.drivers.iter().find(|(driver, _)| *driver == d));
@@ -316,7 +311,7 @@ impl Family {
     }
 }
 
-/// `yes`, or `no` with the number of its reason, which is noted in `reasons`.
+/// `yes`, or `no` with the number of the reason in `reasons`.
 fn verdict(refused: &Option<Refusal>, reasons: &mut Vec<String>) -> String {
     let Some(refused) = refused else { return "yes".to_owned() };
     let at = reasons.iter().position(|r| *r == refused.reason).unwrap_or_else(|| {
@@ -331,7 +326,7 @@ fn schemes(kind: &TargetKind) -> String {
     all.map(|s| format!("`{s}:`")).collect::<Vec<_>>().join(" or ")
 }
 
-/// `text` with a capital at its beginning.
+/// `text` with a capital first letter.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))

@@ -31,7 +31,7 @@ const ABLE: &str = "postgres-temp:";
 /// What a plan asks for, whatever the target: what does not fit one is skipped there.
 fn row(named: &NamedPlan) -> Result<Vec<String>, Failure> {
     let spec = PlanSpec { target: Some(ABLE.to_owned()), ..named.spec()? };
-    let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("the plan «{}»: {e}", named.name)))?;
+    let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("plan '{}': {e}", named.name)))?;
     let wanted = plan.workloads.iter().map(|w| w.code.as_str()).chain(plan.skipped.iter().map(|s| s.code.as_str()));
     let jobs = match &plan.jobs {
         Jobs::Auto { .. } => "auto".to_owned(),

@@ -10,12 +10,12 @@ use loadline_collect::inventory::{machine, storage};
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
-use loadline_probe::{Event, ProbeError, ProbeOptions, Session};
+use loadline_probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
 use crate::exit::{self, Failure};
-use crate::{output, probe_table, run};
+use crate::{output, probe_table, signals};
 
 impl From<ProbeError> for Failure {
     fn from(e: ProbeError) -> Failure {
@@ -32,10 +32,10 @@ impl From<ProbeError> for Failure {
     }
 }
 
-/// Share of a directory's time that the device takes; the rest is the reference log writer's.
+/// Share of a directory's time for the device; the rest is for the reference log writer.
 const FOR_DEVICE: f64 = 0.65;
 
-/// The reference log writer in `dir`, if it is wanted.
+/// Measures the reference log writer in `dir`, unless --no-log-writer.
 fn log_writer(
     dir: &Path,
     args: &ProbeArgs,
@@ -57,21 +57,19 @@ pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read {shown}: {e}")))?;
     let report: ProbeReport = serde_json::from_str(&text).map_err(|e| {
         Failure::usage(format!(
-            "{shown} is no probe: {e}; make it with  loadline probe DIR --format json --output {shown}"
+            "{shown} is not the output of a probe: {e}; make it with  loadline probe DIR --format json --output {shown}"
         ))
     })?;
     let points: Vec<LogWriterPoint> = report.dirs.iter().flat_map(|d| d.log_writer.clone()).collect();
     match (report.version, report.dirs.len()) {
         (VERSION, 1) if !points.is_empty() => Ok(points),
         (VERSION, 1) => Err(Failure::usage(format!(
-            "{shown} has no figures of the reference log writer: probe without --no-log-writer"
+            "{shown} has no figures of the reference log writer: probe again without --no-log-writer"
         ))),
-        (VERSION, n) => {
-            Err(Failure::usage(format!("{shown} holds {n} directories: which is the log's? Probe that one alone")))
-        }
-        (version, _) => {
-            Err(Failure::usage(format!("{shown} has version {version} of a probe; this loadline reads {VERSION}")))
-        }
+        (VERSION, n) => Err(Failure::usage(format!("{shown} holds {n} directories: probe the log's directory alone"))),
+        (version, _) => Err(Failure::usage(format!(
+            "{shown} has probe format {version}; this loadline reads {VERSION}: probe again"
+        ))),
     }
 }
 
@@ -91,11 +89,11 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let for_device = if args.no_log_writer { 1.0 } else { FOR_DEVICE };
     let options = ProbeOptions { seconds: (args.seconds * for_device).max(1.0), ..options };
     let stop = Arc::new(AtomicBool::new(false));
-    run::interruptible(&stop)?;
+    signals::interruptible(&stop)?;
     each_once(&args.dirs)?;
-    // All of them are tried before the first one takes its half minute.
+    // Find unusable directories before measuring the first one.
     for dir in &args.dirs {
-        Session::open(dir, &options, &stop)?;
+        ProbeSession::open(dir, &options, &stop)?;
     }
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();
@@ -113,8 +111,8 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
                 probed.notes.push(note);
             }
         }
-        if let Some(twin) = dirs.iter().find(|d| d.st_dev == probed.st_dev) {
-            let note = format!("on the same filesystem as {}: differences between the two are chance", twin.dir);
+        if let Some(same) = dirs.iter().find(|d| d.st_dev == probed.st_dev) {
+            let note = format!("on the same filesystem as {}: differences between the two are noise", same.dir);
             progress.line(&note);
             probed.notes.push(note);
         }
@@ -136,11 +134,11 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Refuses a directory that is named twice.
+/// Refuses directories named twice.
 fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
     let mut seen: Vec<PathBuf> = Vec::new();
     for dir in dirs {
-        // One that does not exist is refused when it is opened.
+        // Opening refuses a directory that does not exist.
         let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
         if seen.contains(&real) {
             return Err(Failure::usage(format!("{} is named twice: name each directory once", dir.display())));
@@ -150,7 +148,7 @@ fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line that changes, on a terminal; else a line when something is to be said.
+/// On a terminal, one line that changes; otherwise a line for each message.
 struct Progress {
     bar: ProgressBar,
     dir: String,
@@ -175,7 +173,7 @@ impl Progress {
         match event {
             Event::Needs { needed, free } => {
                 let free = free.map_or(String::new(), |f| format!(" of {} free", bytes(f as f64)));
-                self.line(&format!("takes up to {}{free} while it is measured", bytes(needed as f64)));
+                self.line(&format!("uses up to {}{free} while measuring", bytes(needed as f64)));
             }
             Event::Note(text) => self.line(text),
             Event::Filling { done, total } => {

@@ -6,12 +6,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loadline_database::Loading;
 use loadline_model::format::{duration_s, number};
 use loadline_model::manifest::TableLoad;
-use loadline_model::{Severity, TestRecord};
+use loadline_model::{Column, Severity, TestRecord, column};
 use loadline_report::test_line;
 use loadline_run::event::TestPosition;
 use loadline_run::{Event, Listener};
 
-/// One line that changes, on a terminal; else a line when a test is done.
+/// On a terminal, one line that changes; otherwise a line for each finished test.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -77,7 +77,7 @@ impl Listener for Progress {
     }
 }
 
-/// How far a table of the data set is.
+/// Progress of loading a table.
 fn loading(now: &Loading) -> String {
     let (share, mib) = (now.rows as f64 / now.of.max(1) as f64, now.bytes as f64 / (1024.0 * 1024.0));
     let left = if share >= 1.0 {
@@ -96,8 +96,8 @@ fn loading(now: &Loading) -> String {
     )
 }
 
-/// How a table of the data set was loaded, in one line.
-pub(crate) fn loaded(t: &TableLoad) -> String {
+/// How a table was loaded, in one line.
+fn loaded(t: &TableLoad) -> String {
     let s = if t.loaders == 1 { "" } else { "s" };
     let went_on = if t.rows_loaded < t.rows { format!(" of {}", number(t.rows as f64, 0)) } else { String::new() };
     format!(
@@ -113,7 +113,7 @@ pub(crate) fn loaded(t: &TableLoad) -> String {
     )
 }
 
-/// What is wrong with a test, or what it is valid by if not by itself.
+/// Why a test is invalid, or the option that keeps it.
 fn verdict(r: &TestRecord) -> String {
     match (&r.invalid_reason, r.kept_by()) {
         (Some(why), _) => format!("  INVALID: {why}"),
@@ -124,14 +124,14 @@ fn verdict(r: &TestRecord) -> String {
 
 fn done(r: &TestRecord) -> String {
     if !r.sizes.is_empty() {
-        let ms = |id: &str| r.figure(id).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
+        let ms = |column: &Column| r.figure(column).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
         return format!(
             "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
             r.test,
             r.workload,
             r.sizes.len(),
-            ms("commit_time_ns_p50"),
-            ms("commit_time_ns_max"),
+            ms(column::COMMIT_TIME_NS_P50),
+            ms(column::COMMIT_TIME_NS_MAX),
             verdict(r)
         );
     }

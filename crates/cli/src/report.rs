@@ -24,18 +24,18 @@ impl From<ReportFormat> for Format {
 
 /// Everything about a stored run.
 pub(crate) fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
-    let stored = StoredRun::open(path)?;
+    let mut stored = StoredRun::open(path)?;
     let mut data = RunData {
         manifest: stored.manifest.clone(),
-        records: stored.records.clone(),
-        series: Default::default(),
+        records: Vec::new(),
+        over_time: Default::default(),
         histograms: Default::default(),
-        warnings: stored.warnings.clone(),
+        warnings: std::mem::take(&mut stored.warnings),
     };
-    for record in &stored.records {
-        data.series.insert(record.test, stored.series(record.test)?);
-        data.histograms.insert(record.test, stored.histograms(record.test)?);
+    for test in stored.records.iter().map(|r| r.test) {
+        data.add(test, &stored.series(test)?, &stored.histograms(test)?);
     }
+    data.records = std::mem::take(&mut stored.records);
     Ok((stored.path().to_owned(), data))
 }
 

@@ -16,17 +16,16 @@ use loadline_run::sweep::{Points, Swept};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{RowCount, Scope, Table};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{output, probe, report, secrets};
+use crate::{arguments, output, probe, report, secrets, signals};
 
-/// Width of the table where standard output is no terminal.
+/// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
-/// Runs of more workloads than this end with the page of key figures alone; all tests are in the report.
+/// A run of more workloads than this prints key figures only, no tables.
 const MOST_TABLES: usize = 8;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
@@ -44,14 +43,14 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     let limits = args.limits.as_deref().map(probe::limits).transpose()?;
     let study = Study { limits, ..study };
     licence(&study.plan);
-    interruptible(&study.interrupted)?;
+    signals::interruptible(&study.interrupted)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
     finish(outcome.map_err(Failure::from)?)
 }
 
-/// The specification that flags and plan file give together.
+/// The plan file with the flags on top.
 fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
     let file = match (&args.plan_file, args.plan) {
         (Some(path), _) => planfile::read(path).map_err(|e| Failure::usage(not_a_file(path, &e)))?,
@@ -87,28 +86,28 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         keep_data: args.keep_data.then_some(true),
         reload: args.reload.then_some(true),
     };
-    // Workloads and groups add up in one place; given by flags, they replace those of the file.
+    // Within one source workloads and groups add up; flags replace those of the file.
     let mut file = file;
     if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
         file.workload = None;
         file.group = None;
         if args.plan_file.is_none() && args.plan.is_none() {
-            // The default plan's choice of parameters goes with its choice of workloads.
+            // The default plan's parameters belong to its own workloads.
             file.parameters = None;
         }
-        // Those of the plan's files can still be named, and keep their parameters.
+        // --workload may still name workloads from the plan's files.
         let known = file.workload_file.take();
         file.known_workload_file = known.filter(|_| flags.workload_file.is_none());
     }
     Ok(file.overridden_by(flags))
 }
 
-/// What is wrong with a plan file; a word that is a plan's name was hardly meant as a file.
+/// The error of a plan file, with a hint if it is the name of a built-in plan.
 fn not_a_file(path: &Path, error: &PlanFileError) -> String {
     let named = path.to_str().and_then(|name| plans::find(name).ok());
     match (error, named) {
         (PlanFileError::Read { .. }, Some(plan)) => {
-            format!("{error}; loadline's own plan is run with --plan {}", plan.name)
+            format!("{error}; to run the built-in plan, write --plan {}", plan.name)
         }
         _ => error.to_string(),
     }
@@ -119,7 +118,7 @@ fn jobs(text: &str) -> Result<JobsSpec, Failure> {
     match counts {
         Ok(list) => Ok(JobsSpec::List(list)),
         Err(_) if !text.contains(',') => Ok(JobsSpec::Word(text.to_owned())),
-        Err(_) => Err(Failure::usage(format!("«{text}» is no list of job counts: write them as 1,2,4,8"))),
+        Err(_) => Err(Failure::usage(format!("'{text}' is not a list of job counts: write 1,2,4,8 or auto"))),
     }
 }
 
@@ -142,7 +141,7 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     request.nodes = spec.node.unwrap_or_default();
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
-    request.ask_password = secrets::ask();
+    request.ask_password = arguments::ask();
     Ok((plan, request, results))
 }
 
@@ -159,26 +158,26 @@ fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<Path
     }
 }
 
-/// A run that goes on: its plan is that of its manifest; a target is given only for its password.
+/// Continues a run with the plan of its manifest; a target URL is only needed for its password.
 fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let folder = run_folder(run, &results);
     if !folder.exists() {
         return Err(Failure::usage(format!(
-            "there is no run {}: name its folder, or its id in {}",
+            "there is no run {}: give its folder, or its id in {}",
             run.display(),
             results.display()
         )));
     }
     let stored = StoredRun::open(&folder)?;
     let plan = stored.manifest.plan.clone();
-    // The files may be gone: the run kept their texts.
+    // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let url = match &args.target.target {
         Some(url) if loadline_database::redact(url) == plan.target => url.clone(),
         Some(url) => {
             return Err(Failure::usage(format!(
-                "the run was made on {}, not on {}: a run is resumed on its own target",
+                "the run was made on {}, not on {}: resume it on its own target",
                 plan.target,
                 loadline_database::redact(url)
             )));
@@ -191,28 +190,17 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     request.nodes.clone_from(&plan.nodes);
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
-    request.ask_password = secrets::ask();
+    request.ask_password = arguments::ask();
     let plan = Plan { force: plan.force || args.force, ..plan };
     Ok(study(plan, request, results, Some(folder), command))
 }
 
-/// Says what the database's own reports need, where they were asked for.
+/// Prints what the database's own reports require, if they were requested.
 fn licence(plan: &Plan) {
     let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
     if let Some(report) = report.filter(|_| plan.native_report) {
         output::say(report.notice);
     }
-}
-
-/// The first signal ends the run in order, the second one at once.
-pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn workloads(records: &[TestRecord]) -> usize {
@@ -222,7 +210,7 @@ fn workloads(records: &[TestRecord]) -> usize {
     codes.len()
 }
 
-/// Tables, the page of key figures, report, verdict, and the folder's path as the last line of standard output.
+/// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
@@ -232,20 +220,19 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     }
     match report::load(&outcome.folder) {
         Ok((_, data)) => output::stdout(end_page(&data, Some(width)).as_bytes())?,
-        Err(e) => output::say(&format!("loadline: the key figures could not be read back: {}", e.message)),
+        Err(e) => {
+            output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
+        }
     }
     if many {
         output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
-    }
-    for table in &outcome.data_set {
-        output::stdout(format!("{}\n", crate::progress::loaded(table)).as_bytes())?;
     }
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
         code = exit::FAILED;
         output::say(&format!(
-            "{} of {} tests are invalid: their figures do not hold",
+            "{} of {} tests are invalid: do not use their figures",
             invalid.len(),
             outcome.records.len()
         ));
@@ -262,13 +249,13 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     match outcome.ended {
         Ended::Complete => {}
         Ended::Interrupted => {
-            output::say(&format!("interrupted: go on with  loadline run --resume {folder}"));
+            output::say(&format!("interrupted: continue with  loadline run --resume {folder}"));
             code = exit::INTERRUPTED;
         }
         Ended::Failed(e) => {
             let failure = Failure::from(e);
             output::say(&format!(
-                "loadline: {}\nwhat was measured is kept: go on with  loadline run --resume {folder}",
+                "loadline: {}\nfinished tests are kept: continue with  loadline run --resume {folder}",
                 failure.message
             ));
             code = failure.code;
@@ -278,7 +265,7 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// How a workload is swept, where it is not over the jobs of the plan.
+/// What a workload is swept over, if not the jobs of the plan.
 fn swept(points: &Points) -> String {
     let then = if points.over_jobs { ", then the jobs" } else { "" };
     match &points.parameter {
@@ -291,7 +278,7 @@ fn swept(points: &Points) -> String {
     }
 }
 
-/// Whether a workload has tables of its own whose size is not that of the data set, nor grows with the jobs.
+/// Whether the size of some table of the workload depends neither on the data set nor on the jobs.
 fn has_own_size(code: &str) -> bool {
     let own = |t: &Table| t.scope == Scope::Workload && matches!(t.rows, RowCount::Total(_) | RowCount::Fixed(_));
     loadline_workload::find(code).is_ok_and(|w| w.tables.iter().any(own))
@@ -325,13 +312,13 @@ fn describe(plan: &Plan, results: &Path) -> String {
     );
     let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
     if !own.is_empty() {
-        out += &format!("own tables  of {}: as large as their parameters say, whatever --size is\n", own.join(", "));
+        out += &format!("own tables  {}: sized by their parameters, not by --size\n", own.join(", "));
     }
     if plan.keep_data {
-        out += "kept        the data set stays on the target\n";
+        out += "keep data   the data set stays on the target\n";
     }
     if plan.reload {
-        out += "reload      a data set that is in place is dropped\n";
+        out += "reload      an existing data set is dropped and loaded again\n";
     }
     if plan.native_report {
         let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
@@ -344,7 +331,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
         if exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
     };
     let points: Vec<Points> = plan.workloads.iter().map(Points::of).collect();
-    let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", but where it is said" };
+    let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };
     out += &format!("workloads   {}{apart}\n", tests(steps));
     for file in &plan.workload_files {
         out += &format!("  (from {})\n", file.name);

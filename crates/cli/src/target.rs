@@ -1,4 +1,4 @@
-//! From the target's flags to a request.
+//! The target's flags as a request to open it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use loadline_database::OpenRequest;
 use loadline_run::plan::DEFAULT_TARGET;
 
 use crate::args::TargetArgs;
-use crate::secrets;
+use crate::arguments;
 
 impl TargetArgs {
     /// URL of the target.
@@ -14,22 +14,22 @@ impl TargetArgs {
         self.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned())
     }
 
-    /// How to open it; private servers and databases go next to `results`.
+    /// The request; private servers and databases are made beside `results`.
     pub(crate) fn request(&self, results: &Path) -> OpenRequest {
         let mut request = OpenRequest::new(&self.url(), absolute(results));
         request.nodes.clone_from(&self.node);
         request.settings = self.setting.iter().cloned().collect();
-        request.ask_password = secrets::ask();
+        request.ask_password = arguments::ask();
         request
     }
 }
 
-/// `path` from the root, so that servers in other working directories find it.
+/// Absolute `path`, for servers with another working directory.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A run named by its folder or, in `results`, by its id.
+/// Folder of a run, given as a folder or as an id in `results`.
 pub(crate) fn run_folder(run: &Path, results: &Path) -> PathBuf {
     let in_results = results.join(run);
     if !run.exists() && in_results.exists() { in_results } else { run.to_owned() }

@@ -1,14 +1,12 @@
-//! `loadline workloads`: everything comes from the registry.
+//! `loadline workloads`, from the catalogue.
 
 use std::path::Path;
 
 use loadline_database::{TARGETS, TargetKind};
-use loadline_model::Driver;
-use loadline_model::column::column;
-use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
 use crate::args::{ListFormat, WorkloadsArgs};
+use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::{output, pages};
@@ -36,7 +34,7 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The workload in a file of the user's own.
+/// The workload in a user's file.
 fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -44,15 +42,14 @@ fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
     register(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// One row a workload. On which driver it runs, and why not on a target, is for files: it makes lines that
-/// no terminal holds.
+/// One row per workload. Files get two more columns, too wide for a terminal: drivers, and why not on a target.
 fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
     let mut columns = vec!["code", "group", "summary", "kpis", "needs", "targets"];
     if !for_people {
         columns.extend(["drivers", "not_on"]);
     }
     let row = |w: &&'static Workload| {
-        let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, unit(k.column)));
+        let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
         let needs = w.needs.iter().map(|n| n.phrase());
         let (on, not_on): (Vec<&TargetKind>, Vec<&TargetKind>) =
             TARGETS.iter().copied().partition(|k| !runs_with(w, k).is_empty());
@@ -75,20 +72,6 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
         row
     };
     Listing { columns, rows: workloads.iter().map(row).collect() }
-}
-
-pub(crate) fn unit(id: &str) -> &'static str {
-    column(id).map_or("", |c| c.unit)
-}
-
-/// Each driver, with the reason why the target does not run the workload with it.
-pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
-    Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
-}
-
-/// The drivers with which the target runs the workload, the preferred one first.
-pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
-    drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
 }
 
 fn why_not(workload: &Workload, kind: &TargetKind) -> String {

@@ -1,120 +1,83 @@
-//! Style as a test: headers, lengths, no stray notes, no database's name in a workload.
+//! Style as a test. Each rule reads the whole tree and returns its breaches; `a_planted_breach_is_caught` plants one
+//! of each rule in each crate of a copy, so that no folder escapes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "tidy/circles.rs"]
+mod circles;
+#[path = "tidy/rules.rs"]
+mod rules;
+#[path = "tidy/tree.rs"]
+mod tree;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+use rules::{Breach, RULES, Rule};
+use tree::Tree;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() && entry.file_name() != "target" {
-            sources(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
-
-fn all() -> Vec<(PathBuf, String)> {
-    let mut paths = Vec::new();
-    for part in ["crates", "bench"] {
-        sources(&root().join(part), &mut paths);
-    }
-    assert!(paths.len() > 50, "the sources were found");
-    paths
-        .into_iter()
-        .map(|p| (p.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(root().join(&p)).unwrap()))
-        .collect()
+fn listed(breaches: &[Breach]) -> String {
+    breaches.iter().map(|b| format!("  {}: {}\n", b.paths.join(", "), b.what)).collect()
 }
 
 #[test]
-fn every_file_says_what_it_is() {
-    for (path, text) in all() {
-        let is_tests = path.file_name().is_some_and(|n| n == "tests.rs");
-        assert!(
-            text.starts_with("//!") || is_tests,
-            "{}: begin with a line of //! that says what it is",
-            path.display()
-        );
-    }
+fn the_tree_is_tidy() {
+    let tree = Tree::read(root());
+    let broken = RULES.iter().map(|rule| (rule.says, (rule.breaches)(&tree))).filter(|(_, b)| !b.is_empty());
+    let broken: Vec<String> = broken.map(|(says, breaches)| format!("{says}\n{}", listed(&breaches))).collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
-fn files_are_short() {
-    let mut lengths = Vec::new();
-    for (path, text) in all() {
-        let lines = text.lines().count();
-        let reason = text.lines().take_while(|l| l.starts_with("//!")).any(|l| l.contains("Long because"));
-        assert!(
-            lines <= 800 || reason,
-            "{} has {lines} lines: split it, or say «Long because …» in its header",
-            path.display()
-        );
-        lengths.push(lines);
-    }
+fn the_median_file_is_short() {
+    let mut lengths: Vec<usize> = Tree::read(root()).rust().map(|(_, text)| text.lines().count()).collect();
     lengths.sort_unstable();
     let median = lengths[lengths.len() / 2];
     assert!(median < 200, "the median file has {median} lines");
 }
 
 #[test]
-fn nothing_is_left_to_do_in_comments() {
-    // Put together so that this file does not name them.
-    let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat()];
-    for (path, text) in all() {
-        for (i, line) in text.lines().enumerate() {
-            assert!(!words.iter().any(|w| line.contains(w.as_str())), "{}:{}: {line}", path.display(), i + 1);
-        }
+fn a_planted_breach_is_caught() {
+    let copy = tempfile::tempdir().unwrap();
+    let tree = Tree::read(root());
+    for (path, text) in &tree.files {
+        write(&copy.path().join(path), text);
     }
-}
-
-#[test]
-fn workloads_name_no_database_and_targets_no_workload() {
-    let databases = ["postgres", "sqlite", "mysql", "mariadb", "oracle", "innodb"];
-    for (path, text) in all() {
-        let lower = text.to_lowercase();
-        if path.starts_with("crates/workload/src") {
-            for name in databases {
-                assert!(!lower.contains(name), "{} names {name}", path.display());
+    let crates = tree.crates();
+    assert!(crates.len() >= 13, "{crates:?}");
+    let mut planted: Vec<(&Rule, String)> = Vec::new();
+    for (n, rule) in RULES.iter().enumerate() {
+        for folder in crates.iter().filter(|c| (rule.applies)(c)) {
+            for (name, text) in (rule.planted)(folder) {
+                let path = format!("{folder}/{}", name.replace("{n}", &n.to_string()));
+                let full = copy.path().join(&path);
+                // What is planted into a file that exists is added to it.
+                let before = fs::read_to_string(&full).unwrap_or_default();
+                write(&full, &(before + &text.replace("{n}", &n.to_string())));
+                planted.push((rule, path));
             }
         }
-        let is_test = path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "tests.rs");
-        if path.starts_with("crates/database/src") && !is_test {
-            let code = text.split("#[cfg(test)]").next().unwrap();
-            let code: Vec<&str> = code.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
-            // A message may name a workload for the reader; a branch on one may not be.
-            let branches = code.iter().any(|l| l.contains("LGWR") && (l.contains("==") || l.contains("=>")));
-            assert!(!branches, "{} decides by a workload's name", path.display());
+    }
+    let git = |args: &[&str]| {
+        let done = std::process::Command::new("git").arg("-C").arg(copy.path()).args(args).output().unwrap();
+        assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "--quiet"]);
+    let tree = Tree::read(copy.path());
+    for rule in RULES {
+        let breaches = (rule.breaches)(&tree);
+        for path in planted.iter().filter(|(of, _)| of.says == rule.says).map(|(_, path)| path) {
+            let seen = breaches.iter().any(|b| b.paths.contains(path));
+            assert!(seen, "{path} breaks a rule unseen: {}\n{}", rule.says, listed(&breaches));
         }
     }
 }
 
-#[test]
-fn crates_use_only_what_lies_before_them() {
-    // DESIGN, section 3. Cargo forbids circles; this forbids the rest.
-    let allowed: &[(&str, &[&str])] = &[
-        ("model", &[]),
-        ("workload", &["model"]),
-        ("device", &[]),
-        ("logwriter", &["device"]),
-        ("database", &["model", "workload", "logwriter", "device"]),
-        ("probe", &["model", "device"]),
-        ("collect", &["model", "device", "database"]),
-        ("store", &["model"]),
-        ("run", &["model", "workload", "database", "collect", "store", "probe"]),
-        ("analyze", &["model"]),
-        ("report", &["model", "store", "analyze"]),
-    ];
-    for (name, may) in allowed {
-        let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
-        for line in manifest.lines().filter(|l| l.starts_with("loadline-")) {
-            let used = line.trim_start_matches("loadline-").split(['.', ' ']).next().unwrap();
-            assert!(may.contains(&used), "crate {name} may not use {used}");
-        }
-    }
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
 }

@@ -366,16 +366,12 @@ fn loader_name(rows: &[Vec<String>]) -> String {
     format!("the table «{RECORD}» of loadline's, which says what the data set holds ({names}),")
 }
 
-/// Sets whether the tables that are there stay after the run.
-pub(crate) fn keep(loader: &mut dyn Loader) -> Result<(), TargetError> {
-    if loader.exists(RECORD)? {
+/// Tables that stay after a run, with the record of them: names before the target's prefix. From now on all that
+/// are there stay if `keep`.
+pub(crate) fn kept(loader: &mut dyn Loader, keep: bool) -> Result<BTreeSet<String>, TargetError> {
+    if keep && loader.exists(RECORD)? {
         loader.run(&format!("UPDATE {} SET kept = 1", loader.record()))?;
     }
-    Ok(())
-}
-
-/// Tables that stay, with the record of them: names before the target's prefix.
-pub(crate) fn kept(loader: &mut dyn Loader) -> Result<BTreeSet<String>, TargetError> {
     let found = found(loader)?;
     let mut kept: BTreeSet<String> =
         found.iter().filter(|t| t.kept).map(|t| format!("data_{}", t.holds.table)).collect();

@@ -1,11 +1,16 @@
-//! Databases under test, one module each, behind one trait.
+//! Databases under test, one module each, behind the roles of [`Target`].
 //!
-//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`].
+//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`]. Read `kind.rs`,
+//! `target.rs` and `role.rs` first.
 
 pub mod clock;
 mod data_set;
+mod env;
 mod error;
-mod file_facts;
+mod facts;
+mod folder;
+mod kernels;
+mod kind;
 mod loading;
 mod mysql;
 mod names;
@@ -18,11 +23,14 @@ mod postgres;
 mod procedure;
 mod registry;
 mod render;
-mod room;
+mod request;
+mod role;
+mod secret;
 mod server_clock;
-mod session;
 mod sqlite;
 mod stream;
+mod target;
+mod tcp;
 mod temp;
 mod tls;
 mod url;
@@ -31,13 +39,15 @@ mod work;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
-pub use file_facts::{FileFacts, OwnFiles};
+pub use facts::{Facts, OwnFiles};
+pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;
-pub use parallel::Together;
-pub use registry::{AskPassword, NativeReport, OpenRequest, Secret, TARGETS, TargetKind, kind_of, open};
+pub use registry::{TARGETS, kind_of, open};
 pub use render::Rendered;
-pub use room::{FreeRoom, LogRoom};
-pub use session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Slice, SliceEnd, Target};
+pub use request::{AskPassword, OpenRequest};
+pub use role::*;
+pub use secret::Secret;
+pub use target::{Abilities, Target};
 pub use url::{hide, redact};
 pub use work::Work;

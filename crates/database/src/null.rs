@@ -5,15 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
+use crate::facts::Facts;
+use crate::kind::TargetKind;
 use crate::render::Rendered;
-use crate::room::FreeRoom;
-use crate::session::{Canceller, ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::request::OpenRequest;
+use crate::role::{
+    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace,
+    Observation, Observer, RunLock,
+};
+use crate::target::{Abilities, Target};
 use crate::work::Work;
 
 const NO_PROCEDURES: &str = "the null engine has no procedures";
@@ -47,6 +52,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
+static FACTS: Facts = Facts::without_data("the null engine writes no log");
+
 /// Commits and executed statements of one job. A job writes only its own, so that jobs share
 /// nothing while they are timed.
 #[derive(Default)]
@@ -72,6 +79,10 @@ impl Null {
 }
 
 impl Target for Null {
+    fn facts(&self) -> &Facts {
+        &FACTS
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
             kind: "null".into(),
@@ -85,43 +96,74 @@ impl Target for Null {
         })
     }
 
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let advice = "no figure of this target says anything about a database";
-        Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { disk_space: Some(self), ..Abilities::default() }
     }
+}
 
+impl Administration for Null {
     fn lock(&self) -> Result<RunLock, TargetError> {
         Ok(RunLock::new(()))
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
     }
 
     fn create(&self, _: &Work) -> Result<(), TargetError> {
         Ok(())
     }
 
-    fn free_room(&self) -> Result<Option<FreeRoom>, TargetError> {
-        let place = "the null engine, which keeps nothing".to_owned();
-        Ok(Some(FreeRoom { bytes: u64::MAX, place, may_grow: None }))
-    }
-
     fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
 
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+
+    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        Ok(None)
+    }
+
+    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        Ok(Vec::new())
+    }
+
+    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
+        self.clean()
+    }
+}
+
+impl Doctor for Null {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let advice = "no figure of this target says anything about a database";
+        Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit { jobs: None, because: String::new() })
+    }
+}
+
+impl ClientDriver for Null {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
         let rows = work.program.statements.iter().map(|s| (s.effect.rows().unwrap_or(0), s.effect.reads())).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
     }
+}
 
-    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
-    }
-
+impl Observation for Null {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs) })))
     }
@@ -130,30 +172,25 @@ impl Target for Null {
         Ok(work.workload.evidence.map(|_| self.sum(|j| &j.rows) as i64))
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let redo = [
-            "redo_blocks_per_s",
-            "redo_writes_per_s",
-            "redo_sync_writes_per_s",
-            "redo_mib_per_s",
-            "redo_kib_per_tx",
-            "redo_bytes_per_tx",
-            "log_file_sync_ms",
-            "commits_per_redo_sync",
+            column::REDO_BLOCKS_PER_S,
+            column::REDO_WRITES_PER_S,
+            column::REDO_SYNC_WRITES_PER_S,
+            column::REDO_MIB_PER_S,
+            column::REDO_KIB_PER_TX,
+            column::REDO_BYTES_PER_TX,
+            column::LOG_FILE_SYNC_MS,
+            column::COMMITS_PER_REDO_SYNC,
         ];
         redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
     }
+}
 
-    fn no_limit(&self) -> Option<&'static str> {
-        Some("the null engine writes no log")
-    }
-
-    fn in_process(&self) -> bool {
-        true
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        Ok(Vec::new())
+impl DiskSpace for Null {
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        let place = "the null engine, which keeps nothing".to_owned();
+        Ok(Some(FreeSpace { bytes: u64::MAX, place, may_grow: None }))
     }
 }
 

@@ -1,20 +1,9 @@
-//! Queries that several processes do together: what was asked for, and what came.
+//! The queries of a workload written out, to try how many parallel workers run them.
 
 use loadline_workload::{Arg, Execute, Program};
 
 use crate::error::TargetError;
 use crate::work::Work;
-
-/// How many processes worked on a query when it was tried, the session's own among them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Together {
-    /// As many as the plan had.
-    pub planned: u32,
-    /// As many as there were.
-    pub came: u32,
-    /// What else the database says of them; empty where that is all.
-    pub how: String,
-}
 
 /// Notes a program's statements with their numbers, and touches as many rows as each must.
 struct Notes<'a> {
@@ -75,6 +64,6 @@ mod tests {
         let all = queries(&work, |t| format!("<{t}>"), limit).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].contains("FROM <fact> WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);
-        assert_eq!(work.together(), Some(2));
+        assert_eq!(work.parallel_workers(), Some(2));
     }
 }

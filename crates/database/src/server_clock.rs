@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::{Slice, SliceEnd};
+use crate::role::{Slice, SliceEnd};
 
 /// How long an offset is used before it is measured anew, ns.
 const REFRESH_NS: u64 = 5_000_000_000;

@@ -80,6 +80,50 @@ impl Stream {
     }
 }
 
+/// What has been read from a stream: `bytes[start..end]` has not been used yet.
+pub(crate) struct Input {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Input {
+    /// Room for a read: more than any answer of the hot path.
+    const ROOM: usize = 16 * 1024;
+
+    pub(crate) fn new() -> Input {
+        Input { bytes: vec![0; Self::ROOM], start: 0, end: 0 }
+    }
+
+    /// Reads more, so that a message of `len` bytes fits in.
+    ///
+    /// # Errors
+    /// Those of the stream, and its end.
+    pub(crate) fn fill(&mut self, stream: &mut Stream, len: usize) -> io::Result<()> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.start + len > self.bytes.len() || self.end == self.bytes.len() {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if len > self.bytes.len() {
+                // Grown step by step, so that a wrong length does not take memory that is not needed.
+                self.bytes.resize((self.bytes.len() * 2).min(len.next_multiple_of(Self::ROOM)), 0);
+            }
+        }
+        loop {
+            match stream.read(&mut self.bytes[self.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    self.end += read?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
 impl Read for Stream {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {

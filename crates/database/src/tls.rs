@@ -5,38 +5,50 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::error::TargetError;
 
-/// How far a certificate is looked at.
-pub(crate) enum Check {
-    /// Not at all: protects against listeners only.
-    None,
-    /// It must be signed by one of these authorities.
-    Chain(RootCertStore),
-    /// The same, and it must be made out to the host's name.
-    ChainAndName(RootCertStore),
+/// How a connection over TCP is encrypted; the products have the same five ways under other names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server can.
+    Prefer,
+    /// Always; the certificate is not looked at: protects against listeners only.
+    Require,
+    /// Always; the certificate must be signed by a known authority.
+    VerifyCa,
+    /// As before, and it must be made out to the host's name.
+    VerifyName,
 }
 
-/// A client configuration that checks certificates so far.
+/// A client configuration for `mode`. `roots` gives the known authorities; where the user names one,
+/// [`SslMode::Require`] checks as [`SslMode::VerifyCa`] does (libpq and libmariadb alike).
 ///
 /// # Errors
 /// [`TargetError::Usage`] when the root certificates cannot be used.
-pub(crate) fn client_config(check: Check) -> Result<Arc<ClientConfig>, TargetError> {
+pub(crate) fn client_config(
+    mode: SslMode,
+    named: bool,
+    roots: impl FnOnce() -> Result<RootCertStore, TargetError>,
+) -> Result<Arc<ClientConfig>, TargetError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let chain = |roots: RootCertStore| {
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+    let chain = || {
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots()?), Arc::clone(&provider))
             .build()
             .map_err(|e| TargetError::Usage(format!("the root certificates cannot be used: {e}")))
     };
-    let verifier: Arc<dyn ServerCertVerifier> = match check {
-        Check::None => Arc::new(AnyCertificate(Arc::clone(&provider))),
-        Check::Chain(roots) => Arc::new(AnyName(chain(roots)?)),
-        Check::ChainAndName(roots) => chain(roots)?,
+    let algorithms = provider.signature_verification_algorithms;
+    let verifier: Arc<dyn ServerCertVerifier> = match mode {
+        SslMode::VerifyName => chain()?,
+        SslMode::VerifyCa => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
+        SslMode::Require if named => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
+        _ => Arc::new(AnyName { chain: None, algorithms }),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -78,9 +90,14 @@ pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStor
     Ok(roots)
 }
 
-/// Looks at the chain but not at the name: `verify-ca`.
+/// Looks at the chain but not at the name (`verify-ca`), or takes any certificate (`prefer` and `require`,
+/// which protect against listeners only). The handshake's signature is checked in both cases.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyName {
+    /// Who checks the chain, if it is to be checked.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
 
 impl ServerCertVerifier for AnyName {
     fn verify_server_cert(
@@ -91,7 +108,8 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.0.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
             // The name is looked at last, when the chain has been found good.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -106,7 +124,7 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -115,50 +133,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate: `prefer` and `require`, which protect against listeners only. The
-/// handshake's signature is checked all the same.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

@@ -1,4 +1,8 @@
-//! URLs without their secrets.
+//! URLs: without their secrets, and their parts.
+
+mod parts;
+
+pub(crate) use parts::{Url, choice, path, port, unknown};
 
 /// `url` without any password: neither the one after the user nor a `password=` parameter.
 #[must_use]

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use loadline_workload::{
-    JobStart, NEW_KEYS_PER_JOB, Params, Program, RowCount, Stream, StreamError, Template, Workload, draw_offset, pool,
+    JobStart, NEW_KEYS_PER_JOB, Params, Program, RowCount, Stream, StreamError, Table, Template, Workload, draw_offset,
+    pool,
 };
 
 use crate::error::TargetError;
+use crate::render::Rendered;
 
 /// A workload made concrete.
 #[derive(Debug, Clone)]
@@ -31,10 +33,10 @@ impl Work {
         Work { workload, params, program, seed, compressibility }
     }
 
-    /// How many processes do a query together, the session's own among them; `None` where the workload does
-    /// not ask for it, and a session works alone.
+    /// Parallel workers of a query, the session's own process among them; `None` if the workload does not ask
+    /// for any, and a session works alone.
     #[must_use]
-    pub fn together(&self) -> Option<u32> {
+    pub fn parallel_workers(&self) -> Option<u32> {
         let workers = self.workload.workers?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
@@ -73,11 +75,30 @@ impl Work {
     }
 
     /// Queries that are asked before or after a test, with what they are for.
-    pub(crate) fn queries(&self) -> Vec<(String, &'static str)> {
+    fn queries(&self) -> Vec<(String, &'static str)> {
         let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
         let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
         let unchanged = self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query));
         evidence.chain(consistency).chain(unchanged).collect()
+    }
+
+    /// The same for people to read, each with `end`; `full` gives a query the full names of the tables.
+    pub(crate) fn rendered_queries(
+        &self,
+        full: impl Fn(&Work, &str) -> Result<String, TargetError>,
+        end: &str,
+    ) -> Vec<Rendered> {
+        let sql = |(title, query)| Some(Rendered::new(title, full(self, query).ok()? + end));
+        self.queries().into_iter().filter_map(sql).collect()
+    }
+
+    /// Table number `number` of the workload.
+    ///
+    /// # Errors
+    /// When there is none, a mistake in the workload.
+    pub(crate) fn table(&self, number: usize) -> Result<&'static Table, TargetError> {
+        let table = self.workload.tables.get(number);
+        table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
     }
 
     /// The program compiled for `job`.

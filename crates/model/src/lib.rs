@@ -8,6 +8,7 @@ pub mod finding;
 pub mod format;
 pub mod histogram;
 pub mod limits;
+pub mod machine;
 pub mod manifest;
 pub mod plan;
 pub mod probe;

@@ -6,70 +6,87 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Driver;
 
-/// A plan as a user states it, in a TOML file or by flags; what is `None` takes its default.
-/// Flags override the file key by key (see [`PlanSpec::overridden_by`]).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct PlanSpec {
+/// Defines [`PlanSpec`]: each key once, optional, and merged with the same key of another specification.
+macro_rules! plan_spec {
+    ($($(#[$about:meta])* $key:ident: $value:ty,)*) => {
+        /// A plan as a user states it, in a TOML file or by flags; what is `None` takes its default.
+        /// Flags override the file key by key (see [`PlanSpec::overridden_by`]).
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct PlanSpec {
+            $($(#[$about])* pub $key: Option<$value>,)*
+        }
+
+        impl PlanSpec {
+            /// This specification with every key that `other` sets taken from `other`.
+            #[must_use]
+            pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
+                PlanSpec { $($key: other.$key.or(self.$key),)* }
+            }
+        }
+    };
+}
+
+plan_spec! {
     /// Database under test, as a URL.
-    pub target: Option<String>,
-    /// Further instances of the same cluster, as URLs.
-    pub node: Option<Vec<String>>,
+    target: String,
+    /// Other instances of the same cluster, as URLs.
+    node: Vec<String>,
     /// Name of the platform in tables and charts.
-    pub platform: Option<String>,
+    platform: String,
     /// Workload codes.
-    pub workload: Option<Vec<String>>,
-    /// Groups, all of whose workloads are run.
-    pub group: Option<Vec<String>>,
-    /// Files of workloads that the user has written; all of them are run.
-    pub workload_file: Option<Vec<String>>,
-    /// Files of workloads that can be named in `workload` and in `parameters` and are not run for being there: those
-    /// of a plan file, where flags say which workloads are run.
+    workload: Vec<String>,
+    /// Groups; all their workloads run.
+    group: Vec<String>,
+    /// Files of the user's workloads; all of them run.
+    workload_file: Vec<String>,
+    /// Workload files of a plan file if flags select the workloads: they can be named in `workload` and
+    /// `parameters`, but do not run by themselves.
     #[serde(skip)]
-    pub known_workload_file: Option<Vec<String>>,
+    known_workload_file: Vec<String>,
     /// `auto` or a list of job counts.
-    pub jobs: Option<JobsSpec>,
+    jobs: JobsSpec,
     /// Length of the measured window, e.g. `30s`.
-    pub duration: Option<TimeSpec>,
-    /// Time before the window opens, e.g. `2s`.
-    pub warmup: Option<TimeSpec>,
+    duration: TimeSpec,
+    /// Warm-up: time under load before the window starts, e.g. `2s`.
+    warmup: TimeSpec,
     /// How often each test is repeated.
-    pub repeat: Option<u32>,
+    repeat: u32,
     /// `database` or `client`.
-    pub driver: Option<Driver>,
+    driver: Driver,
     /// Transactions per second over all jobs (open loop); client driver only.
-    pub rate: Option<f64>,
-    /// Share of the payload that compresses away, 0…1.
-    pub payload_compressibility: Option<f64>,
+    rate: f64,
+    /// Share of the payload that can be compressed away, 0…1.
+    payload_compressibility: f64,
     /// Seed of all randomness.
-    pub seed: Option<u64>,
+    seed: u64,
     /// Keep storage figures whose reads did not come from the device; such tests are marked.
-    pub allow_cached: Option<bool>,
+    allow_cached: bool,
     /// Size of the data set, e.g. `256MiB`.
-    pub size: Option<String>,
+    size: String,
     /// Folder that holds the runs.
-    pub results: Option<String>,
+    results: String,
     /// Latency objective for the load line, e.g. `5ms`.
-    pub latency_objective: Option<TimeSpec>,
+    latency_objective: TimeSpec,
     /// Server settings of a private throwaway server.
-    pub setting: Option<BTreeMap<String, String>>,
+    setting: BTreeMap<String, String>,
     /// Workload parameters by workload code.
-    pub parameters: Option<BTreeMap<String, BTreeMap<String, i64>>>,
-    /// Run what a capability or the doctor refuses; such tests are marked.
-    pub force: Option<bool>,
-    /// Whether the storage is probed and each test is held against its limit.
-    pub probe: Option<bool>,
+    parameters: BTreeMap<String, BTreeMap<String, i64>>,
+    /// Run although a capability is missing or the doctor refuses; such tests are marked.
+    force: bool,
+    /// Whether the storage is probed and the limit of each test is measured.
+    probe: bool,
     /// Take AWR snapshots around each test and keep the reports (Oracle; needs a licence).
-    pub oracle_awr: Option<bool>,
+    oracle_awr: bool,
     /// Leave the data set on the target after the run.
-    pub keep_data: Option<bool>,
-    /// Drop a data set that is in place, whatever it holds, and load anew.
-    pub reload: Option<bool>,
+    keep_data: bool,
+    /// Drop an existing data set and load it again.
+    reload: bool,
 }
 
 /// `auto`, or job counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "jobs are «auto», a count from 1 to 4096, or a list of counts: \"auto\", 4, [1, 2, 4]")]
+#[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 4096, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
     /// A list of job counts.
     List(Vec<u32>),
@@ -89,41 +106,6 @@ pub enum TimeSpec {
     Text(String),
 }
 
-impl PlanSpec {
-    /// This specification with every key that `other` sets taken from `other`.
-    #[must_use]
-    pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
-        PlanSpec {
-            target: other.target.or(self.target),
-            node: other.node.or(self.node),
-            platform: other.platform.or(self.platform),
-            workload: other.workload.or(self.workload),
-            group: other.group.or(self.group),
-            workload_file: other.workload_file.or(self.workload_file),
-            known_workload_file: other.known_workload_file.or(self.known_workload_file),
-            jobs: other.jobs.or(self.jobs),
-            duration: other.duration.or(self.duration),
-            warmup: other.warmup.or(self.warmup),
-            repeat: other.repeat.or(self.repeat),
-            driver: other.driver.or(self.driver),
-            rate: other.rate.or(self.rate),
-            payload_compressibility: other.payload_compressibility.or(self.payload_compressibility),
-            seed: other.seed.or(self.seed),
-            allow_cached: other.allow_cached.or(self.allow_cached),
-            size: other.size.or(self.size),
-            results: other.results.or(self.results),
-            latency_objective: other.latency_objective.or(self.latency_objective),
-            setting: other.setting.or(self.setting),
-            parameters: other.parameters.or(self.parameters),
-            force: other.force.or(self.force),
-            probe: other.probe.or(self.probe),
-            oracle_awr: other.oracle_awr.or(self.oracle_awr),
-            keep_data: other.keep_data.or(self.keep_data),
-            reload: other.reload.or(self.reload),
-        }
-    }
-}
-
 /// Job counts of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -133,7 +115,7 @@ pub enum Jobs {
         /// Highest job count that will be tried.
         max: u32,
     },
-    /// Just these.
+    /// These counts.
     List(Vec<u32>),
 }
 
@@ -148,22 +130,22 @@ pub struct Plan {
     pub platform: String,
     /// Workloads in the order in which they run.
     pub workloads: Vec<PlannedWorkload>,
-    /// What was asked for but does not fit, with reasons.
+    /// Workloads that were asked for but cannot run, with reasons.
     pub skipped: Vec<SkippedWorkload>,
-    /// Workloads of the user's own, as they were written: a run is resumed without the files.
+    /// The user's workload files with their texts, so that a run can be resumed without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload_files: Vec<WorkloadFile>,
     /// Job counts.
     pub jobs: Jobs,
     /// Length of the measured window, s.
     pub duration_s: f64,
-    /// Time before the window opens, s.
+    /// Warm-up: time under load before the window starts, s.
     pub warmup_s: f64,
     /// How often each test is repeated.
     pub repeat: u32,
     /// Transactions per second over all jobs (open loop), if any.
     pub rate_tps: Option<f64>,
-    /// Share of the payload that compresses away, 0…1.
+    /// Share of the payload that can be compressed away, 0…1.
     pub payload_compressibility: f64,
     /// Seed of all randomness.
     pub seed: u64,
@@ -179,26 +161,26 @@ pub struct Plan {
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
     pub force: bool,
-    /// Whether the storage is probed and each test is held against its limit.
+    /// Whether the storage is probed and the limit of each test is measured.
     #[serde(default)]
     pub probe: bool,
-    /// Whether the database's own report is kept of each test.
+    /// Whether the database's own report of each test is kept.
     #[serde(default)]
     pub native_report: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,
-    /// Whether a data set that is in place is dropped and loaded anew.
+    /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
 }
 
-/// Size of the data set of runs that did not have one.
+/// Size of the data set in runs stored before it was recorded.
 fn default_size() -> u64 {
     DEFAULT_SIZE_BYTES
 }
 
-/// Size of the data set where none is given, bytes: loaded in seconds on two cores.
+/// Default size of the data set, bytes: loaded in seconds on two cores.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
 
 /// One workload of a plan.
@@ -206,7 +188,7 @@ pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
 pub struct PlannedWorkload {
     /// Code in the catalogue.
     pub code: String,
-    /// Driver it will use.
+    /// Driver.
     pub driver: Driver,
     /// Why this driver and not the preferred one; empty when it is the preferred or the given one.
     #[serde(default)]
@@ -214,7 +196,7 @@ pub struct PlannedWorkload {
     /// Parameters that differ from the catalogue's defaults.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
-    /// What a capability refuses and `--force` overrode; such tests are marked.
+    /// What a missing capability refused and `--force` overrode; such tests are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LogWriterPoint;
-use crate::manifest::{Machine, Storage};
+use crate::machine::{Machine, Storage};
 
 /// Version of this schema.
 pub const VERSION: u32 = 1;

@@ -89,28 +89,6 @@ pub struct TestRecord {
 }
 
 impl TestRecord {
-    /// Sets figure `id`; a value that is not finite becomes absent instead.
-    pub fn set(&mut self, id: &str, value: f64) {
-        if value.is_finite() {
-            self.absent.remove(id);
-            self.figures.insert(id.to_owned(), value);
-        } else {
-            self.leave_out(id, "its value could not be computed from the counters");
-        }
-    }
-
-    /// Says why figure `id` is missing.
-    pub fn leave_out(&mut self, id: &str, reason: impl Into<String>) {
-        self.figures.remove(id);
-        self.absent.insert(id.to_owned(), reason.into());
-    }
-
-    /// Figure `id`, if it was measured.
-    #[must_use]
-    pub fn figure(&self, id: &str) -> Option<f64> {
-        self.figures.get(id).copied()
-    }
-
     /// The option without which this test would not be valid: `--allow-cached`, `--force`, or both.
     #[must_use]
     pub fn kept_by(&self) -> Option<&'static str> {

@@ -1,10 +1,8 @@
 //! A report as a document: what HTML, Markdown and text are written from. All text in here is
 //! plain and unescaped; the writers escape it.
 
-use serde::Serialize;
-
 /// A whole report.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Document {
     /// Platform names, joined.
     pub(crate) title: String,
@@ -21,7 +19,7 @@ pub(crate) struct Document {
 }
 
 /// A part of a report with a heading.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Section {
     /// Anchor.
     pub(crate) id: &'static str,
@@ -36,8 +34,7 @@ pub(crate) struct Section {
 }
 
 /// A piece of a section.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[derive(Debug)]
 pub(crate) enum Block {
     /// A heading inside the section; `page` asks for a new page on paper.
     Heading { text: String, page: bool },
@@ -58,16 +55,14 @@ pub(crate) enum Block {
 }
 
 /// A chart, ready to stand in a page.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Chart {
-    /// What it shows.
-    pub(crate) title: String,
     /// Escaped SVG.
     pub(crate) svg: String,
 }
 
 /// A table.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     /// Shown above it; may be empty.
     pub(crate) caption: String,
@@ -84,7 +79,7 @@ pub(crate) struct Table {
 }
 
 /// A heading of a table.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Head {
     /// Heading.
     pub(crate) title: String,
@@ -97,7 +92,7 @@ pub(crate) struct Head {
 }
 
 /// A row of a table.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
     /// Cells, one a heading.
     pub(crate) cells: Vec<Cell>,
@@ -112,7 +107,7 @@ pub(crate) struct Row {
 }
 
 /// A cell of a table.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     /// Text.
     pub(crate) text: String,
@@ -121,7 +116,7 @@ pub(crate) struct Cell {
 }
 
 /// A footnote.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Note {
     /// Its mark.
     pub(crate) mark: String,

@@ -13,6 +13,7 @@ mod doc;
 mod html;
 mod json;
 mod markdown;
+mod over_time;
 mod side;
 mod svg;
 mod svg_bars;
@@ -22,8 +23,10 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
+pub use over_time::OverTime;
 pub use terminal::{end_page, terminal_table, test_line};
 
 /// One stored run, as read from its folder.
@@ -33,12 +36,22 @@ pub struct RunData {
     pub manifest: Manifest,
     /// All its tests, in the order in which they ran.
     pub records: Vec<TestRecord>,
-    /// One row a second, by test number.
-    pub series: BTreeMap<u32, Series>,
-    /// Latency histograms by test number, each with its kind (`transaction`, `commit`, …).
-    pub histograms: BTreeMap<u32, Vec<(String, Latencies)>>,
+    /// Throughput over time by test number.
+    pub over_time: BTreeMap<u32, OverTime>,
+    /// Latencies by test number, each with its kind (`transaction`, `commit`, …).
+    pub histograms: BTreeMap<u32, Vec<(String, Counts)>>,
     /// What was wrong with the folder and how it was dealt with.
     pub warnings: Vec<String>,
+}
+
+impl RunData {
+    /// Adds what is stored beside the record of `test`. Only what reports draw is kept: a histogram alone takes
+    /// 270 KiB, and a test has up to three.
+    pub fn add(&mut self, test: u32, series: &Series, histograms: &[(String, Latencies)]) {
+        self.over_time.extend(OverTime::of(series).map(|over_time| (test, over_time)));
+        let counts = histograms.iter().map(|(kind, l)| (kind.clone(), Counts::of(l))).collect();
+        self.histograms.insert(test, counts);
+    }
 }
 
 /// What a report is written as.
@@ -83,9 +96,6 @@ pub enum ReportError {
     /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
-    /// The page's template could not be filled in: a fault of loadline.
-    #[error("the HTML page could not be put together, which is a fault of loadline; please report it: {0}")]
-    Template(#[from] minijinja::Error),
     /// A value could not be written as JSON: a fault of loadline.
     #[error("the JSON could not be written, which is a fault of loadline; please report it: {0}")]
     Json(#[from] serde_json::Error),
@@ -95,7 +105,7 @@ pub enum ReportError {
 /// are computed against the first.
 ///
 /// # Errors
-/// [`ReportError`]: no run, an unknown column, or a fault in loadline's own templates.
+/// [`ReportError`]: no run, an unknown column, or a value that cannot be written as JSON.
 pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, ReportError> {
     if runs.is_empty() {
         return Err(ReportError::NoRun);
@@ -105,7 +115,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let text = match format {
         Format::Csv => csv::render(runs, columns),
         Format::Json => json::render(runs)?,
-        Format::Html => html::render(&content::document(runs, columns))?,
+        Format::Html => html::render(&content::document(runs, columns)),
         Format::Markdown => markdown::render(&content::document(runs, columns)),
         Format::Text => text::render(&content::document(runs, columns)),
     };

@@ -1,7 +1,7 @@
 //! What `loadline run` ends with: a table of every test, and the page of key figures.
 
 use loadline_analyze::shape;
-use loadline_model::column::Cell;
+use loadline_model::column::{self, Cell, column};
 use loadline_model::{Column, TestRecord};
 
 use crate::content::{Hidden, sentence, stop, test_cell, usual};
@@ -16,26 +16,32 @@ pub use page::end_page;
 
 /// What a narrow terminal shows of the log writer's tests, the most telling first. The rest follows in the
 /// table's order.
-const TELLING: [&str; 15] = [
-    "test",
-    "jobs",
-    "commit_throughput_tps",
-    "commit_latency_ms",
-    "commit_time_ns_p99",
-    "redo_mib_per_s",
-    "errors",
-    "redo_kib_per_tx",
-    "log_file_sync_ms",
-    "cpu_busy_pct",
-    "commit_time_ns_p50",
-    "elapsed_s",
-    "commit_time_ns_max",
-    "redo_sync_writes_per_s",
-    "redo_writes_per_s",
+const TELLING: [&Column; 15] = [
+    column::TEST,
+    column::JOBS,
+    column::COMMIT_THROUGHPUT_TPS,
+    column::COMMIT_LATENCY_MS,
+    column::COMMIT_TIME_NS_P99,
+    column::REDO_MIB_PER_S,
+    column::ERRORS,
+    column::REDO_KIB_PER_TX,
+    column::LOG_FILE_SYNC_MS,
+    column::CPU_BUSY_PCT,
+    column::COMMIT_TIME_NS_P50,
+    column::ELAPSED_S,
+    column::COMMIT_TIME_NS_MAX,
+    column::REDO_SYNC_WRITES_PER_S,
+    column::REDO_WRITES_PER_S,
 ];
 /// The same of other groups, behind their KPIs.
-const TELLING_BESIDES: [&str; 6] =
-    ["commit_latency_ms", "transaction_time_ns_mean", "transaction_time_ns_p99", "errors", "cpu_busy_pct", "elapsed_s"];
+const TELLING_BESIDES: [&Column; 6] = [
+    column::COMMIT_LATENCY_MS,
+    column::TRANSACTION_TIME_NS_MEAN,
+    column::TRANSACTION_TIME_NS_P99,
+    column::ERRORS,
+    column::CPU_BUSY_PCT,
+    column::ELAPSED_S,
+];
 /// Never left out, however narrow the terminal is.
 const NEVER_LEFT_OUT: usize = 3;
 /// Prose on a terminal of unknown width.
@@ -118,7 +124,7 @@ fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<u
     // A column without a single figure tells least, whatever it is called.
     let empty = |c: &Column| records.iter().all(|r| matches!(c.cell(r), Cell::Absent));
     let telling = telling(records);
-    let rank = |c: &Column| telling.iter().position(|t| *t == c.id).filter(|n| *n < NEVER_LEFT_OUT || !empty(c));
+    let rank = |c: &Column| telling.iter().position(|t| *t == c).filter(|n| *n < NEVER_LEFT_OUT || !empty(c));
     let mut order: Vec<(usize, usize)> = all
         .iter()
         .enumerate()
@@ -140,19 +146,19 @@ fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<u
     kept.into_iter().filter_map(|i| all.get(i).copied()).collect()
 }
 
-/// Ids of columns, the most telling of `records` first: which test, then the KPIs.
-fn telling<'a>(records: &[&'a TestRecord]) -> Vec<&'a str> {
+/// Columns, the most telling of `records` first: which test, then the KPIs.
+fn telling(records: &[&TestRecord]) -> Vec<&'static Column> {
     if records.iter().any(|r| r.group == "log-writer" || r.kpis.is_empty()) {
         return TELLING.to_vec();
     }
-    let swept = records.iter().filter_map(|r| r.swept.as_deref());
+    let swept = records.iter().filter_map(|r| column(r.swept.as_deref()?));
     // The first KPI of each workload comes before the second one of any.
     let most = records.iter().map(|r| r.kpis.len()).max().unwrap_or(0);
-    let kpis = (0..most).flat_map(|n| records.iter().filter_map(move |r| r.kpis.get(n)).map(String::as_str));
-    let mut out: Vec<&str> = Vec::new();
-    for id in ["test", "jobs"].into_iter().chain(swept).chain(kpis).chain(TELLING_BESIDES) {
-        if !out.contains(&id) {
-            out.push(id);
+    let kpis = (0..most).flat_map(|n| records.iter().filter_map(move |r| column(r.kpis.get(n)?)));
+    let mut out: Vec<&'static Column> = Vec::new();
+    for telling in [column::TEST, column::JOBS].into_iter().chain(swept).chain(kpis).chain(TELLING_BESIDES) {
+        if !out.contains(&telling) {
+            out.push(telling);
         }
     }
     out
@@ -160,8 +166,8 @@ fn telling<'a>(records: &[&'a TestRecord]) -> Vec<&'a str> {
 
 fn shown(record: &TestRecord, column: &Column, notes: &mut Notes) -> String {
     let cell = test_cell(record, column, notes);
-    let cross = match (column.id, record.valid) {
-        ("test", false) => "✗",
+    let cross = match (column == column::TEST, record.valid) {
+        (true, false) => "✗",
         _ => "",
     };
     format!("{}{}{cross}", clean(&cell.text), superscript(&cell.mark))

@@ -1,9 +1,9 @@
 //! Words for columns and places of a sweep: the same in tables, charts and sentences.
 
 use loadline_analyze::Sweep;
-use loadline_analyze::sweep::{LATENCY, THROUGHPUT};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::Column;
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
 use loadline_model::format::number;
 
 /// A column's title inside a sentence: `commit latency`, but `SQL service time` and `I/O`.
@@ -18,9 +18,10 @@ pub(crate) fn lower(title: &str) -> String {
 /// The column's title in the words of workloads about the log, or of others, whose transactions are none of
 /// commits alone.
 pub(crate) fn told(column: &Column, log: bool) -> &'static str {
-    match column.id {
-        LATENCY if !log => "Transaction time",
-        THROUGHPUT if !log => "Transactions",
+    match column {
+        _ if log => column.title,
+        c if c == LATENCY => "Transaction time",
+        c if c == THROUGHPUT => "Transactions",
         _ => column.title,
     }
 }
@@ -34,10 +35,11 @@ pub(crate) fn told_heading(column: &Column, log: bool) -> String {
 /// The unit of a rate in words: `queries/s`, `MiB/s redo`, `tps`.
 pub(crate) fn unit(column: &Column) -> String {
     let title = lower(column.title);
-    match column.id {
-        "checkpoint_tps" => return "tps in checkpoint".to_owned(),
-        "calm_tps" => return "tps out of checkpoint".to_owned(),
-        _ => {}
+    if column == column::CHECKPOINT_TPS {
+        return "tps in checkpoint".to_owned();
+    }
+    if column == column::CALM_TPS {
+        return "tps out of checkpoint".to_owned();
     }
     match column.unit {
         "1/s" => format!("{title}/s"),
@@ -143,14 +145,13 @@ mod tests {
         assert_eq!(cut("äääää", 3), "äää…");
         assert_eq!(without_numbers("a 1.5 of 12,300 x"), without_numbers("a 7 of 8 x"));
         assert_eq!(place("no_such_column", 7), "7 no such column");
-        let of = |id: &str| unit(column(id).unwrap());
-        assert_eq!(of("queries_per_s"), "queries/s");
-        assert_eq!(of("redo_mib_per_s"), "MiB/s redo");
-        assert_eq!(of("data_mib_per_s"), "MiB/s");
-        assert_eq!(of("io_per_s"), "I/O/s");
-        assert_eq!(of("mops_per_s"), "million op/s");
-        assert_eq!(of("commit_throughput_tps"), "tps");
-        assert_eq!(of("checkpoint_tps"), "tps in checkpoint");
+        assert_eq!(unit(column::QUERIES_PER_S), "queries/s");
+        assert_eq!(unit(column::REDO_MIB_PER_S), "MiB/s redo");
+        assert_eq!(unit(column::DATA_MIB_PER_S), "MiB/s");
+        assert_eq!(unit(column::IO_PER_S), "I/O/s");
+        assert_eq!(unit(column::MOPS_PER_S), "million op/s");
+        assert_eq!(unit(column::COMMIT_THROUGHPUT_TPS), "tps");
+        assert_eq!(unit(column::CHECKPOINT_TPS), "tps in checkpoint");
         assert_eq!(lower("SQL service time"), "SQL service time");
     }
 }

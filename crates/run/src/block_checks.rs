@@ -4,7 +4,7 @@ use loadline_database::Work;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::counter;
-use loadline_model::{TestRecord, format};
+use loadline_model::{TestRecord, column, format};
 use loadline_workload::{Cache, RowCount};
 
 use crate::block_figures::{FEW_READS, MIB, Window, access};
@@ -56,13 +56,13 @@ const CACHE_HIT: &str = "cache-hit";
 /// The database's cache must have served nearly all; `has_blocks` is whether the target has any to serve.
 pub(crate) fn cache_hit(record: &TestRecord, has_blocks: bool) -> Check {
     const ID: &str = CACHE_HIT;
-    match record.figure("cache_hit_pct") {
+    match record.figure(column::CACHE_HIT_PCT) {
         Some(pct) => Check::require(
             ID,
             pct >= HIT_FROM * 100.0,
             format!(
                 "the database's cache served {pct:.3} % of {} blocks per second; at least {:.1} % must come from there",
-                format::number(record.figure("block_gets_per_s").unwrap_or(0.0), 0),
+                format::number(record.figure(column::BLOCK_GETS_PER_S).unwrap_or(0.0), 0),
                 HIT_FROM * 100.0
             ),
         ),
@@ -72,7 +72,7 @@ pub(crate) fn cache_hit(record: &TestRecord, has_blocks: bool) -> Check {
             false,
             format!(
                 "what the database's cache served is not known: {}",
-                record.absent.get("cache_hit_pct").map_or("it is not counted", String::as_str)
+                record.why_absent(column::CACHE_HIT_PCT).unwrap_or("it is not counted")
             ),
         ),
     }
@@ -106,18 +106,18 @@ fn asked(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> 
 
 /// Share of the window's transactions that lies in it for sure.
 pub(crate) fn sure(record: &TestRecord, jobs: u32) -> f64 {
-    let transactions = record.figure("commits").unwrap_or(0.0).max(1.0);
+    let transactions = record.figure(column::COMMITS).unwrap_or(0.0).max(1.0);
     (1.0 - f64::from(jobs) / 2.0 / transactions).max(0.0)
 }
 
 fn asked_by_all(record: &TestRecord, request: &Request, w: &Window<'_>) -> Option<f64> {
     match access(&request.work) {
         Access::Sequential => {
-            let bytes = record.figure("data_mib_per_s")? * MIB * w.seconds;
-            Some(bytes / request.target.block_bytes()? as f64)
+            let bytes = record.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
+            Some(bytes / request.target.facts().block_bytes? as f64)
         }
         // A block for each row, as neighbours are not asked for.
-        Access::Random => Some(record.figure("rows_per_s")? * w.seconds),
+        Access::Random => Some(record.figure(column::ROWS_PER_S)? * w.seconds),
     }
 }
 
@@ -247,10 +247,10 @@ mod tests {
     fn a_cache_that_nobody_counts_is_no_proof() {
         let mut record = crate::job::blank_record("");
         assert_eq!(cache_hit(&record, false).outcome, Outcome::NotMade, "the null engine");
-        record.leave_out("cache_hit_pct", "no right to read it");
+        record.leave_out(column::CACHE_HIT_PCT, "no right to read it");
         let check = cache_hit(&record, true);
         assert!(check.outcome == Outcome::Failed && check.detail.contains("no right to read it"), "{check:?}");
-        record.set("cache_hit_pct", 99.95);
+        record.set(column::CACHE_HIT_PCT, 99.95);
         assert_eq!(cache_hit(&record, true).outcome, Outcome::Passed);
     }
 

@@ -5,7 +5,7 @@ use loadline_collect::os::DiskCounters;
 use loadline_database::Work;
 use loadline_model::check::Check;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Latencies, Snapshot, TestRecord};
+use loadline_model::{Column, Latencies, Snapshot, TestRecord, column};
 use loadline_workload::{Cache, Commit, Effect, Step};
 
 use crate::block_checks::{CacheFacts, cache_hit, data_source, from_the_device, only_adds, unread};
@@ -45,20 +45,20 @@ impl Window<'_> {
 }
 
 /// Figures that come from the counters of blocks, all of them.
-const BLOCK_COLUMNS: [&str; 13] = [
-    "cache_hit_pct",
-    "block_gets_per_s",
-    "block_reads_per_s",
-    "read_mib_per_s",
-    "read_time_us_mean",
-    "read_wait_pct",
-    "io_per_s",
-    "physical_writes_per_s",
-    "physical_written_blocks_per_s",
-    "physical_written_mib_per_s",
-    "redo_write_time_us",
-    "redo_syncs",
-    "redo_sync_time_us",
+const BLOCK_COLUMNS: [&Column; 13] = [
+    column::CACHE_HIT_PCT,
+    column::BLOCK_GETS_PER_S,
+    column::BLOCK_READS_PER_S,
+    column::READ_MIB_PER_S,
+    column::READ_TIME_US_MEAN,
+    column::READ_WAIT_PCT,
+    column::IO_PER_S,
+    column::PHYSICAL_WRITES_PER_S,
+    column::PHYSICAL_WRITTEN_BLOCKS_PER_S,
+    column::PHYSICAL_WRITTEN_MIB_PER_S,
+    column::REDO_WRITE_TIME_US,
+    column::REDO_SYNCS,
+    column::REDO_SYNC_TIME_US,
 ];
 
 /// Sets the figures and returns the checks that follow from them. `snapshots` are those at the edges, the
@@ -71,13 +71,13 @@ pub(crate) fn block_figures(
     snapshots: Option<(&Snapshot, &Snapshot, f64, f64)>,
     facts: &CacheFacts,
 ) -> Vec<Check> {
-    match request.target.block_bytes() {
-        Some(bytes) => record.set("block_bytes", bytes as f64),
-        None => record.leave_out("block_bytes", "the target does not say"),
+    match request.target.facts().block_bytes {
+        Some(bytes) => record.set(column::BLOCK_BYTES, bytes as f64),
+        None => record.leave_out(column::BLOCK_BYTES, "the target does not say"),
     }
     match request.work.params.to_map().get("write-pct") {
-        Some(percent) => record.set("write_pct", *percent as f64),
-        None => record.leave_out("write_pct", "the workload has no mix of reads and updates"),
+        Some(percent) => record.set(column::WRITE_PCT, *percent as f64),
+        None => record.leave_out(column::WRITE_PCT, "the workload has no mix of reads and updates"),
     }
     let written = written(&measured.edges.at_open, &measured.edges.at_close);
     let device = device(record, &measured.edges.at_open, &measured.edges.at_close);
@@ -90,8 +90,8 @@ pub(crate) fn block_figures(
     rates(record, &window);
     read_times(record, request, &window, transactions);
     match read_wait_pct(&window, request.jobs) {
-        Some(pct) => record.set("read_wait_pct", pct),
-        None => leave_out(record, "read_wait_pct", "the database does not time its reads"),
+        Some(pct) => record.set(column::READ_WAIT_PCT, pct),
+        None => leave_out(record, column::READ_WAIT_PCT, "the database does not time its reads"),
     }
     buffer_waits(record, request, measured, &window);
     let share = from_the_device(&window, device, access(&request.work), request.work.workload.cache);
@@ -99,7 +99,7 @@ pub(crate) fn block_figures(
     let mut checks = Vec::new();
     match request.work.workload.cache {
         Cache::Any => {}
-        Cache::Hit => checks.push(cache_hit(record, request.target.block_bytes().is_some())),
+        Cache::Hit => checks.push(cache_hit(record, request.target.facts().block_bytes.is_some())),
         Cache::Device => {
             checks.extend(data_source(record, request, &window, share, facts));
             checks.extend(data_written(record, request, &window, written, facts));
@@ -108,13 +108,13 @@ pub(crate) fn block_figures(
     checks.extend(rows_changed(request, &window, transactions));
     record
         .notes
-        .extend(request.target.file_facts().growth_is_written.filter(|_| only_adds(&request.work)).map(str::to_owned));
+        .extend(request.target.facts().growth_is_written.filter(|_| only_adds(&request.work)).map(str::to_owned));
     checks
 }
 
 /// The device's reads as a share of the database's, and a word where others must have used the device.
 fn device_share_figure(record: &mut TestRecord, request: &Request, w: &Window<'_>, device: Option<(Reads, f64)>) {
-    const ID: &str = "device_read_share_pct";
+    const ID: &Column = column::DEVICE_READ_SHARE_PCT;
     if request.work.workload.cache != Cache::Device {
         record.leave_out(ID, "only where reads must come from the device they are held against the device's");
         return;
@@ -147,38 +147,38 @@ fn device_share_figure(record: &mut TestRecord, request: &Request, w: &Window<'_
 }
 
 /// Leaves a figure out where nobody has said why.
-fn leave_out(record: &mut TestRecord, id: &str, why: &str) {
-    if !record.absent.contains_key(id) && record.figure(id).is_none() {
-        record.leave_out(id, why);
+fn leave_out(record: &mut TestRecord, column: &Column, why: &str) {
+    if record.why_absent(column).is_none() && record.figure(column).is_none() {
+        record.leave_out(column, why);
     }
 }
 
-fn set(record: &mut TestRecord, id: &str, value: Option<f64>) {
+fn set(record: &mut TestRecord, column: &Column, value: Option<f64>) {
     match value {
-        Some(value) => record.set(id, value),
-        None => leave_out(record, id, "the target does not provide the counter"),
+        Some(value) => record.set(column, value),
+        None => leave_out(record, column, "the target does not provide the counter"),
     }
 }
 
 fn rates(record: &mut TestRecord, w: &Window<'_>) {
     let hits = w.both(counter::BLOCK_GETS, counter::BLOCK_READS).filter(|(gets, _)| *gets > 0.0);
-    set(record, "cache_hit_pct", hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
-    set(record, "block_gets_per_s", w.rate(counter::BLOCK_GETS));
-    set(record, "block_reads_per_s", w.rate(counter::BLOCK_READS));
-    set(record, "read_mib_per_s", w.rate(counter::READ_BYTES).map(|b| b / MIB));
+    set(record, column::CACHE_HIT_PCT, hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
+    set(record, column::BLOCK_GETS_PER_S, w.rate(counter::BLOCK_GETS));
+    set(record, column::BLOCK_READS_PER_S, w.rate(counter::BLOCK_READS));
+    set(record, column::READ_MIB_PER_S, w.rate(counter::READ_BYTES).map(|b| b / MIB));
     let calls = w.rate(counter::READ_CALLS).zip(w.rate(counter::WRITE_CALLS));
-    set(record, "io_per_s", calls.map(|(reads, writes)| reads + writes));
-    set(record, "physical_writes_per_s", w.rate(counter::WRITE_CALLS));
-    set(record, "physical_written_blocks_per_s", w.rate(counter::BLOCK_WRITES));
-    set(record, "physical_written_mib_per_s", w.rate(counter::WRITE_BYTES).map(|b| b / MIB));
+    set(record, column::IO_PER_S, calls.map(|(reads, writes)| reads + writes));
+    set(record, column::PHYSICAL_WRITES_PER_S, w.rate(counter::WRITE_CALLS));
+    set(record, column::PHYSICAL_WRITTEN_BLOCKS_PER_S, w.rate(counter::BLOCK_WRITES));
+    set(record, column::PHYSICAL_WRITTEN_MIB_PER_S, w.rate(counter::WRITE_BYTES).map(|b| b / MIB));
     for (id, time, times) in [
-        ("redo_write_time_us", counter::REDO_WRITE_NS, counter::REDO_WRITES),
-        ("redo_sync_time_us", counter::REDO_SYNC_NS, counter::REDO_SYNCS),
+        (column::REDO_WRITE_TIME_US, counter::REDO_WRITE_NS, counter::REDO_WRITES),
+        (column::REDO_SYNC_TIME_US, counter::REDO_SYNC_NS, counter::REDO_SYNCS),
     ] {
         let mean = w.both(time, times).filter(|(_, n)| *n > 0.0).map(|(ns, n)| ns / n / 1e3);
         set(record, id, mean);
     }
-    set(record, "redo_syncs", w.grown(counter::REDO_SYNCS));
+    set(record, column::REDO_SYNCS, w.grown(counter::REDO_SYNCS));
 }
 
 /// Reads of the device under the data, and over how many seconds.
@@ -192,12 +192,12 @@ fn device(record: &mut TestRecord, open: &Edge, close: &Edge) -> Option<(Reads, 
     let reads = disks.and_then(|(a, b)| grown(a, b)).filter(|_| seconds > 0.0);
     match reads {
         Some(reads) => {
-            record.set("device_reads_per_s", reads.count / seconds);
-            record.set("device_read_mib_per_s", reads.bytes / MIB / seconds);
+            record.set(column::DEVICE_READS_PER_S, reads.count / seconds);
+            record.set(column::DEVICE_READ_MIB_PER_S, reads.bytes / MIB / seconds);
         }
         None => {
             let why = "the device under the data is not known, or is on another machine";
-            ["device_reads_per_s", "device_read_mib_per_s"].iter().for_each(|id| record.leave_out(id, why));
+            [column::DEVICE_READS_PER_S, column::DEVICE_READ_MIB_PER_S].iter().for_each(|id| record.leave_out(id, why));
         }
     }
     reads.map(|reads| (reads, seconds))
@@ -221,25 +221,25 @@ pub(crate) fn is_one_read(work: &Work) -> bool {
 }
 
 fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transactions: &Latencies) {
-    const SPREAD: [&str; 3] = ["read_time_us_p50", "read_time_us_p99", "reads_within_512us_pct"];
+    const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
     let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
     let mean = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n / 1e3);
-    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
+    let tps = record.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
     if let Some(mean) = mean {
-        record.set("read_time_us_mean", mean);
+        record.set(column::READ_TIME_US_MEAN, mean);
     }
     match per_tx {
         Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
             let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
-            set(record, "read_time_us_p50", us(transactions.quantile_ns(0.5)));
-            set(record, "read_time_us_p99", us(transactions.quantile_ns(0.99)));
+            set(record, column::READ_TIME_US_P50, us(transactions.quantile_ns(0.5)));
+            set(record, column::READ_TIME_US_P99, us(transactions.quantile_ns(0.99)));
             let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
             let all = transactions.count() as f64;
-            set(record, "reads_within_512us_pct", (all > 0.0).then(|| short / all * 100.0));
+            set(record, column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0));
             let timed = if mean.is_some() { "their mean is the database's own" } else { "so is their mean" };
             if mean.is_none() {
-                set(record, "read_time_us_mean", transactions.mean_ns().map(|ns| ns / 1e3));
+                set(record, column::READ_TIME_US_MEAN, transactions.mean_ns().map(|ns| ns / 1e3));
             }
             record.notes.push(format!(
                 "median, p99 and share of the reads are times of transactions, each of which read {n:.2} blocks; {timed}"
@@ -253,7 +253,7 @@ fn read_times(record: &mut TestRecord, request: &Request, w: &Window<'_>, transa
                 _ => "only of transactions that read a single block each the times tell those of reads".to_owned(),
             };
             SPREAD.iter().for_each(|id| record.leave_out(id, why.clone()));
-            leave_out(record, "read_time_us_mean", "the database does not time its reads");
+            leave_out(record, column::READ_TIME_US_MEAN, "the database does not time its reads");
         }
     }
 }
@@ -266,15 +266,15 @@ fn read_wait_pct(w: &Window<'_>, jobs: u32) -> Option<f64> {
 
 /// Time in which jobs waited for a place in the cache, as counted, or else as sampled.
 fn buffer_waits(record: &mut TestRecord, request: &Request, measured: &Measured, w: &Window<'_>) {
-    const ID: &str = "buffer_wait_pct";
+    const ID: &Column = column::BUFFER_WAIT_PCT;
     let jobs = f64::from(request.jobs.max(1));
     if let Some(ns) = w.rate(counter::BUFFER_WAIT_NS) {
         record.set(ID, (ns / 1e9 / jobs * 100.0).min(100.0));
         return;
     }
     let profile = measured.collected.waits_between(measured.schedule.open_ns, measured.schedule.close_ns);
-    let log = if request.work.program.commit == Commit::Nowait { request.target.log_sync_events() } else { &[] };
-    let events = [request.target.buffer_wait_events(), log];
+    let log = if request.work.program.commit == Commit::Nowait { request.target.facts().log_sync_events } else { &[] };
+    let events = [request.target.facts().buffer_wait_events, log];
     match sampled_buffer_wait(&profile, events) {
         Some(waiting) => {
             record.set(ID, (waiting / jobs * 100.0).min(100.0));

@@ -17,6 +17,17 @@ const MIN_BYTES: f64 = 1024.0 * 1024.0;
 const CLOSE: f64 = 0.02;
 const ROUNDS: u32 = 8;
 
+/// Why the redo of a transaction was not measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The target failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target works and its counters do not say.
+    #[error("{0}")]
+    NoRedo(&'static str),
+}
+
 /// Finds the parameters of `work` with which its redo comes nearest to nominal. `probe` measures
 /// bytes of redo per transaction for a given work, or says why it cannot.
 ///
@@ -24,7 +35,7 @@ const ROUNDS: u32 = 8;
 /// When the target fails.
 pub fn calibrate(
     work: &Work,
-    mut probe: impl FnMut(&Work) -> Result<Result<f64, String>, TargetError>,
+    mut probe: impl FnMut(&Work) -> Result<f64, MeasureError>,
 ) -> Result<Calibration, TargetError> {
     let mut best = Calibration { parameters: BTreeMap::new(), ..Calibration::default() };
     let Some(size) = work.workload.redo else {
@@ -36,9 +47,10 @@ pub fn calibrate(
     let mut given: BTreeMap<String, i64> = BTreeMap::new();
     for _ in 0..ROUNDS {
         let work = with(work, &given);
-        let seen = match probe(&work)? {
+        let seen = match probe(&work) {
             Ok(seen) => seen,
-            Err(reason) => {
+            Err(MeasureError::Target(e)) => return Err(e),
+            Err(MeasureError::NoRedo(reason)) => {
                 best.note = Some(format!("not calibrated: {reason}"));
                 return Ok(best);
             }
@@ -124,8 +136,8 @@ fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeM
 /// Bytes of redo per transaction of `work`, measured with one session at the client.
 ///
 /// # Errors
-/// When the target fails. The inner error says why there is no figure.
-pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<Result<f64, String>, TargetError> {
+/// When the target fails or does not count its redo.
+pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureError> {
     let mut observer = target.observer()?;
     let mut session = target.client_session(work, 0)?;
     let mut stream = work.stream(0)?;
@@ -150,11 +162,11 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<Result<f64, Stri
     let before = redo(observer.as_mut())?;
     run(n)?;
     let after = redo(observer.as_mut())?;
-    Ok(match before.zip(after) {
+    match before.zip(after) {
         Some((before, after)) if after > before => Ok((after - before) / f64::from(n)),
-        Some(_) => Err("the target's redo counter did not move".into()),
-        None => Err("the target does not say how much redo it writes".into()),
-    })
+        Some(_) => Err(MeasureError::NoRedo("the target's redo counter did not move")),
+        None => Err(MeasureError::NoRedo("the target does not say how much redo it writes")),
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +186,7 @@ mod tests {
     #[test]
     fn a_log_of_bytes_meets_nominal() {
         for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-            let c = calibrate(&work(w.code), |w| Ok(Ok(by_bytes(w)))).unwrap();
+            let c = calibrate(&work(w.code), |w| Ok(by_bytes(w))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
             assert!((seen / size.nominal - 1.0).abs() <= 0.02, "{}: {seen}", w.code);
             assert_eq!(
@@ -192,12 +204,12 @@ mod tests {
             w.program.mean_rows_changed_per_tx() * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 }
         };
         for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-            let c = calibrate(&work(w.code), |w| Ok(Ok(pages(w)))).unwrap();
+            let c = calibrate(&work(w.code), |w| Ok(pages(w))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
             assert!((size.min..=size.max).contains(&seen), "{}: {seen}", w.code);
         }
         // Pages of 4 KiB cannot make an LGWR-LAT1, and that is said.
-        let c = calibrate(&work("LGWR-LAT1"), |_| Ok(Ok(4120.0))).unwrap();
+        let c = calibrate(&work("LGWR-LAT1"), |_| Ok(4120.0)).unwrap();
         assert!(c.note.is_some_and(|n| n.contains("4.02 KiB")));
     }
 
@@ -205,14 +217,14 @@ mod tests {
     fn more_redo_per_row_takes_fewer_rows() {
         // Pages of 4 KiB: LGWR-LAT125 needs 31 of them.
         let pages = |w: &Work| w.params.get("rows") as f64 * 4120.0;
-        let c = calibrate(&work("LGWR-LAT125"), |w| Ok(Ok(pages(w)))).unwrap();
+        let c = calibrate(&work("LGWR-LAT125"), |w| Ok(pages(w))).unwrap();
         assert!((28..=34).contains(&c.parameters["rows"]), "{c:?}");
         assert!(c.note.is_none());
     }
 
     #[test]
     fn a_target_without_redo_says_so() {
-        let c = calibrate(&work("LGWR-LAT1"), |_| Ok(Err("it has none".into()))).unwrap();
+        let c = calibrate(&work("LGWR-LAT1"), |_| Err(MeasureError::NoRedo("it has none"))).unwrap();
         assert!(c.redo_bytes_per_tx.is_none() && c.note.unwrap().contains("it has none"));
     }
 }

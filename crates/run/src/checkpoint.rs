@@ -9,15 +9,20 @@ use loadline_database::Target;
 use loadline_database::clock::now_ns;
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, Snapshot, TestRecord};
+use loadline_model::{Column, Latencies, Snapshot, TestRecord, column};
 
 use crate::job::JobResult;
 use crate::schedule::{Schedule, Shared};
 
 /// Part of the window after which the checkpoint is asked for.
 const AFTER: u64 = 3;
-const FIGURES: [&str; 5] =
-    ["checkpoint_share_pct", "checkpoint_tps", "calm_tps", "checkpoint_time_ns_p99", "calm_time_ns_p99"];
+const FIGURES: [&Column; 5] = [
+    column::CHECKPOINT_SHARE_PCT,
+    column::CHECKPOINT_TPS,
+    column::CALM_TPS,
+    column::CHECKPOINT_TIME_NS_P99,
+    column::CALM_TIME_NS_P99,
+];
 
 /// How often the checkpoint has begun and ended by now, for the jobs to look at: 0, 1 while it is under way,
 /// then 2.
@@ -80,10 +85,13 @@ pub(crate) fn ask(target: Arc<dyn Target>, schedule: Schedule, shared: Arc<Share
         }
         shared.checkpoint.pass();
         let begin_ns = now_ns();
-        let done = target.checkpoint();
+        let done = match target.abilities().checkpoints {
+            Some(target) => target.checkpoint().map_err(|e| e.to_string()),
+            None => Err("this target has no checkpoints".to_owned()),
+        };
         let end_ns = now_ns();
         shared.checkpoint.pass();
-        done.map(|()| (begin_ns, end_ns)).map_err(|e| e.to_string())
+        done.map(|()| (begin_ns, end_ns))
     };
     std::thread::Builder::new().name("checkpoint".to_owned()).spawn(run).ok()
 }
@@ -122,21 +130,23 @@ pub(crate) fn figures(
         }
     };
     let inside_ns = end.min(schedule.close_ns).saturating_sub(begin.max(schedule.open_ns));
-    record.set("checkpoint_share_pct", inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
+    record.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
     let jobs = f64::from(record.jobs.max(1));
-    let kinds = [("checkpoint", &split.inside, split.inside_ns), ("calm", &split.outside, split.outside_ns)];
-    for (kind, times, ns) in kinds {
-        let (tps, p99) = (format!("{kind}_tps"), format!("{kind}_time_ns_p99"));
+    let kinds = [
+        (column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99, &split.inside, split.inside_ns),
+        (column::CALM_TPS, column::CALM_TIME_NS_P99, &split.outside, split.outside_ns),
+    ];
+    for (tps, p99, times, ns) in kinds {
         if ns == 0 {
             [tps, p99]
                 .iter()
                 .for_each(|id| record.leave_out(id, "it was too short for any transaction to be told apart"));
             continue;
         }
-        record.set(&tps, times.count() as f64 / (ns as f64 / jobs / 1e9));
+        record.set(tps, times.count() as f64 / (ns as f64 / jobs / 1e9));
         match times.quantile_ns(0.99) {
-            Some(ns) => record.set(&p99, ns as f64),
-            None => record.leave_out(&p99, "no transaction ended in it"),
+            Some(ns) => record.set(p99, ns as f64),
+            None => record.leave_out(p99, "no transaction ended in it"),
         }
     }
     let more = edges.and_then(|(a, b)| a.delta(b, counter::CHECKPOINTS)).map_or(0.0, |n| n - 1.0);

@@ -7,7 +7,7 @@ use loadline_collect::{CpuSource, Edge, Point};
 use loadline_database::Target;
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Latencies, Series, Snapshot, TestLimit, TestRecord};
+use loadline_model::{Column, Driver, Latencies, Series, Snapshot, TestLimit, TestRecord, column};
 use loadline_store::{TestOutput, rfc3339};
 use loadline_workload::Commit;
 
@@ -61,7 +61,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let mut merged = JobResult::new(measured.schedule.window_ns(), request.rate_tps.is_some());
     measured.jobs.iter().for_each(|j| merged.merge(j));
     let mut record = blank(request, measured, id, &merged);
-    record.leave_out("flash_cache_write_pct", "only Oracle on Exadata has a flash cache that takes writes");
+    record.leave_out(column::FLASH_CACHE_WRITE_PCT, "only Oracle on Exadata has a flash cache that takes writes");
     for (column, reason) in request.target.absent_columns() {
         record.leave_out(column, reason);
     }
@@ -70,7 +70,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     volume_figures(&mut record, &request.work, &id.data_bytes);
     let e = &measured.edges;
     let on_time = (e.at_open.snapshot.as_ref().ok(), e.at_close.snapshot.as_ref().ok());
-    let published = request.target.publishes_counters();
+    let published = request.target.facts().publishes_counters;
     // What sessions publish when they pass an edge is what they did up to it.
     let edges =
         if published { (e.passed_open.snapshot.as_ref().ok(), e.passed_close.snapshot.as_ref().ok()) } else { on_time };
@@ -79,7 +79,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
         let covered_s = if published { measured.schedule.window_ns() as f64 / 1e9 } else { apart_s };
         database_figures(&mut record, (open, close), covered_s);
         log_parts(&mut record, open, close);
-        record.notes.extend(request.target.remarks(at_open, at_close));
+        record.notes.extend(request.target.facts().remarks.map(|of| of(at_open, at_close)).unwrap_or_default());
         redo_figures(&mut record, at_open.delta(at_close, counter::REDO_BYTES).map(|d| d / apart_s));
     } else {
         let why = e.unread().unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let of_batches = visible_figures(&mut record, &measured.schedule, &measured.jobs, measured.seen.as_ref());
     log_file_sync(&mut record, measured, request.target.as_ref());
     machine_figures(&mut record, measured, request);
-    client_figures(&mut record, measured, &merged, id, request.target.in_process());
+    client_figures(&mut record, measured, &merged, id, request.target.facts().in_process);
     let covered = edges.0.zip(edges.1).zip(on_time.0.zip(on_time.1)).map(|((open, close), (at_open, at_close))| {
         let window_s = measured.schedule.window_ns() as f64 / 1e9;
         let off_s = id.counter_lag_s + snapshots_off_s(measured, edges);
@@ -102,16 +102,16 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
     let outcome = measured.checkpoint.as_ref();
     let of_checkpoint = checkpoint::figures(&mut record, &merged, &measured.schedule, outcome, snapshots);
     if let Some(why) = blurred_commits(request) {
-        ["commits_database", "commits_per_redo_sync"].iter().for_each(|id| record.leave_out(id, why));
+        [column::COMMITS_DATABASE, column::COMMITS_PER_REDO_SYNC].iter().for_each(|id| record.leave_out(id, why));
     }
     let facts = facts(request, measured, id, &merged, &record, edges);
     if request.rate_tps.is_none() {
-        record.set("outside_tx_pct", outside_share(&facts) * 100.0);
+        record.set(column::OUTSIDE_TX_PCT, outside_share(&facts) * 100.0);
     } else {
-        record.leave_out("outside_tx_pct", "open loop: jobs wait between transactions by intent");
+        record.leave_out(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions by intent");
     }
     if let Ok(Some((grown, _))) = facts.evidence {
-        record.set("rows_changed_database", grown as f64);
+        record.set(column::ROWS_CHANGED_DATABASE, grown as f64);
     }
     let checks = verify(&facts);
     checks.into_iter().chain(of_blocks).chain(of_checkpoint).chain(of_batches).for_each(|c| record.add_check(c));
@@ -137,14 +137,16 @@ pub fn output(request: &Request, measured: &Measured, id: &Identity) -> TestOutp
 pub fn limit_figures(record: &mut TestRecord, limit: Result<TestLimit, String>) {
     match limit {
         Ok(limit) => {
-            record.set("limit_tps", limit.tps);
-            match record.figure("commit_throughput_tps") {
-                Some(tps) => record.set("limit_share_pct", tps / limit.tps * 100.0),
-                None => record.leave_out("limit_share_pct", "there is no throughput to hold against it"),
+            record.set(column::LIMIT_TPS, limit.tps);
+            match record.figure(column::COMMIT_THROUGHPUT_TPS) {
+                Some(tps) => record.set(column::LIMIT_SHARE_PCT, tps / limit.tps * 100.0),
+                None => record.leave_out(column::LIMIT_SHARE_PCT, "there is no throughput to hold against it"),
             }
             record.limit = Some(limit);
         }
-        Err(reason) => ["limit_tps", "limit_share_pct"].iter().for_each(|id| record.leave_out(id, reason.clone())),
+        Err(reason) => {
+            [column::LIMIT_TPS, column::LIMIT_SHARE_PCT].iter().for_each(|id| record.leave_out(id, reason.clone()))
+        }
     }
 }
 
@@ -152,15 +154,15 @@ pub fn limit_figures(record: &mut TestRecord, limit: Result<TestLimit, String>) 
 const IN_PROCESS: &str = "the database runs inside the loadline process: its CPU time is not told from loadline's own";
 
 /// Columns that come from the database's counters.
-const DATABASE_COLUMNS: &[&str] = &[
-    "redo_blocks_per_s",
-    "redo_writes_per_s",
-    "redo_sync_writes_per_s",
-    "redo_mib_per_s",
-    "redo_kib_per_tx",
-    "redo_bytes_per_tx",
-    "commits_database",
-    "commits_per_redo_sync",
+const DATABASE_COLUMNS: &[&Column] = &[
+    column::REDO_BLOCKS_PER_S,
+    column::REDO_WRITES_PER_S,
+    column::REDO_SYNC_WRITES_PER_S,
+    column::REDO_MIB_PER_S,
+    column::REDO_KIB_PER_TX,
+    column::REDO_BYTES_PER_TX,
+    column::COMMITS_DATABASE,
+    column::COMMITS_PER_REDO_SYNC,
 ];
 
 fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResult) -> TestRecord {
@@ -174,7 +176,7 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         group: workload.group.into(),
         target: id.target.clone(),
         driver: request.driver,
-        nodes: request.target.nodes(),
+        nodes: request.target.facts().nodes,
         jobs: request.jobs,
         repetition: id.repetition,
         started_at: rfc3339(measured.opened_at),
@@ -186,7 +188,7 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
         notes: Vec::new(),
         error_texts: merged.error_texts.clone(),
         data_source: None,
-        kpis: workload.kpis.iter().map(|k| k.column.to_owned()).collect(),
+        kpis: workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         swept: None,
         limit: None,
         sizes: Vec::new(),
@@ -198,24 +200,24 @@ fn blank(request: &Request, measured: &Measured, id: &Identity, merged: &JobResu
 
 fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured, request: &Request) {
     let window_s = measured.schedule.window_ns() as f64 / 1e9;
-    record.set("elapsed_s", window_s);
-    record.set("warmup_s", request.warmup_s);
-    record.set("commits", merged.transaction.count() as f64);
-    record.set("errors", merged.errors as f64);
-    for id in ["commit_throughput_tps", "tx_per_s"] {
+    record.set(column::ELAPSED_S, window_s);
+    record.set(column::WARMUP_S, request.warmup_s);
+    record.set(column::COMMITS, merged.transaction.count() as f64);
+    record.set(column::ERRORS, merged.errors as f64);
+    for id in [column::COMMIT_THROUGHPUT_TPS, column::TX_PER_S] {
         record.set(id, merged.transaction.count() as f64 / window_s);
     }
-    record.set("statements_per_tx", request.work.program.mean_statements_per_tx());
-    record.set("rows_per_tx", request.work.program.mean_rows_per_tx());
+    record.set(column::STATEMENTS_PER_TX, request.work.program.mean_statements_per_tx());
+    record.set(column::ROWS_PER_TX, request.work.program.mean_rows_per_tx());
     let none = "no transaction completed in the window";
     match merged.transaction.mean_ns() {
-        Some(mean) => record.set("commit_latency_ms", mean / 1e6),
-        None => record.leave_out("commit_latency_ms", none),
+        Some(mean) => record.set(column::COMMIT_LATENCY_MS, mean / 1e6),
+        None => record.leave_out(column::COMMIT_LATENCY_MS, none),
     }
-    latencies(record, "transaction_time", &merged.transaction, none);
+    latencies(record, column::TRANSACTION_TIMES, &merged.transaction, none);
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
-    let unseen = request.target.commit_unseen().filter(|_| seen == 0 && all > 0);
-    latencies(record, "commit_time", &merged.commit, unseen.unwrap_or(none));
+    let unseen = request.target.facts().commit_unseen.filter(|_| seen == 0 && all > 0);
+    latencies(record, column::COMMIT_TIMES, &merged.commit, unseen.unwrap_or(none));
     if unseen.is_none() && seen < all {
         record.notes.push(format!(
             "commit times (the longest among them) are those of {seen} of the {all} transactions: seeing the commit of a \
@@ -224,32 +226,25 @@ fn own_figures(record: &mut TestRecord, merged: &JobResult, measured: &Measured,
     }
     match (&merged.response, request.rate_tps) {
         (Some(response), Some(rate)) => {
-            record.set("rate_tps", rate);
-            latencies(record, "response_time", response, none);
+            record.set(column::RATE_TPS, rate);
+            latencies(record, column::RESPONSE_TIMES, response, none);
         }
         _ => {
-            for id in [
-                "rate_tps",
-                "response_time_ns_mean",
-                "response_time_ns_p50",
-                "response_time_ns_p99",
-                "response_time_ns_max",
-            ] {
-                record.leave_out(id, "closed loop: no rate was asked for");
+            for column in [column::RATE_TPS].into_iter().chain(column::RESPONSE_TIMES.all()) {
+                record.leave_out(column, "closed loop: no rate was asked for");
             }
         }
     }
 }
 
-fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &str) {
+fn latencies(record: &mut TestRecord, columns: column::Times, latencies: &Latencies, none: &str) {
     let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
     let (p50, p99) = (latencies.quantile_ns(0.5), latencies.quantile_ns(0.99));
-    let max = whole(latencies.max_ns());
-    for (suffix, ns) in [("mean", latencies.mean_ns()), ("p50", whole(p50)), ("p99", whole(p99)), ("max", max)] {
-        let id = format!("{name}_ns_{suffix}");
+    let times = [latencies.mean_ns(), whole(p50), whole(p99), whole(latencies.max_ns())];
+    for (column, ns) in columns.all().into_iter().zip(times) {
         match ns {
-            Some(ns) => record.set(&id, ns),
-            None => record.leave_out(&id, none),
+            Some(ns) => record.set(column, ns),
+            None => record.leave_out(column, none),
         }
     }
 }
@@ -258,13 +253,13 @@ fn latencies(record: &mut TestRecord, name: &str, latencies: &Latencies, none: &
 /// not cover was said by the target before.
 fn database_figures(record: &mut TestRecord, (open, close): (&Snapshot, &Snapshot), seconds: f64) {
     let rate = |name| open.delta(close, name).map(|d| d / seconds);
-    set(record, "redo_blocks_per_s", rate(counter::REDO_BLOCKS));
-    set(record, "redo_writes_per_s", rate(counter::REDO_WRITES));
-    set(record, "redo_sync_writes_per_s", rate(counter::REDO_SYNCS));
+    set(record, column::REDO_BLOCKS_PER_S, rate(counter::REDO_BLOCKS));
+    set(record, column::REDO_WRITES_PER_S, rate(counter::REDO_WRITES));
+    set(record, column::REDO_SYNC_WRITES_PER_S, rate(counter::REDO_SYNCS));
     let commits = open.delta(close, counter::COMMITS);
-    set(record, "commits_database", commits);
+    set(record, column::COMMITS_DATABASE, commits);
     let syncs = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0);
-    const FLASH: &str = "flash_cache_write_pct";
+    const FLASH: &Column = column::FLASH_CACHE_WRITE_PCT;
     match (open.delta(close, counter::FLASH_WRITES), open.delta(close, counter::WRITES)) {
         (Some(flash), Some(all)) if all > 0.0 && flash <= all => record.set(FLASH, flash / all * 100.0),
         (Some(flash), Some(all)) => {
@@ -274,70 +269,70 @@ fn database_figures(record: &mut TestRecord, (open, close): (&Snapshot, &Snapsho
         _ => {}
     }
     // Where the database does not count its commits, the jobs do.
-    let own = record.figure("commit_throughput_tps").map(|tps| tps * seconds);
-    set(record, "commits_per_redo_sync", commits.or(own).zip(syncs).map(|(c, s)| c / s));
+    let own = record.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps * seconds);
+    set(record, column::COMMITS_PER_REDO_SYNC, commits.or(own).zip(syncs).map(|(c, s)| c / s));
 }
 
 /// Where the time of a commit went, and how commits were grouped, where the target says so.
 fn log_parts(record: &mut TestRecord, open: &Snapshot, close: &Snapshot) {
-    const PARTS: [(&str, &str, f64); 7] = [
-        ("log_part_wait_us", counter::LOG_PART_WAIT_NS, 1e3),
-        ("log_part_copy_us", counter::LOG_PART_COPY_NS, 1e3),
-        ("log_part_write_us", counter::LOG_PART_WRITE_NS, 1e3),
-        ("log_part_sync_us", counter::LOG_PART_SYNC_NS, 1e3),
-        ("log_part_wake_us", counter::LOG_PART_WAKE_NS, 1e3),
-        ("log_full_us", counter::LOG_FULL_NS, 1e3),
-        ("log_fill_kib", counter::LOG_FILL_BYTES, KIB),
+    const PARTS: [(&Column, &str, f64); 7] = [
+        (column::LOG_PART_WAIT_US, counter::LOG_PART_WAIT_NS, 1e3),
+        (column::LOG_PART_COPY_US, counter::LOG_PART_COPY_NS, 1e3),
+        (column::LOG_PART_WRITE_US, counter::LOG_PART_WRITE_NS, 1e3),
+        (column::LOG_PART_SYNC_US, counter::LOG_PART_SYNC_NS, 1e3),
+        (column::LOG_PART_WAKE_US, counter::LOG_PART_WAKE_NS, 1e3),
+        (column::LOG_FULL_US, counter::LOG_FULL_NS, 1e3),
+        (column::LOG_FILL_KIB, counter::LOG_FILL_BYTES, KIB),
     ];
     const NONE: &str = "the target does not time the parts of its commits";
     let commits = open.delta(close, counter::COMMITS).filter(|c| *c > 0.0);
     let groups = open.delta(close, counter::LOG_GROUPS).filter(|g| *g > 0.0);
     for (id, name, unit) in PARTS {
-        let per = if id == "log_fill_kib" { groups } else { commits };
+        let per = if id == column::LOG_FILL_KIB { groups } else { commits };
         match open.delta(close, name).zip(per) {
             Some((sum, n)) => record.set(id, sum / n / unit),
             None => record.leave_out(id, NONE),
         }
     }
     match commits.zip(groups) {
-        Some((commits, groups)) => record.set("log_group_commits", commits / groups),
-        None => record.leave_out("log_group_commits", NONE),
+        Some((commits, groups)) => record.set(column::LOG_GROUP_COMMITS, commits / groups),
+        None => record.leave_out(column::LOG_GROUP_COMMITS, NONE),
     }
 }
 
 /// Figures from the bytes of redo per second.
 fn redo_figures(record: &mut TestRecord, redo: Option<f64>) {
-    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
-    set(record, "redo_mib_per_s", redo.map(|r| r / MIB));
+    let tps = record.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
+    set(record, column::REDO_MIB_PER_S, redo.map(|r| r / MIB));
     let per_tx = redo.filter(|_| tps > 0.0).map(|r| r / tps);
-    set(record, "redo_bytes_per_tx", per_tx);
-    set(record, "redo_kib_per_tx", per_tx.map(|b| b / KIB));
+    set(record, column::REDO_BYTES_PER_TX, per_tx);
+    set(record, column::REDO_KIB_PER_TX, per_tx.map(|b| b / KIB));
 }
 
 /// Sets a figure, or says that its counter is missing where the target has not said why.
-fn set(record: &mut TestRecord, id: &str, value: Option<f64>) {
+fn set(record: &mut TestRecord, column: &Column, value: Option<f64>) {
     match value {
-        Some(v) => record.set(id, v),
-        None if record.absent.contains_key(id) => {}
-        None => record.leave_out(id, "the target did not provide the counter at both edges of the window"),
+        Some(v) => record.set(column, v),
+        None if record.why_absent(column).is_some() => {}
+        None => record.leave_out(column, "the target did not provide the counter at both edges of the window"),
     }
 }
 
 /// From the database's own measurement where it makes one; else by Little's law: sessions waiting for the log writer at a time = commits per second × wait per
 /// commit.
 fn log_file_sync(record: &mut TestRecord, measured: &Measured, target: &dyn Target) {
-    const ID: &str = "log_file_sync_ms";
+    const ID: &Column = column::LOG_FILE_SYNC_MS;
     let edges = (measured.edges.at_open.snapshot.as_ref().ok(), measured.edges.at_close.snapshot.as_ref().ok());
     let waited =
         edges.0.zip(edges.1).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
-    let tps = record.figure("commit_throughput_tps").unwrap_or(0.0);
+    let tps = record.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
     if let Some(ns_per_s) = waited.filter(|_| tps > 0.0) {
         record.set(ID, ns_per_s / tps / 1e6);
         return;
     }
-    let events = target.log_sync_events();
-    if events.is_empty() || record.absent.contains_key(ID) {
-        if !record.absent.contains_key(ID) {
+    let events = target.facts().log_sync_events;
+    if events.is_empty() || record.why_absent(ID).is_some() {
+        if !record.why_absent(ID).is_some() {
             record.leave_out(ID, "the target does not say what sessions wait for");
         }
         return;
@@ -361,16 +356,8 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
     let shares = cpu[0].as_ref().zip(cpu[1].as_ref()).and_then(|(a, b)| CpuShares::between(a, b));
     match shares {
         Some(s) => {
-            let all = [
-                ("busy", s.busy_pct),
-                ("user", s.user_pct),
-                ("sys", s.sys_pct),
-                ("idle", s.idle_pct),
-                ("iowait", s.iowait_pct),
-            ];
-            for (name, pct) in all {
-                record.set(&format!("cpu_{name}_pct"), pct);
-            }
+            let all = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
+            column::CPU_SHARES.into_iter().zip(all).for_each(|(column, pct)| record.set(column, pct));
             if s.steal_pct >= 1.0 {
                 record.notes.push(format!("{:.0} % of the CPU time was stolen by the hypervisor", s.steal_pct));
             }
@@ -380,11 +367,10 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
                 CpuSource::Local => "/proc/stat could not be read",
                 _ => "the database runs on another machine and does not let loadline read /proc/stat there",
             };
-            for name in ["busy", "user", "sys", "idle", "iowait"] {
-                let id = format!("cpu_{name}_pct");
+            for column in column::CPU_SHARES {
                 // The target may know better.
-                if !record.absent.contains_key(&id) {
-                    record.leave_out(&id, why);
+                if record.why_absent(column).is_none() {
+                    record.leave_out(column, why);
                 }
             }
         }
@@ -392,7 +378,7 @@ fn machine_figures(record: &mut TestRecord, measured: &Measured, request: &Reque
     let disk = measured.edges.at_open.disk.as_ref().zip(measured.edges.at_close.disk.as_ref());
     let seconds = seconds_between(&measured.edges.at_open, &measured.edges.at_close);
     let rates = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds));
-    let ids = ["device_writes_per_s", "device_write_mib_per_s", "device_util_pct"];
+    let ids = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
     match rates {
         Some(r) => {
             ids.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| record.set(id, v))
@@ -409,7 +395,7 @@ fn seconds_between(open: &Edge, close: &Edge) -> f64 {
 
 fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResult, id: &Identity, in_process: bool) {
     if in_process {
-        for column in ["client_cpu_us_per_tx", "client_cpu_pct"] {
+        for column in [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT] {
             record.leave_out(column, IN_PROCESS);
         }
         return;
@@ -420,19 +406,19 @@ fn client_figures(record: &mut TestRecord, measured: &Measured, merged: &JobResu
     let none = "the CPU time of this process could not be read";
     let done = merged.transaction.count() as f64 / (measured.schedule.window_ns() as f64 / 1e9) * seconds;
     match used {
-        Some(ns) if done > 0.0 => record.set("client_cpu_us_per_tx", ns / 1e3 / done),
-        Some(_) => record.leave_out("client_cpu_us_per_tx", "no transaction completed in the window"),
-        None => record.leave_out("client_cpu_us_per_tx", none),
+        Some(ns) if done > 0.0 => record.set(column::CLIENT_CPU_US_PER_TX, ns / 1e3 / done),
+        Some(_) => record.leave_out(column::CLIENT_CPU_US_PER_TX, "no transaction completed in the window"),
+        None => record.leave_out(column::CLIENT_CPU_US_PER_TX, none),
     }
     match used {
-        Some(ns) => record.set("client_cpu_pct", ns / 1e9 / seconds / f64::from(id.cpus.max(1)) * 100.0),
-        None => record.leave_out("client_cpu_pct", none),
+        Some(ns) => record.set(column::CLIENT_CPU_PCT, ns / 1e9 / seconds / f64::from(id.cpus.max(1)) * 100.0),
+        None => record.leave_out(column::CLIENT_CPU_PCT, none),
     }
 }
 
 /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
 fn blurred_commits(request: &Request) -> Option<&'static str> {
-    request.target.commits_of_workers().filter(|_| request.work.together().is_some_and(|n| n > 1))
+    request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
 }
 
 fn facts<'a>(
@@ -453,7 +439,7 @@ fn facts<'a>(
     let through = request.work.workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
     let rows_read = through.filter(|_| !request.work.program.writes());
     let rows_read = rows_read.map(|rows| (delta(edges.0, edges.1, counter::ROWS_READ), rows));
-    let redo = record.figure("redo_bytes_per_tx").zip(request.work.workload.redo);
+    let redo = record.figure(column::REDO_BYTES_PER_TX).zip(request.work.workload.redo);
     Facts {
         schedule: measured.schedule,
         jobs: &measured.jobs,
@@ -476,9 +462,9 @@ fn facts<'a>(
         rows_read,
         evidence_counts: request.work.workload.evidence.map_or("", |e| e.counts),
         redo,
-        client_cpu_share: match record.figure("client_cpu_pct") {
+        client_cpu_share: match record.figure(column::CLIENT_CPU_PCT) {
             Some(pct) => Ok(pct / 100.0),
-            None => Err(record.absent.get("client_cpu_pct").cloned().unwrap_or_default()),
+            None => Err(record.why_absent(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
         },
         cpus: id.cpus,
         client_driver: request.driver == Driver::Client,
@@ -504,15 +490,14 @@ fn read_late(off_s: f64, window_s: f64) -> Option<String> {
 /// One row a second: the jobs' own counts, and rates from the counters between whole seconds.
 fn series(measured: &Measured, merged: &JobResult) -> Series {
     let columns = [
-        "t_s",
-        "commit_throughput_tps",
-        "redo_mib_per_s",
-        "redo_writes_per_s",
-        "redo_sync_writes_per_s",
-        "cpu_busy_pct",
-        "cpu_iowait_pct",
-        "device_writes_per_s",
-        "device_util_pct",
+        column::COMMIT_THROUGHPUT_TPS,
+        column::REDO_MIB_PER_S,
+        column::REDO_WRITES_PER_S,
+        column::REDO_SYNC_WRITES_PER_S,
+        column::CPU_BUSY_PCT,
+        column::CPU_IOWAIT_PCT,
+        column::DEVICE_WRITES_PER_S,
+        column::DEVICE_UTIL_PCT,
     ];
     let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
     let points = &measured.collected.points;
@@ -543,7 +528,10 @@ fn series(measured: &Measured, merged: &JobResult) -> Series {
             disk.map(|d| d.util_pct),
         ]
     });
-    Series { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() }
+    Series {
+        columns: std::iter::once("t_s").chain(columns.map(|c| c.id)).map(str::to_owned).collect(),
+        rows: rows.collect(),
+    }
 }
 
 fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {

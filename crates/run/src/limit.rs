@@ -133,7 +133,7 @@ impl Reference {
         let mut seen = 0.0;
         for _ in 0..4 {
             self.target.create(&like).map_err(|e| e.to_string())?;
-            seen = measure(&self.target, &like).map_err(|e| e.to_string())??;
+            seen = measure(&self.target, &like).map_err(|e| e.to_string())?;
             if (seen / redo_bytes - 1.0).abs() <= CLOSE {
                 return Ok(like);
             }

@@ -1,7 +1,7 @@
 //! Figures of the data-load table that come from the jobs' own times and parameters.
 
 use loadline_database::Work;
-use loadline_model::TestRecord;
+use loadline_model::{TestRecord, column};
 
 use crate::job::JobResult;
 
@@ -9,17 +9,17 @@ use crate::job::JobResult;
 pub(crate) fn load_figures(record: &mut TestRecord, work: &Work, merged: &JobResult) {
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
     match times {
-        Some((all, commit)) => record.set("sql_service_time_s", (all - commit).max(0.0) / 1e9),
+        Some((all, commit)) => record.set(column::SQL_SERVICE_TIME_S, (all - commit).max(0.0) / 1e9),
         None => {
-            let why = record.absent.get("commit_time_ns_mean").cloned();
+            let why = record.why_absent(column::COMMIT_TIME_NS_MEAN).map(str::to_owned);
             let why = why.unwrap_or_else(|| "no transaction completed in the window".to_owned());
-            record.leave_out("sql_service_time_s", why);
+            record.leave_out(column::SQL_SERVICE_TIME_S, why);
         }
     }
     if work.params.to_map().contains_key("indexes") {
-        record.set("indexes", indexes(work) as f64);
+        record.set(column::INDEXES, indexes(work) as f64);
     } else {
-        record.leave_out("indexes", "only DBL-22 loads tables without and with indexes");
+        record.leave_out(column::INDEXES, "only DBL-22 loads tables without and with indexes");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Queries done by several processes: whether they came, and what they were good for.
 
-use loadline_database::Together;
+use loadline_database::ParallelWorkers;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Check, Outcome, Snapshot, TestRecord};
+use loadline_model::{Check, Column, Outcome, Snapshot, TestRecord, column};
 
 /// Fewer samples than these say nothing of how many processes were at work.
 const LEAST_SAMPLES: u32 = 5;
@@ -23,7 +23,7 @@ pub(crate) struct Processes<'a> {
     /// How many were asked for, the session's own among them.
     pub(crate) asked: u32,
     /// How many came when the query was tried before the test; or why that failed.
-    pub(crate) tried: Result<Option<Together>, String>,
+    pub(crate) tried: Result<Option<ParallelWorkers>, String>,
     /// What the sessions were seen doing in the window, each process by itself.
     pub(crate) waits: &'a WaitProfile,
     /// What the database counted in the window, if it counts them.
@@ -76,7 +76,7 @@ pub(crate) fn check(p: &Processes<'_>) -> Check {
         }
         Err(e) => return Check::require(id, false, format!("the processes of a query could not be counted: {e}")),
     };
-    let (planned, came) = (together.planned, together.came);
+    let (planned, came) = (together.planned, together.launched);
     let how = if together.how.is_empty() { String::new() } else { format!(" ({})", together.how) };
     let tried = format!("{asked} processes were asked for, {planned} planned and {came} came{how}");
     if came < asked {
@@ -151,16 +151,16 @@ fn at_work(waits: &WaitProfile) -> Option<f64> {
 
 /// Sets the speed-up of `record` against the test with one process among `others`, tests of the same run.
 pub(crate) fn speed_up(record: &mut TestRecord, others: &[TestRecord]) {
-    const ID: &str = "speed_up";
-    let alone = |r: &TestRecord| r.figure("threads") == Some(1.0);
+    const ID: &Column = column::SPEED_UP;
+    let alone = |r: &TestRecord| r.figure(column::THREADS) == Some(1.0);
     if alone(record) {
         return record.set(ID, 1.0);
     }
     let same = |r: &&TestRecord| {
         alone(r) && r.workload == record.workload && r.jobs == record.jobs && r.repetition == record.repetition
     };
-    let base = others.iter().filter(same).find(|r| r.valid).and_then(|r| r.figure("commit_throughput_tps"));
-    match base.zip(record.figure("commit_throughput_tps")) {
+    let base = others.iter().filter(same).find(|r| r.valid).and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
+    match base.zip(record.figure(column::COMMIT_THROUGHPUT_TPS)) {
         Some((base, rate)) if base > 0.0 => record.set(ID, rate / base),
         _ => record.leave_out(ID, "there is no valid test with one worker in this run to compare with"),
     }
@@ -177,7 +177,8 @@ mod tests {
     }
 
     fn of(asked: u32, tried: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
-        let tried = tried.map(|t| t.map(|(planned, came)| Together { planned, came, how: "DOP 4".into() }));
+        let tried =
+            tried.map(|t| t.map(|(planned, came)| ParallelWorkers { planned, launched: came, how: "DOP 4".into() }));
         Processes { asked, tried, waits, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 

@@ -66,7 +66,7 @@ pub const KEYS: &[&str] = &[
 pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
     // A URL without its flag is taken for a file.
     let shown = redact(&path.display().to_string());
-    let hint = if shown.contains("://") { " (a URL goes behind --target)" } else { "" };
+    let hint = if shown.contains("://") { "; write a URL after --target" } else { "" };
     let failed = |source| PlanFileError::Read { path: shown.clone(), source, hint };
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
@@ -169,14 +169,14 @@ mod tests {
             assert!(e.starts_with(at) && !e.contains("s3") && !e.contains("cret"), "«{text}»: {e}");
         }
         let e = read(Path::new("postgres://ann:s3cret@h/d")).unwrap_err().to_string();
-        assert!(e.contains("postgres://ann@h/d") && e.contains("behind --target"), "{e}");
+        assert!(e.contains("postgres://ann@h/d") && e.contains("write a URL after --target"), "{e}");
     }
 
     #[test]
     fn job_counts_that_are_none_are_told() {
         for text in ["jobs = -1", "jobs = [1, -2]", "jobs = 1.5", "jobs = true"] {
             let e = parse(text).unwrap_err();
-            assert!(e.contains("line 1, column 8") && e.contains("«auto»") && e.contains("4096"), "{e}");
+            assert!(e.contains("line 1, column 8") && e.contains("'auto'") && e.contains("4096"), "{e}");
         }
         let e = parse("duration = true").unwrap_err();
         assert!(e.contains("line 1, column 12") && e.contains("\"30s\""), "{e}");

@@ -234,7 +234,7 @@ impl Study {
         let data_files = caches::data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
-        let probes = if self.plan.probe && resumed.is_none() && target.no_limit().is_none() {
+        let probes = if self.plan.probe && resumed.is_none() && target.facts().no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
             let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
@@ -316,7 +316,10 @@ impl Study {
             .measure_overhead()
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // As late as it can be: until here a run may be refused, and the data should then be there.
-            .and_then(|()| if room.drop_data_set { Ok(context.target.drop_data_set()?) } else { Ok(()) });
+            .and_then(|()| match context.target.abilities().data_set.filter(|_| room.drop_data_set) {
+                Some(target) => Ok(target.drop_data_set()?),
+                None => Ok(()),
+            });
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: no empty folder is left behind.
@@ -331,7 +334,7 @@ impl Study {
 impl Study {
     /// What the tests will be held against.
     fn limits(&self, target: &dyn Target, info: &TargetInfo) -> Limits {
-        if let Some(reason) = target.no_limit() {
+        if let Some(reason) = target.facts().no_limit {
             return Limits::None(reason.to_owned());
         }
         if let Some(points) = &self.limits {

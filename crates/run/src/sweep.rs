@@ -1,5 +1,6 @@
 //! Which job count comes next: rise until throughput no longer grows.
 
+use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_workload::Sweep;
 
@@ -37,7 +38,7 @@ pub struct Swept {
     /// Its values, rising.
     pub values: Vec<i64>,
     /// Column that shows the value.
-    pub column: &'static str,
+    pub column: &'static Column,
 }
 
 /// The tests of a workload in one repetition.

@@ -159,7 +159,9 @@ impl Session {
             Driver::Client => {
                 Session::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
             }
-            Driver::Database => Session::Database(request.target.database_session(&request.work, job)?),
+            Driver::Database => {
+                Session::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
+            }
         })
     }
 

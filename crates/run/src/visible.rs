@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError, Work};
-use loadline_model::{Check, Latencies, Outcome, TestRecord};
+use loadline_model::{Check, Column, Latencies, Outcome, TestRecord, column};
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
 use crate::job::JobResult;
@@ -23,7 +23,7 @@ const MOST_UNSEEN: f64 = 0.01;
 /// The job beside which it reads: rows are looked for on the node where the first job makes them.
 const BESIDE_JOB: u32 = 0;
 /// Columns of the delay.
-const COLUMNS: [(&str, f64); 2] = [("visible_delay_ns_p50", 0.5), ("visible_delay_ns_p99", 0.99)];
+const COLUMNS: [(&Column, f64); 2] = [(column::VISIBLE_DELAY_NS_P50, 0.5), (column::VISIBLE_DELAY_NS_P99, 0.99)];
 
 /// What the reader saw.
 #[derive(Debug, Default)]
@@ -214,6 +214,9 @@ mod tests {
             // The batches of one row each are 0, 1, 2, …, and there are three of them.
             let there = matches!(args, [Arg::Int(0..=2)]) && now_ns() >= self.0;
             Ok(u64::from(there))
+        }
+        fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
+            Ok(rows.into())
         }
         fn commit(&mut self) -> Result<(), TargetError> {
             Ok(())

@@ -3,7 +3,7 @@
 use loadline_collect::Edge;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, TestRecord, format};
+use loadline_model::{Latencies, TestRecord, column, format};
 use loadline_workload::Cache;
 
 use crate::block_checks::{CacheFacts, judged, only_adds, sure};
@@ -83,7 +83,7 @@ pub(crate) fn data_written(
 
 /// Bytes of the new rows per second, of work that adds some.
 fn added(record: &TestRecord, request: &Request) -> Option<f64> {
-    record.figure("data_mib_per_s").filter(|_| only_adds(&request.work)).map(|mib| mib * MIB)
+    record.figure(column::DATA_MIB_PER_S).filter(|_| only_adds(&request.work)).map(|mib| mib * MIB)
 }
 
 fn writes(record: &TestRecord, request: &Request, w: &Window<'_>, device: Option<f64>) -> Result<Writes, &'static str> {
@@ -91,18 +91,15 @@ fn writes(record: &TestRecord, request: &Request, w: &Window<'_>, device: Option
         .rate(counter::WRITE_BYTES)
         .zip(device)
         .ok_or("the writes of the database or of the device under its data are not known")?;
-    let block = request.target.block_bytes().map(|bytes| bytes as f64);
+    let block = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     let blocks = w.rate(counter::BLOCK_WRITES).zip(block).map_or(database, |(blocks, bytes)| blocks * bytes);
     // A log whose device is not known may be on this one.
     let apart = request.disk.is_some() && request.disk != request.data_disk;
-    let redo = record.figure("redo_mib_per_s").map(|mib| mib * MIB);
+    let redo = record.figure(column::REDO_MIB_PER_S).map(|mib| mib * MIB);
     let log = if apart { Some(0.0) } else { redo };
     let log = log.ok_or("log and data are on the same device, and how much of its writes is the log's is not known")?;
-    let growth = if request.target.file_facts().growth_is_written.is_some() {
-        added(record, request).unwrap_or(0.0)
-    } else {
-        0.0
-    };
+    let growth =
+        if request.target.facts().growth_is_written.is_some() { added(record, request).unwrap_or(0.0) } else { 0.0 };
     Ok(Writes { database, blocks, device, log }.without(growth))
 }
 
@@ -112,8 +109,9 @@ fn owed(record: &TestRecord, request: &Request) -> Result<Owed, &'static str> {
         let bytes = added(record, request).ok_or("how large the new rows are is not known")? * sure;
         return Ok(Owed { bytes, part: DEVICE_FROM, what: "the new rows are {} MiB/s" });
     }
-    let block = request.target.block_bytes().ok_or("how large its blocks are is not known")? as f64;
-    let rows = request.work.program.mean_rows_changed_per_tx() * record.figure("commit_throughput_tps").unwrap_or(0.0);
+    let block = request.target.facts().block_bytes.ok_or("how large its blocks are is not known")? as f64;
+    let rows =
+        request.work.program.mean_rows_changed_per_tx() * record.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
     Ok(Owed { bytes: rows * sure * block, part: CHANGED_FROM, what: "the blocks changed are {} MiB/s" })
 }
 

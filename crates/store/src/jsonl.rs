@@ -1,30 +1,31 @@
-//! `tests.jsonl`: one record per line. Only its very end may be torn, because it is only appended.
+//! `tests.jsonl`: one record per line. The file is only appended to, so only its end may be torn.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadline_model::TestRecord;
+use loadline_model::column::NOT_FINITE;
 use loadline_model::record::RECORD_SCHEMA;
 use serde::de::IgnoredAny;
 
 use crate::error::{RESTORE_OR_CUT, StoreError, json_text};
 use crate::snapshots::newer;
 
-/// What is in the file.
+/// Contents of the file.
 #[derive(Debug)]
 pub(crate) struct Tests {
-    /// All whole records, in order.
+    /// All complete records, in order.
     pub(crate) records: Vec<TestRecord>,
-    /// Length of the file up to the last whole record, bytes.
+    /// Length of the file up to the last complete record, bytes.
     pub(crate) whole_bytes: u64,
     /// Line number and length of the torn last line, if there is one.
     pub(crate) torn: Option<(usize, usize)>,
 }
 
-/// Reads the file's contents; `path` is for messages.
+/// Parses the file; `path` is for messages.
 ///
-/// The last line is torn if it has no newline (the process was killed while it appended) or if it
-/// is no JSON at all (the machine lost power while it did): its test was never reported as stored.
+/// The last line is torn if it has no newline (the process was killed during the append) or is not JSON (the machine lost
+/// power during it). Its test was never reported as stored.
 ///
 /// # Errors
 /// Any other damage, with its line, or a record of a newer layout.
@@ -61,7 +62,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     }
     let record: TestRecord = serde_json::from_slice(json).map_err(|e| damaged(path, line, json_text(&e)))?;
     if record.schema == 0 {
-        return Err(damaged(path, line, "its 'schema' is 0, which never was one".to_owned()));
+        return Err(damaged(path, line, "its 'schema' is 0, which is invalid".to_owned()));
     }
     Ok(record)
 }
@@ -70,8 +71,8 @@ fn damaged(path: &Path, line: usize, what: String) -> StoreError {
     StoreError::Damaged { path: path.to_owned(), line: Some(line), what, advice: RESTORE_OR_CUT }
 }
 
-/// The line of `record`, newline included. Figures that are not finite are left out with their
-/// reason, as JSON has no word for them.
+/// The line of `record`, with newline. Figures that are not finite are left out with a reason, because JSON cannot hold
+/// them.
 ///
 /// # Errors
 /// A sentence, if the line would not read back as the same record.
@@ -79,7 +80,8 @@ pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
     let mut record = record.clone();
     let odd: Vec<String> = record.figures.iter().filter(|(_, v)| !v.is_finite()).map(|(id, _)| id.clone()).collect();
     for id in odd {
-        record.set(&id, f64::NAN);
+        record.figures.remove(&id);
+        record.absent.insert(id, NOT_FINITE.to_owned());
     }
     let mut line = serde_json::to_vec(&record).map_err(|e| format!("its record cannot be encoded: {e}"))?;
     // A figure under the name of a field would make a line that no one can read any more.
@@ -96,6 +98,7 @@ pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
     use crate::testing::record as sample;
+    use loadline_model::column;
     use proptest::prelude::*;
 
     fn file(tests: &[u32]) -> Vec<u8> {
@@ -165,7 +168,7 @@ mod tests {
         let mut odd = sample(1);
         odd.figures.insert("log_file_sync_ms".to_owned(), f64::INFINITY);
         let tests = parse(&line(&odd).unwrap()).unwrap();
-        assert_eq!(tests.records[0].figure("log_file_sync_ms"), None);
+        assert_eq!(tests.records[0].figure(column::LOG_FILE_SYNC_MS), None);
         assert!(tests.records[0].absent.contains_key("log_file_sync_ms"));
     }
 
@@ -188,9 +191,9 @@ mod tests {
         #[test]
         fn figures_keep_every_bit(value in any::<f64>()) {
             let mut record = sample(1);
-            record.set("commit_throughput_tps", value);
+            record.set(column::COMMIT_THROUGHPUT_TPS, value);
             let tests = parse(&line(&record).unwrap()).unwrap();
-            prop_assert_eq!(tests.records[0].figure("commit_throughput_tps"), Some(value).filter(|v| v.is_finite()));
+            prop_assert_eq!(tests.records[0].figure(column::COMMIT_THROUGHPUT_TPS), Some(value).filter(|v| v.is_finite()));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! `series/<test>.csv`: a header of column ids, one row a second, an empty cell for what was not
-//! measured, numbers at full precision (what is read equals what was written, bit by bit).
+//! `series/<test>.csv`: a header of column ids, one row a second, empty cells for missing values, numbers at full precision
+//! (they read back bit by bit).
 
 use loadline_model::Series;
 
-/// `series` as CSV. A value that is not finite is no measurement and becomes an empty cell.
+/// `series` as CSV. A value that is not finite becomes an empty cell.
 ///
 /// # Errors
 /// A sentence, if a column id would need quoting or a row has more cells than there are columns.
@@ -24,7 +24,7 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
                 out.push(',');
             }
             if let Some(value) = row.get(at).copied().flatten().filter(|v| v.is_finite()) {
-                // Rust's shortest text that reads back as the same number.
+                // The shortest text that reads back as the same number.
                 out.push_str(&value.to_string());
             }
         }
@@ -39,7 +39,7 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
 /// Line (from 1) and what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Series, (usize, String)> {
     let Some(body) = text.strip_suffix('\n') else {
-        return Err((text.lines().count().max(1), "the file ends in mid-line: it was cut off".to_owned()));
+        return Err((text.lines().count().max(1), "the last line is incomplete: the file was cut off".to_owned()));
     };
     let mut lines = body.split('\n').enumerate();
     let header = lines.next().map_or("", |(_, h)| h);

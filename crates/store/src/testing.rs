@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::manifest::{MANIFEST_SCHEMA, Machine, Overhead, RunState, TargetInfo};
+use loadline_model::machine::Machine;
+use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord};
+use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord, column};
 
 use crate::folder::TestOutput;
 
@@ -39,8 +40,8 @@ pub(crate) fn record(test: u32) -> TestRecord {
         parameters: BTreeMap::new(),
         figures: BTreeMap::new(),
     };
-    record.set("commit_throughput_tps", 5_200.0 / 3.0);
-    record.set("elapsed_s", 2.0);
+    record.set(column::COMMIT_THROUGHPUT_TPS, 5_200.0 / 3.0);
+    record.set(column::ELAPSED_S, 2.0);
     record
 }
 

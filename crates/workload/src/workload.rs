@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::Capability;
+use loadline_model::{Capability, Column};
 
 use crate::file_program::FileProgram;
 use crate::params::{Param, ParamError, Params};
@@ -34,7 +34,7 @@ pub static GROUPS: [Group; 8] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kpi {
     /// Column id.
-    pub column: &'static str,
+    pub column: &'static Column,
     /// Its title in this workload.
     pub title: &'static str,
 }
@@ -92,7 +92,7 @@ pub enum Sweep {
         /// Its values, in rising order.
         values: &'static [i64],
         /// Column that shows the value.
-        column: &'static str,
+        column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
         then_jobs: bool,
     },

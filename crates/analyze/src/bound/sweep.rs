@@ -4,8 +4,9 @@ use loadline_model::TestRecord;
 use loadline_model::format::number;
 
 use super::{Bound, Bounds, bound};
+use crate::kpi::THROUGHPUT;
 use crate::stats::mean;
-use crate::sweep::{Sweep, THROUGHPUT};
+use crate::sweep::Sweep;
 
 /// What bounds the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
 /// without a valid test.

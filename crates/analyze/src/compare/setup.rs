@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use loadline_model::{TestRecord, format};
 
 use super::Platform;
-use super::work::jobs_word;
 use crate::kpi::uses_data;
 use crate::sweep::Sweep;
 
@@ -163,4 +162,9 @@ fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
         said.is_some_and(|(key, value)| key == "code" && value.as_deref() == Some(code))
     };
     platform.workload_files.iter().find(|f| f.text.lines().any(defines)).map(|f| f.text.as_str())
+}
+
+/// `job` or `jobs`.
+pub(super) fn jobs_word(n: u32) -> &'static str {
+    if n == 1 { "job" } else { "jobs" }
 }

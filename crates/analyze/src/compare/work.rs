@@ -1,8 +1,10 @@
 //! Whether two points did the same work on the same kind of storage, and the factors between them.
 
-use super::setup::Setup;
-use super::{At, Factor, Metric, Row};
-use crate::kpi::{defined_by_redo, writes_redo};
+use loadline_model::column;
+
+use super::setup::{Setup, jobs_word};
+use super::{At, Factor, Row};
+use crate::kpi::{Metric, defined_by_redo, writes_redo};
 use crate::stats::{Estimate, ratio};
 use crate::sweep::Point;
 
@@ -65,7 +67,8 @@ impl<'a> Compared<'a> {
         if refused.is_some() {
             return Row { at, factors: Vec::new(), refused, caveat: None };
         }
-        let factors = self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.id)?, b.figure(m.id)?)).collect();
+        let factors =
+            self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
         let all = [kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
         Row { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
@@ -73,7 +76,7 @@ impl<'a> Compared<'a> {
 
     /// By how much redo per transaction differs, if it is by more than the tolerance.
     fn redo_apart(&self, a: &Point, b: &Point) -> Option<String> {
-        let (x, y) = (a.figure("redo_kib_per_tx")?.mean, b.figure("redo_kib_per_tx")?.mean);
+        let (x, y) = (a.figure(column::REDO_KIB_PER_TX)?.mean, b.figure(column::REDO_KIB_PER_TX)?.mean);
         if x.max(y) <= NO_REDO_KIB {
             return None;
         }
@@ -91,15 +94,15 @@ impl<'a> Compared<'a> {
 
     fn unchecked(&self, a: &Point, b: &Point) -> Option<String> {
         let evidence = [
-            ("redo_kib_per_tx", "redo per transaction"),
-            ("rows_per_tx", "rows per transaction"),
-            ("statements_per_tx", "statements per transaction"),
+            (column::REDO_KIB_PER_TX, "redo per transaction"),
+            (column::ROWS_PER_TX, "rows per transaction"),
+            (column::STATEMENTS_PER_TX, "statements per transaction"),
         ];
         let lacks = |point: &Point, setup: &[&'static str]| -> Vec<&str> {
             evidence
                 .iter()
-                .filter(|(id, _)| self.redo != Redo::None || *id != "redo_kib_per_tx")
-                .filter(|(id, _)| point.figure(id).is_none())
+                .filter(|(c, _)| self.redo != Redo::None || *c != column::REDO_KIB_PER_TX)
+                .filter(|(c, _)| point.figure(c).is_none())
                 .map(|(_, what)| *what)
                 .chain(setup.iter().copied())
                 .collect()
@@ -127,11 +130,6 @@ fn no_valid_test(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
         p.tests.is_empty().then(|| format!("«{name}» has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
     };
     side(names.0, a).or_else(|| side(names.1, b))
-}
-
-/// «job» or «jobs».
-pub(super) fn jobs_word(n: u32) -> &'static str {
-    if n == 1 { "job" } else { "jobs" }
 }
 
 /// Figures of a cache are held against figures of the device by nobody.
@@ -174,8 +172,8 @@ fn kept(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
 
 /// The mean time of a read is the database's own, or that of a transaction of one read, which is longer.
 fn timed(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
-    let both = a.figure("read_time_us_mean").is_some() && b.figure("read_time_us_mean").is_some();
-    let own = |p: &Point| p.figure("read_wait_pct").is_some();
+    let both = a.figure(column::READ_TIME_US_MEAN).is_some() && b.figure(column::READ_TIME_US_MEAN).is_some();
+    let own = |p: &Point| p.figure(column::READ_WAIT_PCT).is_some();
     (both && own(a) != own(b)).then(|| {
         let (database, jobs) = if own(a) { names } else { (names.1, names.0) };
         format!("the mean read time is the database's own on «{database}», and that of whole transactions on «{jobs}»")
@@ -184,12 +182,12 @@ fn timed(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
 
 fn unequal_counts(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
     let counts = [
-        ("rows_per_tx", "rows per transaction"),
-        ("statements_per_tx", "statements per transaction"),
-        ("threads", "parallel workers"),
+        (column::ROWS_PER_TX, "rows per transaction"),
+        (column::STATEMENTS_PER_TX, "statements per transaction"),
+        (column::THREADS, "parallel workers"),
     ];
-    for (id, what) in counts {
-        if let (Some(x), Some(y)) = (a.figure(id), b.figure(id)) {
+    for (column, what) in counts {
+        if let (Some(x), Some(y)) = (a.figure(column), b.figure(column)) {
             // Counts are whole numbers; half of one is room for a mean over repetitions.
             if (x.mean - y.mean).abs() >= 0.5 {
                 return Some(format!(

@@ -91,7 +91,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let name = work.workload.tables.get(*table).map_or("", |t| t.name);
                 let _ = writeln!(
                     out,
-                    "{indent}{n}. Add {} with new keys to `{name}`, by the fastest way that the database has for many rows.",
+                    "{indent}{n}. Add {} with new keys to `{name}`, by the database's fastest way to load many rows.",
                     count(u64::from(*rows), "row")
                 );
             }
@@ -100,7 +100,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let _ = writeln!(
                     out,
                     "{indent}{n}. In the database's own language: {}: {operations} operations. It starts from the \
-                     transaction's number modulo {STARTS}, and the result must be {result} above that; any other is an error.",
+                     transaction's number modulo {STARTS}; the result must be {result} more than that, or it is an error.",
                     computation(*kernel, *times)
                 );
             }
@@ -110,7 +110,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
             }
             Step::Choose { var, arms } => {
                 let all: u64 = arms.iter().map(|a| a.share).sum();
-                let _ = writeln!(out, "{indent}{n}. As `:{var}` says, one of {}:", arms.len());
+                let _ = writeln!(out, "{indent}{n}. By `:{var}`, one of {}:", arms.len());
                 for (i, arm) in arms.iter().enumerate() {
                     let _ = writeln!(out, "{indent}   {}. in {} of {all} transactions:", i + 1, arm.share);
                     steps(work, &arm.body, &format!("{indent}      "), out);
@@ -133,20 +133,20 @@ fn value(generator: Generator) -> String {
             count(rows, "row")
         ),
         Generator::Payload { bytes } => format!(
-            "{bytes} bytes of the job's pool of {} KiB of random bytes (made from the seed; a share of them zeros with \
-             `--payload-compressibility`), from a place that moves on with the sequence",
+            "{bytes} bytes of the job's pool of {} KiB of random bytes (made from the seed; with \
+             `--payload-compressibility`, a share of them zeros), from an offset that follows from the sequence",
             POOL_BYTES / 1024
         ),
         Generator::Uniform { from, range, .. } => format!(
-            "a random number from {from} to {}, each as likely as another; it follows from seed, job and sequence, so that \
-             both drivers draw the same",
+            "a uniform random number from {from} to {}; it follows from seed, job and sequence, so both drivers draw the \
+             same",
             i128::from(from) + i128::from(range) - 1
         ),
         Generator::Turn { of } => format!(
-            "a number from 0 to {}, the next one for each number of the sequence; each job begins at another",
+            "a number from 0 to {}, in turn with the sequence; each job starts at another",
             of.saturating_sub(1)
         ),
-        Generator::NewKey => "a key that no other job and no transaction before had".to_owned(),
+        Generator::NewKey => "a key that no other job and no earlier transaction used".to_owned(),
         Generator::Constant(value) => value.to_string(),
         Generator::Plus { var, by } => format!("`:{var}` + {by}"),
     }
@@ -180,7 +180,7 @@ pub(super) fn tables(work: &Work) -> String {
             }
             RowCount::Total(param) => {
                 format!(
-                    "{} (parameter `{param}`, whatever `--size` says), loaded before the first test",
+                    "{} (parameter `{param}`, independent of `--size`), loaded before the first test",
                     count(total, "row")
                 )
             }
@@ -213,9 +213,9 @@ fn columns(table: &Table) -> String {
             Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
-            Fill::Scattered { range, .. } => format!("a number from 0 to {}, as if at random", range.saturating_sub(1)),
+            Fill::Scattered { range, .. } => format!("a scattered number from 0 to {}", range.saturating_sub(1)),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
-            Fill::Payload(size) => format!("random bytes, as many as the parameter `{size}` says"),
+            Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),
         };
         let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
@@ -223,33 +223,33 @@ fn columns(table: &Table) -> String {
     out
 }
 
-/// How the load on the target is made to grow.
+/// How the load grows.
 pub(super) fn load(w: &Workload, work: &Work) -> String {
     if let Sweep::Parameter { name, values, then_jobs, .. } = w.sweep {
         let values = values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         let then = if then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
         return format!(
-            "One session does this transaction over and over, with the parameter `{name}` at {values} in turn.{}{then}",
-            if w.workers == Some(name) { " The sweep ends where the server gives no more." } else { "" }
+            "One session repeats this transaction, with the parameter `{name}` at {values} in turn.{}{then}",
+            if w.workers == Some(name) { " The sweep ends at the most workers that the server allows." } else { "" }
         );
     }
     if w.sweep == Sweep::Once {
-        return "One session does this transaction over and over: there is a single test.".to_owned();
+        return "One session repeats this transaction: there is a single test.".to_owned();
     }
     let Some(scan) = w.scan else {
-        return "A job is one session that does this transaction over and over. A sweep raises the number of jobs: doubled \
-                from 1 until throughput no longer grows, or as `--jobs` says."
+        return "A job is one session that repeats this transaction. A sweep doubles the number of jobs from 1 until \
+                throughput no longer grows, or takes those of `--jobs`."
             .to_owned();
     };
     let value = |name: &str| work.params.get(name);
     let pace = match value(scan.pace_mib) {
-        0 => "as fast as the target takes it".to_owned(),
+        0 => "as fast as the target can".to_owned(),
         mib => format!("no faster than {mib} MiB/s (`{}`)", scan.pace_mib),
     };
     format!(
-        "One session does this transaction with another number of repetitions each time: as many as write 0 to {} KiB of redo \
-         (`{}`) in steps of {} KiB (`{}`), {} of each size (`{}`), all in random order. Redo is generated {pace}. Each commit \
-         is timed. What is written above is one step: the repetitions (`{}`) whose redo is 64 KiB.",
+        "One session runs this transaction with a varying number of repetitions, so that it writes 0 to {} KiB of redo \
+         (`{}`) in steps of {} KiB (`{}`): {} of each size (`{}`), all in random order. Redo is generated {pace}. Each commit \
+         is timed. The transaction above is one step: the repetitions (`{}`) that write 64 KiB of redo.",
         value(scan.most_kib),
         scan.most_kib,
         value(scan.step_kib),

@@ -169,7 +169,7 @@ fn a_source_that_hangs_is_given_up() {
     let collected = sampler.finish();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(collected.points.len(), 1, "what was read before is kept");
-    assert!(collected.source.is_none() && collected.problems[0].contains("given up"), "{:?}", collected.problems);
+    assert!(collected.source.is_none() && collected.problems[0].contains("abandoned"), "{:?}", collected.problems);
 }
 
 #[test]

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use loadline_model::Capability;
 use loadline_workload::Arg;
 
-use super::connect::{self, Door};
+use super::connect::{self, Endpoint};
 use super::protocol;
 use super::wire::{Connection, Prepared};
-use super::{loading, render};
+use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// A job's session.
-pub(super) struct Client {
+pub(super) struct MysqlClientSession {
     connection: Connection,
-    door: Arc<Door>,
+    endpoint: Arc<Endpoint>,
     statements: Vec<Prepared>,
     /// A transaction has begun that the server does not know of yet.
     pending: bool,
@@ -26,17 +26,24 @@ pub(super) struct Client {
     work: Work,
 }
 
-impl Client {
+impl MysqlClientSession {
     /// Opens a job's session and prepares the program's statements.
-    pub(super) fn open(door: &Arc<Door>, work: &Work) -> Result<Client, TargetError> {
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<MysqlClientSession, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
-        let mut connection = if bulk { door.connect_loading()? } else { door.connect()? };
-        if let Some(isolation) = render::isolation(work) {
+        let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
+        if let Some(isolation) = sql::isolation(work) {
             connection.query(isolation)?;
         }
-        let texts = work.program.statements.iter().map(|s| render::statement(work, &s.template));
+        let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
-        Ok(Client { connection, door: Arc::clone(door), statements, pending: false, open: false, work: work.clone() })
+        Ok(MysqlClientSession {
+            connection,
+            endpoint: Arc::clone(endpoint),
+            statements,
+            pending: false,
+            open: false,
+            work: work.clone(),
+        })
     }
 
     #[inline]
@@ -54,7 +61,7 @@ impl Client {
     }
 }
 
-impl ClientSession for Client {
+impl ClientSession for MysqlClientSession {
     #[inline]
     fn begin(&mut self) -> Result<(), TargetError> {
         self.pending = true;
@@ -85,9 +92,7 @@ impl ClientSession for Client {
             self.connection.query("BEGIN")?;
             self.open = true;
         }
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         loading::add(&mut self.connection, &self.work, table, &[Batch::of_bulk(first, rows)])
     }
 
@@ -127,6 +132,6 @@ impl ClientSession for Client {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.door, &self.connection)
+        connect::canceller(&self.endpoint, &self.connection)
     }
 }

@@ -5,40 +5,24 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_model::format::nearest;
-use percent_encoding::percent_decode_str;
-
 use super::option_file::{self, Options};
+use crate::env::Env;
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
+use crate::tls::SslMode;
+use crate::url::{Url, choice, unknown};
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 5] = ["socket", "ssl-mode", "ssl-ca", "connect-timeout", "password"];
 
-/// How a connection over TCP is encrypted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SslMode {
-    /// Never.
-    Disabled,
-    /// If the server can.
-    Preferred,
-    /// Always; the certificate is not looked at.
-    Required,
-    /// Always; the certificate must be signed by a known authority.
-    VerifyCa,
-    /// As before, and it must be made out to the host's name.
-    VerifyIdentity,
-}
-
-impl SslMode {
-    const ALL: [(&'static str, SslMode); 5] = [
-        ("disabled", SslMode::Disabled),
-        ("preferred", SslMode::Preferred),
-        ("required", SslMode::Required),
-        ("verify-ca", SslMode::VerifyCa),
-        ("verify-identity", SslMode::VerifyIdentity),
-    ];
-}
+/// How a connection over TCP is encrypted, as the products' own clients name it.
+const SSL_MODES: [(&str, SslMode); 5] = [
+    ("disabled", SslMode::Disable),
+    ("preferred", SslMode::Prefer),
+    ("required", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-identity", SslMode::VerifyName),
+];
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,77 +48,40 @@ pub(super) struct Config {
     pub(super) connect_timeout: Duration,
 }
 
-/// Looks up an environment variable; a parameter so that tests need not change the process's own.
-pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The process's environment; empty variables count as unset.
-pub(super) fn process_env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
-}
-
 impl Config {
     /// Reads `url`, filling in from environment and `~/.my.cnf` what it does not say.
     ///
     /// # Errors
     /// [`TargetError::Usage`], naming what is wrong and what may stand there.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
-        let shown = crate::redact(url);
-        let usage = |what: String| TargetError::Usage(format!("«{shown}»: {what}"));
-        let form = "write mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
-        let (_, rest) = url
-            .split_once(':')
-            .and_then(|(scheme, rest)| Some((scheme, rest.strip_prefix("//")?)))
-            .ok_or_else(|| usage(format!("a MariaDB or MySQL URL goes on with «//» after its scheme: {form}")))?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if query.contains('@') && !rest.contains('@') && rest.contains(':') {
-            // What stands before the «?» is then likely the beginning of a password: show nothing.
-            return Err(TargetError::Usage(
-                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40"
-                    .into(),
-            ));
-        }
-        let decode = |what: &str, text: &str| -> Result<Option<String>, TargetError> {
-            let decoded =
-                percent_decode_str(text).decode_utf8().map_err(|_| usage(format!("the {what} is no UTF-8")))?;
-            if decoded.contains('\0') {
-                return Err(usage(format!("the {what} holds a zero byte")));
-            }
-            Ok(Some(decoded.into_owned()).filter(|t| !t.is_empty()))
-        };
-        // A password may hold a careless '@' or '/': the last '@' ends it, as `redact` has it.
-        let (credentials, place) = rest.rsplit_once('@').map_or(("", rest), |(c, p)| (c, p));
-        let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
-        let (host_port, database) = place.split_once('/').unwrap_or((place, ""));
+        let form = "mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
+        let url = Url::parse(url, form)?;
         let mut given = Parameters::default();
-        for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (name, value) =
-                pair.split_once('=').ok_or_else(|| usage(format!("the parameter «{pair}» has no «=»")))?;
-            let name = name.replace('_', "-");
-            let value = decode(&name, value)?;
-            given.set(&name, value).map_err(&usage)?;
+        for (name, value) in url.parameters()? {
+            given.set(&name.replace('_', "-"), value).map_err(|e| url.wrong(e))?;
         }
-        let (host, port) = split_port(host_port).ok_or_else(|| usage(format!("«{host_port}» is no host and port")))?;
         let file = option_file::read(env);
         let options = file.options;
-        let host = decode("host", host)?;
+        let host = url.decode("host", url.host)?;
         if given.socket.is_some() && host.is_some() {
-            return Err(usage("it names a host and a socket: leave one of them out".into()));
+            return Err(url.wrong("it names a host and a socket: leave one of them out"));
         }
-        let address = match (given.socket, host, port) {
+        let address = match (given.socket, host, url.port()?) {
             (Some(socket), _, _) => Address::Unix(socket.into()),
             (None, Some(host), port) => Address::Tcp(host, port.or(options.port).unwrap_or(3306)),
             (None, None, Some(port)) => Address::Tcp("localhost".into(), port),
             (None, None, None) => from_options(&options),
         };
-        let password = password.map(|p| decode("password", p)).transpose()?.flatten().or(given.password);
-        let user = decode("user", user)?.or(options.user).or_else(|| env("USER")).unwrap_or_else(|| "root".into());
+        let password = url.decode("password", url.password.unwrap_or_default())?.or(given.password);
+        let user =
+            url.decode("user", url.user)?.or(options.user).or_else(|| env("USER")).unwrap_or_else(|| "root".into());
         Ok(Config {
             address,
             user,
-            database: decode("database", database)?,
+            database: url.decode("database", url.path)?,
             password: password.or_else(|| env("MYSQL_PWD")).map(Secret::new).or(options.password),
             note: file.note,
-            ssl_mode: given.ssl_mode.unwrap_or(SslMode::Preferred),
+            ssl_mode: given.ssl_mode.unwrap_or(SslMode::Prefer),
             ssl_ca: given.ssl_ca.map(PathBuf::from),
             connect_timeout: Duration::from_secs(given.connect_timeout.unwrap_or(10)),
         })
@@ -182,35 +129,16 @@ impl Parameters {
             "password" => self.password = value,
             "ssl-mode" => {
                 let wanted = text.to_ascii_lowercase().replace('_', "-");
-                let found = SslMode::ALL.iter().find(|(name, _)| *name == wanted);
-                let allowed = SslMode::ALL.map(|(name, _)| name).join(", ");
-                let (_, mode) = found.ok_or_else(|| format!("ssl-mode=«{text}» is not one of: {allowed}"))?;
-                self.ssl_mode = Some(*mode);
+                self.ssl_mode = Some(choice(name, &wanted, &SSL_MODES)?);
             }
             "connect-timeout" => {
                 let seconds = text.parse().ok().filter(|s| (1..=3600).contains(s));
                 let seconds = seconds.ok_or_else(|| format!("connect-timeout=«{text}» is no number from 1 to 3600"))?;
                 self.connect_timeout = Some(seconds);
             }
-            _ => {
-                let hint = nearest(name, PARAMETERS).map_or(String::new(), |n| format!(", did you mean «{n}»?"));
-                return Err(format!("unknown parameter «{name}»{hint} (allowed: {})", PARAMETERS.join(", ")));
-            }
+            _ => return Err(unknown(name, &PARAMETERS)),
         }
         Ok(())
-    }
-}
-
-/// Host and port of `host`, `host:3306`, `[::1]` or `[::1]:3306`.
-fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
-    let (host, rest) = match text.strip_prefix('[') {
-        Some(inner) => inner.split_once(']')?,
-        None => text.find(':').map_or((text, ""), |at| text.split_at(at)),
-    };
-    match rest.strip_prefix(':') {
-        None if rest.is_empty() => Some((host, None)),
-        None => None,
-        Some(port) => port.parse().ok().filter(|p| *p != 0).map(|p| (host, Some(p))),
     }
 }
 
@@ -242,7 +170,7 @@ mod tests {
             ("mysql:db", "goes on with «//»"),
             ("mysql://h/d?ssl_mod=required", "did you mean «ssl-mode»?"),
             ("mysql://h/d?ssl-mode=on", "disabled, preferred, required, verify-ca, verify-identity"),
-            ("mysql://h:99999/d", "no host and port"),
+            ("mysql://h:99999/d", "«99999» is no port"),
             ("mysql://h/d?socket=/x", "a host and a socket"),
             ("mysql:///d?socket=x", "begins with /"),
             ("mysql://h/d?connect-timeout=no", "no number"),

@@ -1,15 +1,13 @@
 //! Comes in: socket, encryption, password, session settings.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::ClientConfig;
 
 use super::auth;
-use super::config::{Address, Config, SslMode, process_env};
+use super::config::{Address, Config};
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -17,11 +15,14 @@ use super::protocol::{
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;
+use crate::env::process_env;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, Secret};
-use crate::session::Canceller;
+use crate::request::{AskPassword, OpenRequest};
+use crate::role::Canceller;
+use crate::secret::Secret;
 use crate::stream::{Local, Stream};
-use crate::tls::{self, Check};
+use crate::tcp::{Names, Peer};
+use crate::tls::{self, SslMode};
 
 /// Settings of every session: what it answers can be read, and what would end or disturb a
 /// measurement is off, whatever the server's defaults are. The wait timeout is the longest that the server
@@ -31,43 +32,37 @@ const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_t
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
      character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
 
+const NAMES: Names =
+    Names { listen: "bind_address", timeout: "connect-timeout", verify_ca: "ssl-mode=verify-ca", ca: "ssl-ca" };
+
 /// Access denied; the second for a user of an operating system's socket.
 const DENIED: u16 = 1045;
 const DENIED_WITHOUT: u16 = 1698;
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach the server.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Where its sessions are noted, if they are those of jobs.
     jobs: Option<Watch>,
 }
 
-impl Door {
+impl Endpoint {
     /// For the server at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, &process_env)?;
+        let encrypted = config.ssl_mode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
-        let tls = match (config.ssl_mode, &config.address) {
-            (SslMode::Disabled, _) | (_, Address::Unix(_)) => None,
-            (SslMode::VerifyIdentity, _) => Some(tls::client_config(Check::ChainAndName(roots()?))?),
-            (SslMode::VerifyCa, _) => Some(tls::client_config(Check::Chain(roots()?))?),
-            // As in libmariadb: an authority that is named is used.
-            (SslMode::Required, _) if config.ssl_ca.is_some() => Some(tls::client_config(Check::Chain(roots()?))?),
-            _ => Some(tls::client_config(Check::None)?),
-        };
-        Ok(Door { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
+        let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
     }
 
-    /// The same door for jobs, whose sessions are noted in `watch`.
-    pub(super) fn for_jobs(&self, watch: &Watch) -> Door {
-        Door {
+    /// The same endpoint for jobs, whose sessions are noted in `watch`.
+    pub(super) fn for_jobs(&self, watch: &Watch) -> Endpoint {
+        Endpoint {
             config: self.config.clone(),
             tls: self.tls.clone(),
             asked: Arc::clone(&self.asked),
@@ -95,10 +90,10 @@ impl Door {
 
     fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
         let again = |(e, code)| match code {
-            DENIED | DENIED_WITHOUT if self.ask() => self.knock(loads).map_err(|(e, _)| e),
+            DENIED | DENIED_WITHOUT if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
             _ => Err(e),
         };
-        let mut c = self.knock(loads).or_else(again)?;
+        let mut c = self.attempt(loads).or_else(again)?;
         if let Some(watch) = &self.jobs {
             watch.add(c.session);
         }
@@ -114,10 +109,10 @@ impl Door {
         Ok(c)
     }
 
-    /// Comes in with the password there is; a failure is told with the server's number of it.
-    fn knock(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
+    /// Connects once with the known password. An error carries the server's number for it.
+    fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        match self.come_in(&mut c, loads).and_then(|()| c.set_timeout(None)) {
+        match self.start_session(&mut c, loads).and_then(|()| c.set_timeout(None)) {
             Ok(()) => Ok(c),
             // There is no session yet that could be lost.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
@@ -126,7 +121,6 @@ impl Door {
     }
 
     fn stream(&self) -> Result<Stream, TargetError> {
-        let timeout = Some(self.config.connect_timeout);
         let mut stream = match &self.config.address {
             Address::Unix(path) => {
                 let s = UnixStream::connect(path).map_err(|e| {
@@ -141,43 +135,18 @@ impl Door {
                 Stream::Unix(Local::new(s))
             }
             Address::Tcp(host, port) => {
-                let tcp = self.tcp(host, *port)?;
-                tcp.set_nodelay(true).map_err(|e| self.unreachable(&e))?;
-                Stream::Tcp(tcp)
+                return Ok(Stream::Tcp(self.peer().connect(host, *port, self.config.connect_timeout)?));
             }
         };
-        stream.set_timeout(timeout).map_err(|e| self.unreachable(&e))?;
+        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
         Ok(stream)
     }
 
-    fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, TargetError> {
-        let addresses = (host, port).to_socket_addrs().map_err(|e| {
-            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
-        })?;
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
-                Ok(s) => return Ok(s),
-                Err(e) => last = e,
-            }
-        }
-        Err(self.unreachable(&last))
+    fn peer(&self) -> Peer {
+        Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn unreachable(&self, e: &io::Error) -> TargetError {
-        let advice = match e.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                "no server listens there: check host, port and the server's bind_address"
-            }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "nothing answered in time: check host, port and firewall, or give more with connect-timeout=SECONDS"
-            }
-            _ => "check host, port and network",
-        };
-        TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.config.place()))
-    }
-
-    fn come_in(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -206,7 +175,7 @@ impl Door {
                 c.replace_stream(|stream| self.encrypt(stream, tls))?;
                 c.number = number;
                 safe = true;
-            } else if self.config.ssl_mode != SslMode::Preferred {
+            } else if self.config.ssl_mode != SslMode::Prefer {
                 return Err(TargetError::Refused(format!(
                     "{place} offers no encryption, but ssl-mode asks for it: give the server a certificate (ssl_cert, \
                      ssl_key), or use ssl-mode=preferred"
@@ -217,26 +186,10 @@ impl Door {
     }
 
     fn encrypt(&self, stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
-        let (Stream::Tcp(mut tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
+        let (Stream::Tcp(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
             return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
         };
-        let failed = |e: String| {
-            let place = self.config.place();
-            let advice = if e.to_ascii_lowercase().contains("name") {
-                ". Its certificate is made out to another name: use that name, or ssl-mode=verify-ca"
-            } else if e.contains("ertificate") || e.contains("ssuer") {
-                ". Name the authority's certificate with ssl-ca=PATH"
-            } else {
-                ""
-            };
-            TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{advice}"))
-        };
-        let name = ServerName::try_from(host.clone()).map_err(|e| failed(e.to_string()))?;
-        let mut session = ClientConnection::new(Arc::clone(tls), name).map_err(|e| failed(e.to_string()))?;
-        while session.is_handshaking() {
-            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
-        }
-        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+        self.peer().encrypt(tcp, host, tls)
     }
 
     /// `safe`: nobody can listen, so that a password may go as it is.
@@ -365,10 +318,10 @@ impl Door {
 }
 
 /// Ends what the session of `c` does: by another session that kills it, and by its socket.
-pub(super) fn canceller(door: &Arc<Door>, c: &Connection) -> Canceller {
-    let (door, session, shut) = (Arc::clone(door), c.session, c.shutter());
+pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
+    let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
     Canceller::new(move || {
-        if let Ok(mut other) = door.connect() {
+        if let Ok(mut other) = endpoint.connect() {
             // It may have gone by itself.
             let _ = other.query(&format!("KILL {session}"));
         }

@@ -10,18 +10,18 @@ use super::performance::CommitTimes;
 use super::version::{SUPPORTED, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::room::LogRoom;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
+use crate::role::LogSpace;
 
 /// The server's global settings.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settings(pub(super) BTreeMap<String, String>);
+pub(super) struct MysqlSettings(pub(super) BTreeMap<String, String>);
 
-impl Settings {
+impl MysqlSettings {
     /// Reads all that the server shows.
-    pub(super) fn read(c: &mut Connection) -> Result<Settings, TargetError> {
+    pub(super) fn read(c: &mut Connection) -> Result<MysqlSettings, TargetError> {
         let all = c.pairs("SHOW GLOBAL VARIABLES")?;
-        Ok(Settings(all.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
+        Ok(MysqlSettings(all.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {
@@ -71,7 +71,7 @@ impl Settings {
 
 /// What was asked besides the settings.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Facts {
+pub(super) struct MysqlState {
     pub(super) version: Version,
     /// Whether the user has the privilege PROCESS.
     pub(super) process: bool,
@@ -89,8 +89,8 @@ pub(super) struct Facts {
     pub(super) not_ready: Option<String>,
 }
 
-impl Facts {
-    pub(super) fn ask(c: &mut Connection, settings: &Settings, local: bool) -> Result<Facts, TargetError> {
+impl MysqlState {
+    pub(super) fn ask(c: &mut Connection, settings: &MysqlSettings, local: bool) -> Result<MysqlState, TargetError> {
         let grants = c.query("SHOW GRANTS")?;
         let grants: Vec<String> = grants
             .iter()
@@ -106,7 +106,7 @@ impl Facts {
             let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
             line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib * 1024.0)
         });
-        Ok(Facts {
+        Ok(MysqlState {
             version: c.version.clone(),
             process: has("PROCESS"),
             ignores_read_only: has("READ ONLY ADMIN")
@@ -122,7 +122,7 @@ impl Facts {
 }
 
 /// Why a member of a Galera cluster takes no writes now, if it does not.
-fn not_ready(c: &mut Connection, settings: &Settings) -> Result<Option<String>, TargetError> {
+fn not_ready(c: &mut Connection, settings: &MysqlSettings) -> Result<Option<String>, TargetError> {
     if !settings.is_on("wsrep_on") {
         return Ok(None);
     }
@@ -139,21 +139,21 @@ fn wsrep_trouble(status: &[(String, String)]) -> Option<String> {
 }
 
 /// The folder of the log.
-pub(super) fn log_dir(settings: &Settings) -> std::path::PathBuf {
+pub(super) fn log_dir(settings: &MysqlSettings) -> std::path::PathBuf {
     let home = settings.get("innodb_log_group_home_dir").unwrap_or("./");
     // An absolute path replaces what it is joined to.
     Path::new(settings.get("datadir").unwrap_or("/")).join(home.trim_start_matches("./"))
 }
 
 /// What a binary log takes of `data` bytes that are loaded, and where.
-pub(super) fn binary_log(settings: &Settings, data: u64) -> LogRoom {
+pub(super) fn binary_log(settings: &MysqlSettings, data: u64) -> LogSpace {
     if !settings.is_on("log_bin") {
-        return LogRoom::default();
+        return LogSpace::default();
     }
     let place =
         settings.get("log_bin_basename").map(|name| Path::new(settings.get("datadir").unwrap_or("/")).join(name));
     let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
-    LogRoom { bytes: data, dir, unknown: None }
+    LogSpace { bytes: data, dir, unknown: None }
 }
 
 /// Whether `path` lies in main memory (`statfs`, TMPFS_MAGIC and RAMFS_MAGIC).
@@ -163,7 +163,7 @@ fn is_in_memory(path: &Path) -> bool {
 }
 
 /// Findings from what was read.
-pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
+pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
     let mut say = |id: &str, bad: Option<(Severity, String)>, value: String| {
@@ -312,7 +312,7 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
         ),
         (true, false) => (
             "does not wait for the log",
-            format!("{}. Workloads with a commit that waits take the client driver", super::render::NO_WAIT_IN_PROCEDURES),
+            format!("{}. Workloads with a commit that waits take the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
         ),
         (false, _) => ("not known", "loadline was never run against MySQL".to_owned()),
     };
@@ -321,7 +321,7 @@ pub(super) fn examine(s: &Settings, f: &Facts) -> Vec<Finding> {
 }
 
 /// How many sessions the server has left for jobs.
-pub(super) fn job_limit(c: &mut Connection, settings: &Settings) -> Result<JobLimit, TargetError> {
+pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<JobLimit, TargetError> {
     /// Sessions that loadline needs beside its jobs: counters, lock, administration, cancelling.
     const OWN: f64 = 4.0;
     let connected = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_connected'")?;
@@ -356,27 +356,27 @@ mod tests {
         ]
     }
 
-    fn severity(changed: &[(&str, &str)], facts: &Facts, id: &str) -> Option<Severity> {
+    fn severity(changed: &[(&str, &str)], state: &MysqlState, id: &str) -> Option<Severity> {
         let mut all: BTreeMap<String, String> = good().into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         all.extend(changed.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
-        examine(&Settings(all), facts).into_iter().find(|f| f.id == id).map(|f| f.severity)
+        examine(&MysqlSettings(all), state).into_iter().find(|f| f.id == id).map(|f| f.severity)
     }
 
-    fn facts() -> Facts {
-        Facts { version: Version::parse("10.11.6-MariaDB"), process: true, ..Facts::default() }
+    fn state() -> MysqlState {
+        MysqlState { version: Version::parse("10.11.6-MariaDB"), process: true, ..MysqlState::default() }
     }
 
     #[test]
     fn what_spoils_the_figures_is_refused() {
-        let method = |value| severity(&[("innodb_flush_method", value)], &facts(), "innodb_flush_method");
+        let method = |value| severity(&[("innodb_flush_method", value)], &state(), "innodb_flush_method");
         assert_eq!((method("nosync"), method("O_DIRECT")), (Some(Severity::Refused), Some(Severity::Ok)));
         for (name, bad) in [("debug_no_sync", "ON"), ("innodb_force_recovery", "1")] {
-            assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Refused), "{name}");
-            assert_eq!(severity(&[], &facts(), name), None, "{name}");
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Refused), "{name}");
+            assert_eq!(severity(&[], &state(), name), None, "{name}");
         }
-        let memory = Facts { log_in_memory: true, ..facts() };
+        let memory = MysqlState { log_in_memory: true, ..state() };
         assert_eq!(severity(&[], &memory, "log-folder"), Some(Severity::Refused));
-        assert_eq!(severity(&[], &facts(), "log-folder"), None);
+        assert_eq!(severity(&[], &state(), "log-folder"), None);
     }
 
     #[test]
@@ -387,13 +387,13 @@ mod tests {
             ("super_read_only", "ON", "OFF"),
             ("innodb_read_only", "1", "OFF"),
         ] {
-            assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Impossible), "{name}");
-            assert_eq!(severity(&[(name, well)], &facts(), name), Some(Severity::Ok), "{name}");
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Impossible), "{name}");
+            assert_eq!(severity(&[(name, well)], &state(), name), Some(Severity::Ok), "{name}");
         }
-        let admin = Facts { ignores_read_only: true, ..facts() };
+        let admin = MysqlState { ignores_read_only: true, ..state() };
         assert_eq!(severity(&[("read_only", "ON")], &admin, "read_only"), Some(Severity::Ok));
         assert_eq!(
-            severity(&[("innodb_force_recovery", "4")], &facts(), "innodb_force_recovery"),
+            severity(&[("innodb_force_recovery", "4")], &state(), "innodb_force_recovery"),
             Some(Severity::Impossible)
         );
         let status = |ready: &str, cluster: &str| {
@@ -402,9 +402,9 @@ mod tests {
         };
         assert_eq!(status("ON", "Primary"), None);
         assert_eq!(status("OFF", "Primary").as_deref(), Some("wsrep_ready = OFF"));
-        let split = Facts { not_ready: status("ON", "non-Primary"), ..facts() };
+        let split = MysqlState { not_ready: status("ON", "non-Primary"), ..state() };
         assert_eq!(severity(&[], &split, "wsrep_ready"), Some(Severity::Impossible));
-        assert_eq!(severity(&[], &facts(), "wsrep_ready"), None);
+        assert_eq!(severity(&[], &state(), "wsrep_ready"), None);
     }
 
     #[test]
@@ -419,27 +419,27 @@ mod tests {
             ("innodb_log_file_size", "100663296"),
             ("general_log", "ON"),
         ] {
-            assert_eq!(severity(&[(name, bad)], &facts(), name), Some(Severity::Warning), "{name}");
-            assert_eq!(severity(&[], &facts(), name), Some(Severity::Ok), "{name}");
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Warning), "{name}");
+            assert_eq!(severity(&[], &state(), name), Some(Severity::Ok), "{name}");
         }
-        let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &facts(), "sync_binlog");
+        let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &state(), "sync_binlog");
         assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
-        let untimed = Facts { times: Some(CommitTimes::Absent("off".into())), ..facts() };
+        let untimed = MysqlState { times: Some(CommitTimes::Absent("off".into())), ..state() };
         assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
-        let partial = Facts { times: Some(CommitTimes::Partial), ..facts() };
+        let partial = MysqlState { times: Some(CommitTimes::Partial), ..state() };
         assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
-        let poor = Facts { process: false, ..facts() };
+        let poor = MysqlState { process: false, ..state() };
         assert_eq!(severity(&[], &poor, "process-privilege"), Some(Severity::Warning));
-        let mysql = Facts { version: Version::parse("8.0.36"), ..facts() };
+        let mysql = MysqlState { version: Version::parse("8.0.36"), ..state() };
         assert_eq!(severity(&[], &mysql, "version"), Some(Severity::Warning));
         let cache = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
-        assert_eq!(severity(&cache, &facts(), "query_cache_type"), Some(Severity::Warning));
+        assert_eq!(severity(&cache, &state(), "query_cache_type"), Some(Severity::Warning));
     }
 
     #[test]
     fn secrets_are_not_stated() {
         let all = [("innodb_secret_key", "x"), ("innodb_page_size", "16384"), ("hostname", "h")];
-        let s = Settings(all.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect());
+        let s = MysqlSettings(all.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect());
         assert_eq!(s.stated().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
     }
 
@@ -447,9 +447,9 @@ mod tests {
     fn only_a_binary_log_grows_by_what_is_loaded() {
         let settings = |on: &str| {
             let all = [("log_bin", on), ("log_bin_basename", "/logs/bin"), ("datadir", "/data/")];
-            Settings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
+            MysqlSettings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
         };
-        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogRoom::default());
+        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogSpace::default());
         let room = binary_log(&settings("ON"), 1 << 40);
         assert_eq!((room.bytes, room.dir.as_deref()), (1 << 40, Some("/logs")));
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use super::config::Address;
-use super::connect::Door;
+use super::connect::Endpoint;
+use super::flush::Flush;
 use super::ledger::Ledger;
-use super::observer::Eye;
+use super::observer::ObserverSession;
 use super::performance::CommitTimes;
-use super::server::Flush;
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;
@@ -16,8 +16,8 @@ use crate::clock;
 use crate::error::TargetError;
 
 /// A server. Several nodes may lead to the same one.
-pub(super) struct Instance {
-    pub(super) door: Arc<Door>,
+pub(super) struct MysqlInstance {
+    pub(super) endpoint: Arc<Endpoint>,
     /// Nodes that lead to it.
     pub(super) nodes: u32,
     pub(super) version: Version,
@@ -36,23 +36,23 @@ pub(super) struct Instance {
 }
 
 /// What the nodes' URLs lead to.
-pub(super) struct Found {
-    pub(super) instances: Vec<Instance>,
+pub(super) struct MysqlNodes {
+    pub(super) instances: Vec<MysqlInstance>,
     /// Number of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
-    /// Where the jobs of each node go in.
-    pub(super) job_doors: Vec<Arc<Door>>,
+    /// Where the jobs of each node connect.
+    pub(super) job_endpoints: Vec<Arc<Endpoint>>,
 }
 
-/// Goes through all doors and finds out which lead to the same server: a user lock taken in one
+/// Goes through all endpoints and finds out which lead to the same server: a user lock taken in one
 /// session is seen by the others of its server only. Names and addresses would not tell: a server may
 /// have several, and two servers may have the same.
-pub(super) fn find(doors: Vec<Door>) -> Result<Found, TargetError> {
-    let mut found = Found { instances: Vec::new(), instance_of: Vec::new(), job_doors: Vec::new() };
+pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> {
+    let mut nodes = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
     let mut held: Vec<(Connection, String)> = Vec::new();
-    for (node, door) in doors.into_iter().enumerate() {
-        let door = Arc::new(door);
-        let mut c = door.connect()?;
+    for (node, endpoint) in endpoints.into_iter().enumerate() {
+        let endpoint = Arc::new(endpoint);
+        let mut c = endpoint.connect()?;
         let mut known = None;
         for (i, (first, name)) in held.iter().enumerate() {
             let holder = c.number(&format!("SELECT IS_USED_LOCK('{name}')"))?;
@@ -61,13 +61,13 @@ pub(super) fn find(doors: Vec<Door>) -> Result<Found, TargetError> {
             }
         }
         let at = known.unwrap_or(held.len());
-        match found.instances.get_mut(at) {
+        match nodes.instances.get_mut(at) {
             Some(instance) => {
                 instance.nodes += 1;
                 instance.ledger.book(&mut c)?;
             }
             None => {
-                if let Some(other) = found.instances.first().filter(|i| i.version != c.version) {
+                if let Some(other) = nodes.instances.first().filter(|i| i.version != c.version) {
                     return Err(TargetError::Refused(format!(
                         "the nodes have different versions: {} {} and {} {}. All nodes must have the same",
                         other.version.product(),
@@ -78,31 +78,31 @@ pub(super) fn find(doors: Vec<Door>) -> Result<Found, TargetError> {
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                found.instances.push(Instance::look(Arc::clone(&door), &mut c)?);
+                nodes.instances.push(MysqlInstance::look(Arc::clone(&endpoint), &mut c)?);
                 held.push((c, name));
             }
         }
-        if let Some(instance) = found.instances.get(at) {
-            found.job_doors.push(Arc::new(door.for_jobs(&instance.watch)));
+        if let Some(instance) = nodes.instances.get(at) {
+            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.watch)));
         }
-        found.instance_of.push(at);
+        nodes.instance_of.push(at);
     }
-    for (instance, (c, _)) in found.instances.iter().zip(&mut held) {
+    for (instance, (c, _)) in nodes.instances.iter().zip(&mut held) {
         instance.ledger.book(c)?;
     }
-    Ok(found)
+    Ok(nodes)
 }
 
-impl Instance {
-    fn look(door: Arc<Door>, c: &mut Connection) -> Result<Instance, TargetError> {
+impl MysqlInstance {
+    fn look(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
-        Ok(Instance {
-            local: is_local(&door, pid_file.as_deref()),
-            door,
+        Ok(MysqlInstance {
+            local: is_local(&endpoint, pid_file.as_deref()),
+            endpoint,
             nodes: 1,
             version: c.version.clone(),
             ledger,
@@ -117,7 +117,7 @@ impl Instance {
 
     /// Runs `f` in an administrative session.
     pub(super) fn admin<T>(&self, f: impl FnOnce(&mut Connection) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let mut c = self.door.connect()?;
+        let mut c = self.endpoint.connect()?;
         let done = f(&mut c);
         // What a failed step committed before is counted by the server as well.
         match (&done, self.ledger.book(&mut c)) {
@@ -127,16 +127,16 @@ impl Instance {
     }
 
     /// A session that reads its counters.
-    pub(super) fn eye(&self) -> Result<Eye, TargetError> {
+    pub(super) fn observer_session(&self) -> Result<ObserverSession, TargetError> {
         let (ledger, flush, watch) = (self.ledger.clone(), self.flush.clone(), self.watch.clone());
-        Eye::open(self.door.connect()?, ledger, flush, self.times.clone(), watch)
+        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), watch)
     }
 }
 
 /// Whether the server runs on this machine: it is reached without a network, and its process is
 /// here (not so behind a tunnel or a container's port).
-fn is_local(door: &Door, pid_file: Option<&str>) -> bool {
-    let near = match &door.config.address {
+fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
+    let near = match &endpoint.config.address {
         Address::Unix(_) => true,
         Address::Tcp(host, _) => {
             host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

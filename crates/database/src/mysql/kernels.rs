@@ -3,8 +3,7 @@
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
-use super::procedure::full_name;
-use super::render::MARK;
+use super::sql::{MARK, full_name};
 use crate::procedure::{Line, lines};
 use crate::work::Work;
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use loadline_workload::{Datum, Table};
 
-use super::connect::Door;
+use super::connect::Endpoint;
 use super::ledger::Ledger;
-use super::render::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::schema;
+use super::sql::{self, DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
@@ -93,8 +93,12 @@ pub(super) struct MysqlLoader {
 }
 
 impl MysqlLoader {
-    pub(super) fn open(door: &Door, ledger: &Ledger) -> Result<MysqlLoader, TargetError> {
-        Ok(MysqlLoader { connection: door.connect_loading()?, path: "LOAD DATA LOCAL INFILE", ledger: ledger.clone() })
+    pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger) -> Result<MysqlLoader, TargetError> {
+        Ok(MysqlLoader {
+            connection: endpoint.connect_loading()?,
+            path: "LOAD DATA LOCAL INFILE",
+            ledger: ledger.clone(),
+        })
     }
 }
 
@@ -171,13 +175,13 @@ impl Loader for MysqlLoader {
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
-        if let Some(indexes) = render::after_loading(work, table)
+        if let Some(indexes) = sql::after_loading(work, table)
             && !self.is_finished(work, table)?
         {
             self.run(&indexes)?;
         }
         // The optimizer goes by them, and what a table takes is told from its statistics as well.
-        self.run(&render::analyze(work, table.name))?;
+        self.run(&sql::analyze(work, table.name))?;
         complete.map_or(Ok(()), |sql| self.run(sql))
     }
 
@@ -191,23 +195,24 @@ impl Loader for MysqlLoader {
 }
 
 /// Loads what is missing of the workload's own tables and of the data set.
-pub(super) fn load(door: &Door, ledger: &Ledger, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(MysqlLoader::open(door, ledger)?) as Box<dyn Loader>);
+pub(super) fn load(
+    endpoint: &Endpoint,
+    ledger: &Ledger,
+    own: &Own<'_>,
+    progress: &LoadProgress,
+) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(MysqlLoader::open(endpoint, ledger)?) as Box<dyn Loader>);
     own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
 }
 
 /// What a run that ends leaves of the data set.
-pub(super) fn kept(door: &Door, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
-    let mut loader = MysqlLoader::open(door, ledger)?;
-    if keep_data {
-        data_set::keep(&mut loader)?;
-    }
-    data_set::kept(&mut loader)
+pub(super) fn kept(endpoint: &Endpoint, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
+    data_set::kept(&mut MysqlLoader::open(endpoint, ledger)?, keep_data)
 }
 
 /// Drops the data set's tables.
-pub(super) fn drop_all(door: &Door, ledger: &Ledger) -> Result<(), TargetError> {
-    let mut loader = MysqlLoader::open(door, ledger)?;
+pub(super) fn drop_all(endpoint: &Endpoint, ledger: &Ledger) -> Result<(), TargetError> {
+    let mut loader = MysqlLoader::open(endpoint, ledger)?;
     let tables = loader.rows(&format!(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
          TABLE_COMMENT LIKE '{MARK}%'"

@@ -10,6 +10,7 @@ mod config;
 mod connect;
 mod data_counters;
 mod doctor;
+mod flush;
 mod instance;
 mod kernels;
 mod ledger;
@@ -20,9 +21,11 @@ mod performance;
 mod procedure;
 mod protocol;
 mod render;
+mod roles;
 mod schema;
 mod server;
 mod slice;
+mod sql;
 mod temp;
 mod version;
 mod watch;
@@ -31,7 +34,8 @@ mod wire;
 use server::Mysql;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::env::process_env;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -48,7 +52,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
     capabilities: render::capabilities,
-    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
@@ -58,7 +62,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private server, made for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: "mariadb-temp",
+    scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "MariaDB",
     source_key: "mysql",
@@ -69,14 +73,14 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
     capabilities: render::capabilities,
-    check_url: temp::check_url,
+    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url();
         Ok(Box::new(Mysql::open(&url, request, Some(server))?))
     },
     render: render::all,
-    clean_leftovers: temp::clean_leftovers,
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
     native_report: None,
 };

@@ -4,15 +4,15 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::data_counters;
+use super::flush::Flush;
 use super::ledger::Ledger;
 use super::performance::CommitTimes;
-use super::server::Flush;
 use super::version::Version;
 use super::watch::Watch;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// Counters of SHOW GLOBAL STATUS that are kept with each snapshot, [`data_counters::STATUS`] after them. No privilege is needed for them.
 const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
@@ -46,7 +46,7 @@ pub(super) fn sync_counter(version: &Version, flush: u8) -> Option<&'static str>
 }
 
 /// One server and how it is read, in a session of its own.
-pub(super) struct Eye {
+pub(super) struct ObserverSession {
     connection: Connection,
     ledger: Ledger,
     flush: Flush,
@@ -56,7 +56,7 @@ pub(super) struct Eye {
     metrics: Option<String>,
 }
 
-impl Eye {
+impl ObserverSession {
     /// Reads in `connection`.
     pub(super) fn open(
         mut connection: Connection,
@@ -64,9 +64,9 @@ impl Eye {
         flush: Flush,
         times: CommitTimes,
         watch: Watch,
-    ) -> Result<Eye, TargetError> {
+    ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
-        Ok(Eye { connection, ledger, flush, times, watch, metrics })
+        Ok(ObserverSession { connection, ledger, flush, times, watch, metrics })
     }
 
     fn read(&mut self) -> Result<Snapshot, TargetError> {
@@ -136,12 +136,12 @@ fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
 }
 
 /// Reads all servers of a target and adds them up.
-pub(super) struct Eyes(pub(super) Vec<Eye>);
+pub(super) struct MysqlObserver(pub(super) Vec<ObserverSession>);
 
-impl Observer for Eyes {
+impl Observer for MysqlObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let before = clock::now_ns();
-        let all = self.0.iter_mut().map(Eye::read).collect::<Result<Vec<_>, _>>()?;
+        let all = self.0.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
         let mut snapshot = sum(all);
         // The counters are of some moment in between.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
@@ -150,8 +150,8 @@ impl Observer for Eyes {
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample::default();
-        for eye in &mut self.0 {
-            eye.watch.look(&mut eye.connection, &mut sample)?;
+        for session in &mut self.0 {
+            session.watch.look(&mut session.connection, &mut sample)?;
         }
         Ok(Some(sample))
     }

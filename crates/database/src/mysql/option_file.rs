@@ -5,8 +5,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::config::Env;
-use crate::registry::Secret;
+use crate::env::Env;
+use crate::secret::Secret;
 
 /// What the groups `[client]` (and `[client-server]`, `[client-mariadb]`) say.
 #[derive(Debug, Clone, Default)]
@@ -20,22 +20,22 @@ pub(super) struct Options {
 
 /// The file, and why it was left aside.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct OptionFile {
     pub(super) options: Options,
     pub(super) note: Option<String>,
 }
 
 /// Reads `~/.my.cnf`. A file that others may write is ignored, as the clients do; one that others
 /// may read gives no password.
-pub(super) fn read(env: Env<'_>) -> Found {
-    let Some(path) = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf")) else { return Found::default() };
+pub(super) fn read(env: Env<'_>) -> OptionFile {
+    let Some(path) = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf")) else { return OptionFile::default() };
     read_file(&path)
 }
 
-fn read_file(path: &Path) -> Found {
-    let Ok(metadata) = std::fs::metadata(path) else { return Found::default() };
+fn read_file(path: &Path) -> OptionFile {
+    let Ok(metadata) = std::fs::metadata(path) else { return OptionFile::default() };
     let mode = metadata.permissions().mode();
-    let ignored = |why: String| Found { options: Options::default(), note: Some(why) };
+    let ignored = |why: String| OptionFile { options: Options::default(), note: Some(why) };
     if mode & 0o002 != 0 {
         return ignored(format!("{} is ignored as everybody may write it: chmod 600", path.display()));
     }
@@ -47,7 +47,7 @@ fn read_file(path: &Path) -> Found {
     if mode & 0o004 != 0 && options.password.take().is_some() {
         note = Some(format!("the password in {} is ignored as everybody may read it: chmod 600", path.display()));
     }
-    Found { options, note }
+    OptionFile { options, note }
 }
 
 fn parse(text: &str) -> Options {

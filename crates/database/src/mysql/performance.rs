@@ -39,7 +39,7 @@ pub(super) enum CommitTimes {
 
 /// What decides whether the server times commits.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct Instruments {
     on: bool,
     /// Whether we may read its tables.
     readable: bool,
@@ -86,8 +86,9 @@ fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
-fn look(c: &mut Connection, stages: &[&str]) -> Result<Found, TargetError> {
-    let mut found = Found { on: c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0), ..Found::default() };
+fn look(c: &mut Connection, stages: &[&str]) -> Result<Instruments, TargetError> {
+    let mut found =
+        Instruments { on: c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0), ..Instruments::default() };
     if !found.on {
         return Ok(found);
     }
@@ -120,7 +121,7 @@ fn look(c: &mut Connection, stages: &[&str]) -> Result<Found, TargetError> {
     }
 }
 
-fn judge(found: &Found, stages: &'static [&'static str], version: &Version) -> CommitTimes {
+fn judge(found: &Instruments, stages: &'static [&'static str], version: &Version) -> CommitTimes {
     let Some(first) = stages.first() else { return CommitTimes::Absent("no stage is known".into()) };
     let absent = |why: String| CommitTimes::Absent(why);
     let at_start = format!("performance_schema = ON and performance_schema_instrument = '{first}=ON'");
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_the_way_out() {
         let version = Version::parse("10.11.6-MariaDB");
-        let good = Found {
+        let good = Instruments {
             on: true,
             readable: true,
             timed: vec!["stage/sql/Commit".into()],
@@ -176,15 +177,15 @@ mod tests {
             consumers_off: Vec::new(),
             watched: true,
         };
-        let of = |found: &Found| judge(found, MARIADB_STAGES, &version);
+        let of = |found: &Instruments| judge(found, MARIADB_STAGES, &version);
         assert_eq!(of(&good), CommitTimes::Timed(MARIADB_STAGES));
         for (found, words) in [
-            (Found { on: false, ..good.clone() }, "performance_schema_instrument = 'stage/sql/Commit=ON'"),
-            (Found { readable: false, ..good.clone() }, "GRANT SELECT ON performance_schema.*"),
-            (Found { known: vec![], ..good.clone() }, "has no instrument"),
-            (Found { timed: vec![], ..good.clone() }, "SET ENABLED = 'YES'"),
-            (Found { consumers_off: vec!["thread_instrumentation".into()], ..good.clone() }, "setup_consumers"),
-            (Found { watched: false, ..good.clone() }, "setup_actors"),
+            (Instruments { on: false, ..good.clone() }, "performance_schema_instrument = 'stage/sql/Commit=ON'"),
+            (Instruments { readable: false, ..good.clone() }, "GRANT SELECT ON performance_schema.*"),
+            (Instruments { known: vec![], ..good.clone() }, "has no instrument"),
+            (Instruments { timed: vec![], ..good.clone() }, "SET ENABLED = 'YES'"),
+            (Instruments { consumers_off: vec!["thread_instrumentation".into()], ..good.clone() }, "setup_consumers"),
+            (Instruments { watched: false, ..good.clone() }, "setup_actors"),
         ] {
             let said = of(&found);
             assert!(matches!(&said, CommitTimes::Absent(why) if why.contains(words)), "{words}: {said:?}");

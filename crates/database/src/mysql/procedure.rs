@@ -7,7 +7,7 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::render::{DATABASE, MARK, prefix, quoted, table_name};
+use super::sql::{DATABASE, MARK, full_name, prefix, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -34,10 +34,6 @@ pub(super) fn create_moments() -> String {
         moments(),
         CHUNK + 100
     )
-}
-
-pub(super) fn full_name(name: &str) -> String {
-    format!("{}.{}", quoted(DATABASE), quoted(name))
 }
 
 /// Full name of the procedure.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Arg, Datum, RowCount, Table};
 
-use super::render::{DATABASE, MARK, create_table, quoted, table_name};
+use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use super::{kernels, procedure};
 use crate::error::TargetError;

@@ -1,101 +1,99 @@
-//! The target: what is asked of its servers.
+//! The target and its servers. What is asked of them is in `roles.rs`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
-use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding};
 use loadline_workload::Commit;
 
-use super::cache;
-use super::client::Client;
-use super::connect::Door;
-use super::doctor::{self, Facts, Settings};
-use super::instance::{self, Found, Instance};
-use super::loading::{self, MysqlLoader};
-use super::observer::{Eyes, UNCOUNTED_SYNCS, sync_counter};
-use super::slice::Database;
+use super::connect::Endpoint;
+use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::temp::TempServer;
+use super::watch;
 use super::wire::Connection;
-use super::{procedure, render, schema, watch};
-use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
-use crate::number::Number;
-use crate::own_tables::{Own, Whole};
-use crate::registry::OpenRequest;
-use crate::room::LogRoom;
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
-use crate::work::Work;
-
-/// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
-#[derive(Debug, Clone)]
-pub(super) struct Flush(pub(super) Arc<AtomicU8>);
-
-impl Flush {
-    pub(super) fn now(&self) -> u8 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::facts::Facts;
+use crate::own_tables::Whole;
+use crate::request::OpenRequest;
 
 /// With this value a commit leaves its log to the server's once-a-second write, which is nearest to
 /// what other databases mean by a commit that does not wait.
-const NOWAIT: u8 = 0;
+pub(super) const NOWAIT: u8 = 0;
 
 /// A MariaDB or MySQL target.
 pub(super) struct Mysql {
-    found: Found,
-    url: String,
+    pub(super) nodes: MysqlNodes,
+    pub(super) facts: Facts,
+    pub(super) url: String,
     /// The workload's own tables that need not be counted.
-    whole: Whole,
+    pub(super) whole: Whole,
     /// The private server, if this is one. Dropped last: it stops with us.
-    server: Option<TempServer>,
+    pub(super) server: Option<TempServer>,
 }
 
 impl Mysql {
     /// Opens the server at `url` and the nodes of `request`.
     pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
-        let doors = nodes.map(|node| Door::new(node, request)).collect::<Result<Vec<_>, _>>()?;
-        let found = instance::find(doors)?;
+        let endpoints = nodes.map(|node| Endpoint::new(node, request)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = instance::find(endpoints)?;
+        let facts = Facts {
+            nodes: nodes.job_endpoints.len() as u32,
+            block_bytes: nodes.instances.first().map(|i| i.page_bytes),
+            rows_in_primary_key: true,
+            in_place_pct: 100,
+            in_process: false,
+            no_limit: None,
+            commit_unseen: Some(
+                "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
+                 is not seen",
+            ),
+            commits_of_workers: None,
+            publishes_counters: false,
+            counter_lag_s: 0.0,
+            log_sync_events: watch::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
+            buffer_wait_events: &[],
+            own_files: None,
+            growth_is_written: None,
+            remarks: None,
+        };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { found, url, whole: Whole::default(), server })
+        Ok(Mysql { nodes, facts, url, whole: Whole::default(), server })
     }
 
-    fn instances(&self) -> &[Instance] {
-        &self.found.instances
+    pub(super) fn instances(&self) -> &[MysqlInstance] {
+        &self.nodes.instances
     }
 
-    fn first(&self) -> Result<&Instance, TargetError> {
+    pub(super) fn first(&self) -> Result<&MysqlInstance, TargetError> {
         self.instances().first().ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     /// Runs `f` in an administrative session of each server in turn.
-    fn each<T>(
+    pub(super) fn each<T>(
         &self,
-        mut f: impl FnMut(&Instance, &mut Connection) -> Result<T, TargetError>,
+        mut f: impl FnMut(&MysqlInstance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
-    /// Where `job` goes in: jobs are spread over the nodes in turn.
-    fn door_of(&self, job: u32) -> Result<&Arc<Door>, TargetError> {
-        let node = job as usize % self.found.job_doors.len().max(1);
-        self.found.job_doors.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    /// Where `job` connects: jobs are spread over the nodes in turn.
+    pub(super) fn endpoint_of(&self, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
+        let node = job as usize % self.nodes.job_endpoints.len().max(1);
+        self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
-    fn jobs_send_commit(&self, yes: bool) {
+    pub(super) fn jobs_send_commit(&self, yes: bool) {
         self.instances().iter().for_each(|i| i.ledger.jobs_send_commit(yes));
     }
 
     /// Where several servers are, says of which one `text` is.
-    fn at(&self, instance: &Instance, text: String) -> String {
-        if self.instances().len() > 1 { format!("{}: {text}", instance.door.config.place()) } else { text }
+    pub(super) fn at(&self, instance: &MysqlInstance, text: String) -> String {
+        if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
 
     /// Brings a private server's setting of the commit to what the workload wants. On a user's
     /// server it is left as it is.
-    fn set_flush(&self, commit: Commit) -> Result<(), TargetError> {
+    pub(super) fn set_flush(&self, commit: Commit) -> Result<(), TargetError> {
         for instance in self.instances().iter().filter(|_| self.server.is_some()) {
             let wanted = match commit {
                 Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
@@ -108,304 +106,5 @@ impl Mysql {
             }
         }
         Ok(())
-    }
-}
-
-impl Target for Mysql {
-    fn info(&self) -> Result<TargetInfo, TargetError> {
-        let first = self.first()?;
-        let settings = first.admin(Settings::read)?;
-        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
-        if self.server.is_some() {
-            notes.push(format!(
-                "workloads with a commit that does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others \
-                 with {}: the setting exists for the whole server only, and this server is private",
-                first.given_flush
-            ));
-        }
-        if self.nodes() > 1 {
-            notes.push(format!(
-                "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
-                 first",
-                self.nodes(),
-                self.instances().len()
-            ));
-        }
-        if !first.version.mariadb {
-            notes.push("loadline was never run against MySQL before its release: check the figures".into());
-        }
-        Ok(TargetInfo {
-            kind: if self.server.is_some() { "mariadb-temp" } else { "mysql" }.into(),
-            product: first.version.product().into(),
-            version: first.version.text.clone(),
-            url: self.url.clone(),
-            nodes: self.nodes(),
-            local: self.instances().iter().all(|i| i.local),
-            log_dir: Some(doctor::log_dir(&settings).display().to_string()),
-            data_dir: settings.get("datadir").map(str::to_owned),
-            settings: settings.stated(),
-            notes,
-            ..TargetInfo::default()
-        })
-    }
-
-    fn nodes(&self) -> u32 {
-        self.found.job_doors.len() as u32
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let mut missing = Vec::new();
-        for instance in self.instances() {
-            let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
-            if allowed.as_deref() != Some("1") {
-                let why =
-                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
-                missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
-            }
-            let waits = matches!(instance.given_flush, 1 | 3);
-            let value = instance.given_flush;
-            let (capability, why) = match (waits, self.server.is_some()) {
-                (true, true) => continue,
-                (true, false) => (
-                    Capability::CommitNowait,
-                    format!(
-                        "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
-                         user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
-                    ),
-                ),
-                (false, _) => (
-                    Capability::CommitWait,
-                    format!(
-                        "innodb_flush_log_at_trx_commit = {value}: SET GLOBAL innodb_flush_log_at_trx_commit = 1 first"
-                    ),
-                ),
-            };
-            let why = self.at(instance, why);
-            missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
-        }
-        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::cannot_flush(c))?) {
-            if let Some(why) = refused {
-                let why = self.at(instance, why);
-                missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
-            }
-        }
-        Ok(Capabilities { missing, ..Capabilities::default() })
-    }
-
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let several = self.instances().len() > 1;
-        let all = self.each(|instance, c| {
-            let settings = Settings::read(c)?;
-            let mut facts = Facts::ask(c, &settings, instance.local)?;
-            facts.times = Some(instance.times.clone());
-            let mut findings = doctor::examine(&settings, &facts);
-            if several {
-                for finding in &mut findings {
-                    finding.subject = format!("{} ({})", finding.subject, instance.door.config.place());
-                }
-            }
-            Ok(findings)
-        })?;
-        Ok(all.concat())
-    }
-
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        let mut held = Vec::new();
-        for instance in self.instances() {
-            let mut c = instance.door.connect()?;
-            schema::lock(&mut c)?;
-            instance.ledger.book(&mut c)?;
-            held.push(c);
-        }
-        Ok(RunLock::new(held))
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        let nodes = self.nodes();
-        let limits = self.each(|instance, c| {
-            let settings = Settings::read(c)?;
-            let mut limit = doctor::job_limit(c, &settings)?;
-            // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
-            if nodes > instance.nodes {
-                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} at {}", limit.because, instance.door.config.place());
-            }
-            Ok(limit)
-        })?;
-        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
-        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.set_flush(work.program.commit)?;
-        self.jobs_send_commit(!work.program.is_single_statement());
-        self.each(|_, c| schema::create(c, work)).map(drop)
-    }
-
-    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.each(|_, c| schema::drop_own(c, work)).map(drop)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances().iter().enumerate() {
-            let nodes = self.found.instance_of.len().max(1);
-            let here: Vec<u32> =
-                (0..jobs).filter(|job| self.found.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.door, &instance.ledger, &own, progress)?;
-        }
-        Ok(())
-    }
-
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        let mut all = Vec::new();
-        for instance in self.instances() {
-            all.extend(data_set::found(&mut MysqlLoader::open(&instance.door, &instance.ledger)?)?);
-        }
-        Ok(all)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances().iter().try_for_each(|i| loading::drop_all(&i.door, &i.ledger))
-    }
-
-    fn install(&self, work: &Work) -> Result<(), TargetError> {
-        // A procedure always sends COMMIT.
-        self.jobs_send_commit(true);
-        self.each(|_, c| schema::install(c, work)).map(drop)
-    }
-
-    /// The redo log has its full size from the start; a binary log grows by the rows.
-    fn log_room(&self, data: u64, _indexes: u64) -> Result<LogRoom, TargetError> {
-        let rooms = self.each(|_, c| Ok(doctor::binary_log(&Settings::read(c)?, data)))?;
-        Ok(rooms.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
-    }
-
-    fn rows_lie_in_key(&self) -> bool {
-        true
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        match self.checkpoint() {
-            Ok(()) => Ok(None),
-            Err(TargetError::Unsupported(why)) => Ok(Some(format!("no checkpoint before each test: {why}"))),
-            Err(e) => Err(e),
-        }
-    }
-
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        self.each(|_, c| cache::flush(c)).map(drop)
-    }
-
-    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        let own = self.server.as_ref();
-        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
-        Ok(sizes.into_iter().sum())
-    }
-
-    fn block_bytes(&self) -> Option<u64> {
-        self.instances().first().map(|i| i.page_bytes)
-    }
-
-    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(Client::open(self.door_of(job)?, work)?))
-    }
-
-    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(Database::open(self.door_of(job)?, work, job)?))
-    }
-
-    fn in_database_overhead_ns(&self, _work: &Work) -> Result<Option<f64>, TargetError> {
-        const ITERATIONS: u32 = 5_000;
-        let name = procedure::overhead_name();
-        let mut times = self.first()?.admin(|c| {
-            c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
-            c.query(&procedure::create_overhead())?;
-            c.query(&procedure::create_moments())?;
-            let mut times = Vec::new();
-            for _ in 0..3 {
-                let begin = crate::clock::now_ns();
-                c.query(&format!("CALL {name}({ITERATIONS})"))?;
-                times.push(crate::clock::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
-            }
-            c.query(&format!("DROP PROCEDURE {name}"))?;
-            Ok(times)
-        })?;
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
-    }
-
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let eyes = self.instances().iter().map(Instance::eye).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(Eyes(eyes)))
-    }
-
-    fn at_work(&self, work: &Work) {
-        self.jobs_send_commit(!work.program.is_single_statement());
-    }
-
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::reset(c, work)).map(drop)
-    }
-
-    /// The rows are in the primary key's tree: its file is the table.
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sizes = self.each(|_, c| {
-            // The sizes that are shown are those of the last look at the table.
-            c.query(&render::analyze(work, table))?;
-            c.value(&render::table_size(work, table))
-        })?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
-    }
-
-    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = render::query(work, query)?;
-        Number::of_all(self.each(|_, c| c.value(&sql))?).map(Some)
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
-        let mut absent = vec![
-            ("flash_cache_write_pct", format!("{product} has no flash cache")),
-            ("redo_blocks_per_s", format!("{product} does not count the blocks of its log")),
-        ];
-        if self.instances().iter().any(|i| sync_counter(&i.version, i.flush.now()).is_none()) {
-            absent.push(("redo_sync_writes_per_s", UNCOUNTED_SYNCS.to_owned()));
-            absent.push(("commits_per_redo_sync", UNCOUNTED_SYNCS.to_owned()));
-        }
-        if !self.instances().iter().all(|i| i.local) {
-            let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
-            let cpu = ["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"];
-            absent.extend(cpu.map(|id| (id, why.to_owned())));
-        }
-        absent
-    }
-
-    fn log_sync_events(&self) -> &'static [&'static str] {
-        watch::log_sync_events(self.instances().iter().any(|i| i.pool))
-    }
-
-    fn commit_unseen(&self) -> Option<&'static str> {
-        Some(
-            "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
-              is not seen",
-        )
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        let mut removed = Vec::new();
-        for instance in self.instances() {
-            let kept = loading::kept(&instance.door, &instance.ledger, keep_data)?;
-            removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
-        }
-        Ok(removed)
     }
 }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::connect::{self, Door};
+use super::connect::{self, Endpoint};
 use super::procedure::{self, CLOCK, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
+use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
-use crate::session::{Canceller, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job's session.
-pub(super) struct Database {
+pub(super) struct MysqlDatabaseSession {
     connection: Connection,
-    door: Arc<Door>,
+    endpoint: Arc<Endpoint>,
     call: Prepared,
     pool: Arc<[u8]>,
     start: JobStart,
@@ -23,10 +23,10 @@ pub(super) struct Database {
     clock: ServerClock,
 }
 
-impl Database {
+impl MysqlDatabaseSession {
     /// Opens the session of `job`.
-    pub(super) fn open(door: &Arc<Door>, work: &Work, job: u32) -> Result<Database, TargetError> {
-        let mut connection = door.connect()?;
+    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
+        let mut connection = endpoint.connect()?;
         // A second of the fastest server's moments.
         connection.query("SET SESSION max_heap_table_size = 67108864")?;
         // A procedure may call itself only where this says so.
@@ -35,11 +35,11 @@ impl Database {
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(Database { connection, door: Arc::clone(door), call, pool, start, next: 0, clock })
+        Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }
 }
 
-impl DatabaseSession for Database {
+impl DatabaseSession for MysqlDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let c = &mut self.connection;
         self.clock.refresh(&mut || ask(c))?;
@@ -66,7 +66,7 @@ impl DatabaseSession for Database {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.door, &self.connection)
+        connect::canceller(&self.endpoint, &self.connection)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A blocking session: one buffer out, one buffer in, both reused.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +9,11 @@ use loadline_workload::Arg;
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
 use crate::error::{TargetError, table_gone};
-use crate::stream::Stream;
+use crate::stream::{Input, Stream};
 
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
-/// Room for a read: more than any answer of the hot path.
-const READ_ROOM: usize = 16 * 1024;
 /// No answer to loadline's questions is nearly as long.
 const LONGEST: usize = 256 << 20;
 
@@ -34,9 +32,7 @@ pub(super) struct Connection {
     stream: Option<Stream>,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
-    input: Vec<u8>,
-    start: usize,
-    end: usize,
+    input: Input,
     /// Number of the next packet of the login.
     pub(super) number: u8,
     pub(super) version: Version,
@@ -53,9 +49,7 @@ impl Connection {
         Connection {
             stream: Some(stream),
             out: Vec::with_capacity(4096),
-            input: vec![0; READ_ROOM],
-            start: 0,
-            end: 0,
+            input: Input::new(),
             number: 0,
             version: Version::default(),
             session: 0,
@@ -108,15 +102,16 @@ impl Connection {
     #[inline]
     fn next(&mut self) -> Result<(usize, usize), TargetError> {
         loop {
-            let have = &self.input[self.start..self.end];
+            let Input { bytes, start, end } = &mut self.input;
+            let have = &bytes[*start..*end];
             if let [a, b, c, number, ..] = *have {
                 let length = u32::from_le_bytes([a, b, c, 0]) as usize;
                 if length >= MAX_PAYLOAD || length > LONGEST {
                     return Err(self.odd(&format!("a packet of {length} bytes")));
                 }
                 if have.len() >= length + 4 {
-                    let body = (self.start + 4, self.start + 4 + length);
-                    self.start += 4 + length;
+                    let body = (*start + 4, *start + 4 + length);
+                    *start += 4 + length;
                     self.number = number.wrapping_add(1);
                     return Ok(body);
                 }
@@ -130,43 +125,21 @@ impl Connection {
     /// A copy of the next payload.
     pub(super) fn packet(&mut self) -> Result<Vec<u8>, TargetError> {
         let (start, end) = self.next()?;
-        Ok(self.input[start..end].to_vec())
+        Ok(self.input.bytes[start..end].to_vec())
     }
 
-    /// Reads more, so that `len` bytes have room.
     fn fill(&mut self, len: usize) -> Result<(), TargetError> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        }
-        if self.start + len > self.input.len() || self.end == self.input.len() {
-            self.input.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-            if len > self.input.len() {
-                // Grown step by step, so that a wrong length does not take memory that is not needed.
-                self.input.resize((self.input.len() * 2).min(len.next_multiple_of(READ_ROOM)), 0);
-            }
-        }
-        loop {
-            let read = match &mut self.stream {
-                Some(stream) => stream.read(&mut self.input[self.end..]),
-                None => Err(io::ErrorKind::NotConnected.into()),
-            };
-            match read {
-                Ok(0) => return Err(self.lost(&io::ErrorKind::UnexpectedEof.into())),
-                Ok(n) => {
-                    self.end += n;
-                    return Ok(());
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.lost(&e)),
-            }
-        }
+        let filled = match &mut self.stream {
+            Some(stream) => self.input.fill(stream, len),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        filled.map_err(|e| self.lost(&e))
     }
 
     /// What an error packet means.
     #[cold]
     fn error(&mut self, body: (usize, usize)) -> TargetError {
-        let error = ServerError::parse(&self.input[body.0..body.1]);
+        let error = ServerError::parse(&self.input.bytes[body.0..body.1]);
         self.last_code = error.code;
         match error.code {
             // Shutdown in progress, killed, timed out: no session is left.
@@ -181,10 +154,10 @@ impl Connection {
     #[inline]
     pub(super) fn read_ok(&mut self) -> Result<u64, TargetError> {
         let body = self.next()?;
-        match self.input.get(body.0) {
+        match self.input.bytes.get(body.0) {
             Some(0) => {
                 let (rows, status) =
-                    protocol::ok(&self.input[body.0..body.1]).ok_or_else(|| self.odd("a short answer"))?;
+                    protocol::ok(&self.input.bytes[body.0..body.1]).ok_or_else(|| self.odd("a short answer"))?;
                 if status & MORE_RESULTS != 0 {
                     self.read_results(&mut Vec::new())?;
                 }
@@ -203,14 +176,14 @@ impl Connection {
             return self.read_ok();
         }
         let body = self.next()?;
-        if self.input.get(body.0) == Some(&0xff) {
+        if self.input.bytes.get(body.0) == Some(&0xff) {
             return Err(self.error(body));
         }
         self.skip_definitions(columns.into())?;
         let mut rows = 0;
         loop {
             let body = self.next()?;
-            match self.input.get(body.0) {
+            match self.input.bytes.get(body.0) {
                 // EOF: a row begins with 0 in this protocol.
                 Some(0xfe) if body.1 - body.0 < 9 => return Ok(rows),
                 Some(0xff) => return Err(self.error(body)),
@@ -231,12 +204,12 @@ impl Connection {
     fn read_results(&mut self, rows: &mut Rows) -> Result<(), TargetError> {
         loop {
             let body = self.next()?;
-            let status = match self.input.get(body.0) {
-                Some(0) => protocol::ok(&self.input[body.0..body.1]).map(|(_, status)| status),
+            let status = match self.input.bytes.get(body.0) {
+                Some(0) => protocol::ok(&self.input.bytes[body.0..body.1]).map(|(_, status)| status),
                 Some(0xff) => return Err(self.error(body)),
                 Some(0xfb) => return Err(self.odd("a request for a file of ours")),
                 _ => {
-                    let columns = Reader(&self.input[body.0..body.1]).length();
+                    let columns = Reader(&self.input.bytes[body.0..body.1]).length();
                     let columns = columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.odd("no columns"))?;
                     self.skip_definitions(columns)?;
                     Some(self.read_rows(columns as usize, rows)?)
@@ -261,7 +234,7 @@ impl Connection {
         protocol::query(&mut self.out, sql);
         self.send()?;
         let body = self.next()?;
-        match self.input.get(body.0..body.1) {
+        match self.input.bytes.get(body.0..body.1) {
             Some([0xfb, asked @ ..]) if asked == name.as_bytes() => {}
             Some([0xff, ..]) => return Err(self.error(body)),
             _ => return Err(self.odd("no request for the rows that were announced")),
@@ -284,7 +257,7 @@ impl Connection {
     fn read_rows(&mut self, columns: usize, rows: &mut Rows) -> Result<u16, TargetError> {
         loop {
             let body = self.next()?;
-            let bytes = &self.input[body.0..body.1];
+            let bytes = &self.input.bytes[body.0..body.1];
             match bytes.first() {
                 Some(0xfe) if bytes.len() < 9 => {
                     // EOF: warnings, status.
@@ -339,10 +312,10 @@ impl Connection {
         protocol::prepare(&mut self.out, sql);
         self.send()?;
         let body = self.next()?;
-        if self.input.get(body.0) == Some(&0xff) {
+        if self.input.bytes.get(body.0) == Some(&0xff) {
             return Err(self.error(body));
         }
-        let mut r = Reader(&self.input[body.0..body.1]);
+        let mut r = Reader(&self.input.bytes[body.0..body.1]);
         let head = r.take(1).and_then(|_| Some((r.u32()?, r.u16()?, r.u16()?)));
         let (id, columns, parameters) = head.ok_or_else(|| self.odd("a short answer"))?;
         self.skip_definitions(parameters.into())?;

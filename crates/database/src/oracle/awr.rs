@@ -4,9 +4,9 @@
 
 use loadline_model::{Finding, Severity};
 
-use super::session::{Bind, OraError, Session};
+use super::session::{Bind, OraError, OraSession};
 use crate::error::TargetError;
-use crate::registry::NativeReport;
+use crate::kind::NativeReport;
 
 /// How it is asked for, and what is said then.
 pub(super) static REPORT: NativeReport = NativeReport {
@@ -56,7 +56,7 @@ fn failed(doing: &str, e: OraError) -> TargetError {
 ///
 /// # Errors
 /// [`TargetError::Refused`] with the grant to ask for.
-pub(super) fn snapshot(session: &mut dyn Session) -> Result<i64, TargetError> {
+pub(super) fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
     let row = session.call(SNAPSHOT, &[Bind::Out(40)]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
     let told = row.into_iter().next().flatten().unwrap_or_default();
     told.trim().parse().map_err(|_| {
@@ -69,7 +69,7 @@ pub(super) fn snapshot(session: &mut dyn Session) -> Result<i64, TargetError> {
 /// # Errors
 /// [`TargetError::Refused`] with the grant to ask for, and [`TargetError::Statement`] where there is no
 /// report between the two.
-pub(super) fn report(session: &mut dyn Session, from: i64) -> Result<String, TargetError> {
+pub(super) fn report(session: &mut dyn OraSession, from: i64) -> Result<String, TargetError> {
     let to = snapshot(session)?;
     let none = |why: &str| {
         TargetError::Statement(format!("there is no AWR report from snapshot {from} to snapshot {to}: {why}"))
@@ -100,7 +100,7 @@ pub(super) fn report(session: &mut dyn Session, from: i64) -> Result<String, Tar
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn examine(session: &mut dyn Session) -> Result<Finding, TargetError> {
+pub(super) fn examine(session: &mut dyn OraSession) -> Result<Finding, TargetError> {
     let finding = |severity, value: &str, advice: String| Ok(Finding::new("awr", severity, "AWR", value, advice));
     let refused =
         |value: &str, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out {}", REPORT.flag));

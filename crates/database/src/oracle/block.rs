@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::kernels;
-use super::render::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
+use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 

@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::place::Place;
+use super::address::OraAddress;
 use super::session::{Dial, SessionId};
-use crate::registry::Secret;
-use crate::session::Canceller;
+use crate::role::Canceller;
+use crate::secret::Secret;
 
 /// A session of a job, wherever in the cluster it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn statement(job: Job) -> String {
 
 /// Ends calls on one node: all through one session, which is opened when the first is to be ended.
 pub(super) struct Control {
-    pub(super) place: Place,
+    pub(super) address: OraAddress,
     pub(super) password: Secret,
     pub(super) dial: &'static Dial,
     queue: Mutex<Queue>,
@@ -39,8 +39,8 @@ struct Queue {
 }
 
 impl Control {
-    pub(super) fn new(place: Place, password: Secret, dial: &'static Dial) -> Arc<Control> {
-        Arc::new(Control { place, password, dial, queue: Mutex::default() })
+    pub(super) fn new(address: OraAddress, password: Secret, dial: &'static Dial) -> Arc<Control> {
+        Arc::new(Control { address, password, dial, queue: Mutex::default() })
     }
 
     /// A handle on what `job` runs. Cancelling returns at once: the server that hangs may not answer.
@@ -71,7 +71,7 @@ impl Control {
     }
 
     fn serve(&self) {
-        let mut session = (self.dial)(&self.place, &self.password, "cancel");
+        let mut session = (self.dial)(&self.address, &self.password, "cancel");
         loop {
             let job = {
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);

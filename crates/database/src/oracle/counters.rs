@@ -4,21 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
+use loadline_model::{Column, Snapshot, column};
 
 use super::data_counters;
-use super::session::{MODULE, Row, Session};
+use super::session::{MODULE, OraSession, Row};
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// A view, and what is missing without it.
 pub(super) struct View {
     /// Name without `V$` and `GV$`.
     pub(super) name: &'static str,
     /// Columns without a figure where it cannot be read.
-    pub(super) columns: &'static [&'static str],
+    pub(super) columns: &'static [&'static Column],
     /// What else is missing then.
     pub(super) besides: &'static str,
     /// Name, value and, where there is one, a second value; `{view}` is the view.
@@ -30,14 +30,14 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSSTAT",
         columns: &[
-            "redo_blocks_per_s",
-            "redo_writes_per_s",
-            "redo_sync_writes_per_s",
-            "redo_mib_per_s",
-            "redo_kib_per_tx",
-            "redo_bytes_per_tx",
-            "commits_database",
-            "commits_per_redo_sync",
+            column::REDO_BLOCKS_PER_S,
+            column::REDO_WRITES_PER_S,
+            column::REDO_SYNC_WRITES_PER_S,
+            column::REDO_MIB_PER_S,
+            column::REDO_KIB_PER_TX,
+            column::REDO_BYTES_PER_TX,
+            column::COMMITS_DATABASE,
+            column::COMMITS_PER_REDO_SYNC,
         ],
         besides: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
@@ -47,7 +47,7 @@ pub(super) static VIEWS: [View; 4] = [
     },
     View {
         name: "SYSTEM_EVENT",
-        columns: &["log_file_sync_ms"],
+        columns: &[column::LOG_FILE_SYNC_MS],
         besides: "",
         select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
              OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' \
@@ -63,7 +63,7 @@ pub(super) static VIEWS: [View; 4] = [
     },
     View {
         name: "OSSTAT",
-        columns: &["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"],
+        columns: &column::CPU_SHARES,
         besides: "",
         select: "SELECT STAT_NAME, SUM(VALUE) FROM {view} WHERE STAT_NAME IN ('NUM_CPUS', 'BUSY_TIME', 'USER_TIME', \
              'SYS_TIME', 'IDLE_TIME', 'IOWAIT_TIME', 'NICE_TIME') GROUP BY STAT_NAME",
@@ -127,7 +127,7 @@ pub(super) enum Sight {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn look(session: &mut dyn Session) -> Result<Vec<(&'static View, Sight)>, TargetError> {
+pub(super) fn look(session: &mut dyn OraSession) -> Result<Vec<(&'static View, Sight)>, TargetError> {
     let mut out = Vec::new();
     for view in views() {
         let mut sight = None;
@@ -154,7 +154,7 @@ pub(super) const FLASH: &str = "SELECT SUM(VALUE) FROM {view} WHERE NAME = 'phys
 /// # Errors
 /// When the session is lost.
 pub(super) fn no_flash(
-    session: &mut dyn Session,
+    session: &mut dyn OraSession,
     sights: &[(&'static View, Sight)],
 ) -> Result<Option<String>, TargetError> {
     let Some((view, sight)) = sights.iter().find(|(v, _)| v.name == "SYSSTAT") else { return Ok(None) };
@@ -259,16 +259,16 @@ fn proc_stat(seen: &BTreeMap<&str, f64>) -> Option<String> {
 }
 
 /// Why columns have no figure on Oracle, given what can be read and why the flash cache has none.
-pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) -> Vec<(&'static str, String)> {
+pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) -> Vec<(&'static Column, String)> {
     let mut out = Vec::new();
-    out.extend(no_flash.map(|why| ("flash_cache_write_pct", why.to_owned())));
+    out.extend(no_flash.map(|why| (column::FLASH_CACHE_WRITE_PCT, why.to_owned())));
     let sampled = sights.iter().any(|(v, sight)| v.name == SESSIONS.name && !matches!(sight, Sight::None(_)));
     for (view, sight) in sights {
         let Sight::None(said) = sight else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
         for column in view.columns {
             // Where the sessions can be sampled, log waits are estimated from that.
-            if !(sampled && *column == "log_file_sync_ms") {
+            if !(sampled && *column == column::LOG_FILE_SYNC_MS) {
                 out.push((column, why.clone()));
             }
         }
@@ -314,7 +314,7 @@ fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
 
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
-    session: Box<dyn Session>,
+    session: Box<dyn OraSession>,
     queries: Vec<(&'static View, String)>,
     /// What the jobs wait for, where that can be seen.
     waits: Option<String>,
@@ -322,7 +322,7 @@ pub(super) struct OraObserver {
 
 impl OraObserver {
     /// Reads what `sights` lets it, of the jobs of `run`.
-    pub(super) fn new(session: Box<dyn Session>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
+    pub(super) fn new(session: Box<dyn OraSession>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
         let mut queries = Vec::new();
         let mut waits = None;
         for (view, sight) in sights {
@@ -474,14 +474,13 @@ mod tests {
             ]
         };
         let absent = |sessions| super::absent(&sights(sessions), Some("no Exadata"));
-        assert!(absent(no()).iter().any(|(c, _)| *c == "log_file_sync_ms"));
+        assert!(absent(no()).iter().any(|(c, _)| *c == column::LOG_FILE_SYNC_MS));
         let absent = absent(Sight::All);
-        assert!(!absent.iter().any(|(c, _)| *c == "log_file_sync_ms"), "it is estimated from samples");
-        let why = |id: &str| absent.iter().find(|(c, _)| *c == id).map(|(_, w)| w.clone());
-        assert!(why("redo_mib_per_s").unwrap().contains("GRANT SELECT ON SYS.GV_$SYSSTAT"));
-        assert!(why("cpu_busy_pct").is_none() && why("flash_cache_write_pct").is_some());
+        assert!(!absent.iter().any(|(c, _)| *c == column::LOG_FILE_SYNC_MS), "it is estimated from samples");
+        let why = |column: &Column| absent.iter().find(|(c, _)| *c == column).map(|(_, w)| w.clone());
+        assert!(why(column::REDO_MIB_PER_S).unwrap().contains("GRANT SELECT ON SYS.GV_$SYSSTAT"));
+        assert!(why(column::CPU_BUSY_PCT).is_none() && why(column::FLASH_CACHE_WRITE_PCT).is_some());
         for (id, _) in &absent {
-            assert!(loadline_model::column::column(id).is_some(), "{id} is a column");
             assert_eq!(absent.iter().filter(|(c, _)| c == id).count(), 1, "{id} once");
         }
     }

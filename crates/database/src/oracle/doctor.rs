@@ -1,12 +1,11 @@
 //! What works on this server: every query and grant is tried one by one, and says what is lost
 //! without it. Nothing is written.
 
-use loadline_model::column::column;
 use loadline_model::{Finding, Severity};
 
 use super::counters::{Sight, View, look, views};
-use super::render::quoted;
-use super::session::{Bind, NO_VIEW, OraError, Row, Session};
+use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
+use super::sql::quoted;
 use super::{block, parallel};
 use crate::error::TargetError;
 
@@ -176,7 +175,7 @@ impl Answers {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn ask(session: &mut dyn Session) -> Result<Answers, TargetError> {
+pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
     let mut out = Answers { version: session.version(), ..Answers::default() };
     let alive = |e: &OraError| if e.lost { Err(TargetError::from(e.clone())) } else { Ok(()) };
     for q in &QUESTIONS {
@@ -236,9 +235,7 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
             }
             Sight::None(said) => {
                 let lost = views().find(|v| v.name == *name).map(|v| {
-                    let heading =
-                        |id: &&str| column(id).map_or_else(|| (*id).to_owned(), loadline_model::Column::heading);
-                    let columns = v.columns.iter().map(heading);
+                    let columns = v.columns.iter().map(|c| c.heading());
                     columns.chain((!v.besides.is_empty()).then(|| v.besides.to_owned())).collect::<Vec<_>>().join(", ")
                 });
                 say(&id, Warning, said, &format!("missing without it: {}. {grant}", lost.unwrap_or_default()));

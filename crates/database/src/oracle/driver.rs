@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use oracledb::{BindParameters, Config, Connection, DB_TYPE_VARCHAR, Error, ErrorKind, ToDbValue};
 
-use super::place::Place;
-use super::session::{Bind, MODULE, OraError, Row, SETUP, Session, SessionId};
+use super::address::OraAddress;
+use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP, SessionId};
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// Whether the driver is there.
 pub(super) const BUILT_IN: bool = true;
 
 /// What to do to have it: nothing.
-pub(super) fn missing(place: &str) -> TargetError {
-    TargetError::Unsupported(format!("{place}: the Oracle driver cannot be used"))
+pub(super) fn missing(address: &str) -> TargetError {
+    TargetError::Unsupported(format!("{address}: the Oracle driver cannot be used"))
 }
 
 /// How long a server may take to let us in.
@@ -32,27 +32,27 @@ const CLOSE_AT_MOST: Duration = Duration::from_secs(5);
 const SHORT_TEXT: usize = 4000;
 
 /// Opens a session.
-pub(super) fn dial(place: &Place, password: &Secret, name: &str) -> Result<Box<dyn Session>, TargetError> {
-    dial_within(place, password, name, CONNECT_AT_MOST)
+pub(super) fn dial(address: &OraAddress, password: &Secret, name: &str) -> Result<Box<dyn OraSession>, TargetError> {
+    dial_within(address, password, name, CONNECT_AT_MOST)
 }
 
 fn dial_within(
-    place: &Place,
+    address: &OraAddress,
     password: &Secret,
     name: &str,
     at_most: Duration,
-) -> Result<Box<dyn Session>, TargetError> {
+) -> Result<Box<dyn OraSession>, TargetError> {
     // With two cryptography libraries built in, rustls wants to be told which: ours. Where one has
     // been named before, it stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let usage = |e: &Error| TargetError::Usage(format!("{}: {}", place.shown(), without(&e.to_string(), password)));
+    let usage = |e: &Error| TargetError::Usage(format!("{}: {}", address.shown(), without(&e.to_string(), password)));
     let mut config = Config::default()
-        .set_credentials(&place.user, password.expose())
+        .set_credentials(&address.user, password.expose())
         .set_transport_connect_timeout(Some(at_most.min(Duration::from_secs(10))))
-        .set_connect_string(&place.descriptor())
+        .set_connect_string(&address.descriptor())
         .and_then(|c| c.set_program("loadline"))
         .map_err(|e| usage(&e))?;
-    if let Some(wallet) = &place.wallet {
+    if let Some(wallet) = &address.wallet {
         config = config.set_wallet_location(wallet.as_str());
     }
     // The thread is left to itself if the server lets it hang.
@@ -64,19 +64,19 @@ fn dial_within(
     spawned.map_err(|e| TargetError::Local(format!("no thread for a connection: {e}")))?;
     let connection = match connected.recv_timeout(at_most) {
         Ok(Ok(Ok(connection))) => connection,
-        Ok(Ok(Err(e))) => return Err(refusal(&e, place, password)),
+        Ok(Ok(Err(e))) => return Err(refusal(&e, address, password)),
         Ok(Err(panic)) => {
             return Err(TargetError::Unreachable(format!(
                 "{}: what answers there is no Oracle listener that the driver understands (it says: {}). Is it the port \
                  of the listener?",
-                place.shown(),
+                address.shown(),
                 without(&panic, password)
             )));
         }
         Err(_) => {
             return Err(TargetError::Unreachable(format!(
                 "{} took the connection and did not let us in within {:.0} s. Is it the port of the listener?",
-                place.shown(),
+                address.shown(),
                 at_most.as_secs_f64()
             )));
         }
@@ -98,8 +98,8 @@ fn without(text: &str, password: &Secret) -> String {
 }
 
 /// Why the server does not let us in, in words that say what to do.
-fn refusal(e: &Error, place: &Place, password: &Secret) -> TargetError {
-    let shown = place.shown();
+fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
+    let shown = address.shown();
     let said = without(&e.to_string(), password);
     let code = match e.kind() {
         ErrorKind::DbError(db) => Some(db.code()),
@@ -207,7 +207,7 @@ fn texts(row: &oracledb::Row, count: usize) -> Result<Row, Error> {
     (0..count).map(|i| row.get::<Option<String>>(i)).collect()
 }
 
-impl Session for Wire {
+impl OraSession for Wire {
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
         let values = values(binds);
         let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();

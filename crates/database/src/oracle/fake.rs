@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::place::Place;
-use super::session::{Bind, OraError, Row, Session, SessionId};
+use super::address::OraAddress;
+use super::session::{Bind, OraError, OraSession, Row, SessionId};
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// What was sent: the text and how many values were bound.
 pub(super) type Sent = Arc<Mutex<Vec<(String, usize)>>>;
@@ -31,7 +31,7 @@ impl Paper {
     /// A dial that opens sessions of this server. It lives as long as the test's process.
     pub(super) fn dial(&self) -> &'static super::session::Dial {
         let paper = self.clone();
-        Box::leak(Box::new(move |_: &Place, _: &Secret, _: &str| -> Result<Box<dyn Session>, TargetError> {
+        Box::leak(Box::new(move |_: &OraAddress, _: &Secret, _: &str| -> Result<Box<dyn OraSession>, TargetError> {
             Ok(Box::new(paper.clone()))
         }))
     }
@@ -51,7 +51,7 @@ pub(super) fn row(values: &[&str]) -> Row {
     values.iter().map(|v| (*v != "∅").then(|| (*v).to_owned())).collect()
 }
 
-impl Session for Paper {
+impl OraSession for Paper {
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
         self.ask(sql, binds)
     }

@@ -1,12 +1,12 @@
 //! How many sessions the server and the user's profile leave for jobs.
 
 use super::doctor::QUESTIONS;
-use super::session::Session;
+use super::session::OraSession;
 use crate::error::TargetError;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
 
 /// How many jobs fit, loadline's own three sessions set aside.
-pub(super) fn job_limit(session: &mut dyn Session) -> Result<JobLimit, TargetError> {
+pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, TargetError> {
     let mut limit: Option<(i64, String)> = None;
     let mut unknown = Vec::new();
     let mut tighten = |free: i64, because: String| {

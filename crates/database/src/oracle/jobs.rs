@@ -5,20 +5,20 @@ use std::sync::Arc;
 use loadline_workload::{Arg, JobStart};
 
 use super::block::{self, MAX_TEXT};
-use super::session::{Bind, Session};
+use super::session::{Bind, OraSession};
 use super::slice::{Brought, ask};
-use super::{render, schema};
+use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
+use crate::role::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::server_clock::ServerClock;
-use crate::session::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job of the client driver. The driver's wire protocol commits along with a statement only where
 /// it waits as the session's parameters say; so that each commit says itself whether it waits, it is a
 /// statement of its own and a transaction of one statement takes two round trips.
-pub(super) struct Client {
-    session: Box<dyn Session>,
+pub(super) struct OraClientSession {
+    session: Box<dyn OraSession>,
     canceller: Canceller,
     statements: Vec<String>,
     /// Which of them return rows.
@@ -27,16 +27,23 @@ pub(super) struct Client {
     commit: &'static str,
 }
 
-impl Client {
-    pub(super) fn new(session: Box<dyn Session>, canceller: Canceller, work: &Work) -> Client {
-        let statements = work.program.statements.iter().map(|s| render::statement(work, &s.template)).collect();
+impl OraClientSession {
+    pub(super) fn new(session: Box<dyn OraSession>, canceller: Canceller, work: &Work) -> OraClientSession {
+        let statements = work.program.statements.iter().map(|s| sql::statement(work, &s.template)).collect();
         let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
         let work_of = work.clone();
-        Client { session, canceller, statements, reads, work: work_of, commit: render::commit(work.program.commit) }
+        OraClientSession {
+            session,
+            canceller,
+            statements,
+            reads,
+            work: work_of,
+            commit: sql::commit(work.program.commit),
+        }
     }
 }
 
-impl ClientSession for Client {
+impl ClientSession for OraClientSession {
     fn begin(&mut self) -> Result<(), TargetError> {
         // A transaction begins with its first statement.
         Ok(())
@@ -59,9 +66,7 @@ impl ClientSession for Client {
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         Ok(schema::insert(self.session.as_mut(), &self.work, table, &Batch::of_bulk(first, rows))?)
     }
 
@@ -81,8 +86,8 @@ impl ClientSession for Client {
 }
 
 /// A job of the in-database driver.
-pub(super) struct Database {
-    session: Box<dyn Session>,
+pub(super) struct OraDatabaseSession {
+    session: Box<dyn OraSession>,
     canceller: Canceller,
     block: String,
     pool: Arc<[u8]>,
@@ -91,20 +96,20 @@ pub(super) struct Database {
     clock: ServerClock,
 }
 
-impl Database {
+impl OraDatabaseSession {
     pub(super) fn new(
-        mut session: Box<dyn Session>,
+        mut session: Box<dyn OraSession>,
         canceller: Canceller,
         work: &Work,
         job: u32,
-    ) -> Result<Database, TargetError> {
+    ) -> Result<OraDatabaseSession, TargetError> {
         let clock = ServerClock::measure(&mut || ask(session.as_mut()), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(Database { session, canceller, block: block::run(work), pool, start, next: 0, clock })
+        Ok(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock })
     }
 }
 
-impl DatabaseSession for Database {
+impl DatabaseSession for OraDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let session = &mut self.session;
         self.clock.refresh(&mut || ask(session.as_mut()))?;

@@ -5,20 +5,20 @@ use std::ops::Range;
 
 use loadline_workload::Table;
 
-use super::render::{create_table, mark, quoted, table_name};
 use super::schema::{self, drop_statement};
-use super::session::{Bind, Session};
+use super::session::{Bind, OraSession};
+use super::sql::{create_table, mark, quoted, table_name};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::work::Work;
 
 /// A session that loads.
-pub(super) struct OraLoader(pub(super) Box<dyn Session>);
+pub(super) struct OraLoader(pub(super) Box<dyn OraSession>);
 
 /// Name of a table of loadline's by its stem.
 pub(super) fn name_of(stem: &str) -> String {
-    format!("{}{}", super::render::PREFIX, stem.to_uppercase())
+    format!("{}{}", super::sql::PREFIX, stem.to_uppercase())
 }
 
 impl Loader for OraLoader {

@@ -5,12 +5,14 @@
 //! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
 //! loadline's other dependencies.
 
+mod address;
 mod awr;
 mod block;
 mod cancel;
 mod cluster;
 mod counters;
 mod data_counters;
+mod disk_space;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
@@ -18,17 +20,18 @@ mod job_limit;
 mod jobs;
 mod kernels;
 mod loading;
+mod nodes;
 mod parallel;
-mod place;
 mod render;
-mod room;
 mod schema;
 mod session;
 mod slice;
+mod sql;
 
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
-use crate::session::Target;
+use crate::kind::TargetKind;
+use crate::request::OpenRequest;
+use crate::target::Target;
 
 /// Said wherever figures or checks of this target are shown.
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
@@ -52,7 +55,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
     ],
     capabilities: render::capabilities,
-    check_url: |url| place::Place::parse(url).map(drop),
+    check_url: |url| address::OraAddress::parse(url).map(drop),
     open,
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
@@ -61,14 +64,20 @@ pub(crate) static KIND: TargetKind = TargetKind {
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let place = place::Place::parse(&request.url)?;
+    let address = address::OraAddress::parse(&request.url)?;
     if !driver::BUILT_IN {
-        return Err(driver::missing(&place.shown()));
+        return Err(driver::missing(&address.shown()));
     }
     cluster::Oracle::open(request, &driver::dial)
 }
 
 #[cfg(test)]
 mod fake;
+// What stands in for the driver where there is none is tested in a build that has it, too.
+#[cfg(all(test, feature = "oracle"))]
+#[allow(dead_code)]
+mod no_driver;
+#[cfg(all(test, not(feature = "oracle")))]
+use driver as no_driver;
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,11 @@
 //! What is asked for is a degree of parallelism. A scan has as many parallel servers; a query that also groups or
 //! sorts has two sets of them, one of which feeds the other. The session itself only coordinates.
 
-use super::render::{first_rows, quoted, table_name};
-use super::session::{Row, Session};
+use super::session::{OraSession, Row};
+use super::sql::{first_rows, quoted, table_name};
 use crate::error::TargetError;
-use crate::parallel::{Together, queries};
+use crate::parallel::queries;
+use crate::role::{ParallelWorkers, WorkerLimit};
 use crate::work::Work;
 
 /// What the session's last parallel operation had (Database Reference, «V$PQ_SESSTAT»). It speaks of the session
@@ -19,7 +20,7 @@ const MOST: &str = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'parallel_max_ser
 /// kept, whatever the instance would do with them, and the degree of its queries, whatever a table's or the
 /// instance's is.
 pub(super) fn settings(work: &Work) -> [String; 2] {
-    let degree = match work.together() {
+    let degree = match work.parallel_workers() {
         Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
         _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
     };
@@ -30,21 +31,21 @@ pub(super) fn settings(work: &Work) -> [String; 2] {
 ///
 /// # Errors
 /// When the session is lost.
-pub(super) fn most(session: &mut dyn Session) -> Result<Option<(u32, String)>, TargetError> {
+pub(super) fn most(session: &mut dyn OraSession) -> Result<Option<WorkerLimit>, TargetError> {
     let servers = match session.value(MOST) {
         Ok(value) => value.and_then(|v| v.trim().parse::<u32>().ok()),
         Err(e) if e.lost => return Err(e.into()),
         Err(_) => None,
     };
     let because = |n| format!("parallel_max_servers = {n}, in two sets; one process needs none");
-    Ok(servers.map(|n| ((n / 2).max(1), because(n))))
+    Ok(servers.map(|n| WorkerLimit { workers: (n / 2).max(1), because: because(n) }))
 }
 
 /// Tries the first query of `work` in a job's session and asks how many came.
 ///
 /// # Errors
 /// When the query fails, or what came cannot be read.
-pub(super) fn attempt(session: &mut dyn Session, work: &Work) -> Result<Option<Together>, TargetError> {
+pub(super) fn attempt(session: &mut dyn OraSession, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
     let all = queries(work, |table| quoted(&table_name(work, table)), first_rows)?;
     let Some(sql) = all.into_iter().next() else { return Ok(None) };
     session.query(&sql, &[])?;
@@ -57,20 +58,20 @@ pub(super) fn attempt(session: &mut dyn Session, work: &Work) -> Result<Option<T
 
 /// The degree and the servers of the last operation; `None` without the statistics. «DOP» is there from 12c on;
 /// before, «Allocation Height» is the servers of a set.
-fn of_statistics(rows: &[Row]) -> Option<Together> {
+fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
     let number = |name: &str| {
         let row = rows.iter().find(|r| r.first().and_then(Option::as_deref) == Some(name))?;
         row.get(1)?.as_deref()?.trim().parse::<u32>().ok()
     };
     if number("Queries Parallelized")? == 0 {
-        return Some(Together { planned: 1, came: 1, how: "the query was not parallel".into() });
+        return Some(ParallelWorkers { planned: 1, launched: 1, how: "the query was not parallel".into() });
     }
     let degree = number("DOP").filter(|n| *n > 0).or_else(|| number("Allocation Height"))?;
     let servers = number("Server Threads")?;
     let how =
         format!("a degree of parallelism of {degree} with {servers} parallel servers, which the session coordinates");
     // Fewer servers than the degree cannot have made it up.
-    Some(Together { planned: degree, came: degree.min(servers), how })
+    Some(ParallelWorkers { planned: degree, launched: degree.min(servers), how })
 }
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
     fn who_came_is_what_the_session_says_of_its_last_query() {
         let of = |given: &[(&str, &str)]| {
             let rows: Vec<Row> = given.iter().map(|(name, value)| row(&[name, value])).collect();
-            of_statistics(&rows).map(|t| (t.planned, t.came, t.how))
+            of_statistics(&rows).map(|t| (t.planned, t.launched, t.how))
         };
         let (planned, came, how) =
             of(&[("Queries Parallelized", "1"), ("Server Threads", "8"), ("DOP", "4"), ("Slave Sets", "2")]).unwrap();
@@ -121,13 +122,13 @@ mod tests {
             _ => Ok(Vec::new()),
         });
         let mut session = paper.clone();
-        assert_eq!(attempt(&mut session, &work(4)).unwrap().map(|t| t.came), Some(4));
+        assert_eq!(attempt(&mut session, &work(4)).unwrap().map(|t| t.launched), Some(4));
         let sent = paper.texts();
         assert!(
             sent[0].contains("FETCH FIRST 10 ROWS ONLY") && sent[0].contains(">= (-") && sent.len() == 2,
             "{sent:?}"
         );
-        let (degree, why) = most(&mut session).unwrap().unwrap();
+        let WorkerLimit { workers: degree, because: why } = most(&mut session).unwrap().unwrap();
         assert!(degree == 20 && why.contains("parallel_max_servers = 40"), "{why}");
 
         let mut blind = Paper::new(|sql, _| match sql {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use loadline_workload::{Datum, RowCount, Table};
 
-use super::render::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
-use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, Session};
+use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, OraSession};
+use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::own_tables::own_tables;
@@ -59,7 +59,7 @@ impl Loading {
 }
 
 /// Tables of this user that begin like loadline's, and whether they are.
-pub(super) fn tables(session: &mut dyn Session) -> Result<Vec<(String, bool)>, TargetError> {
+pub(super) fn tables(session: &mut dyn OraSession) -> Result<Vec<(String, bool)>, TargetError> {
     let rows = session.query(OWN_TABLES, &[])?;
     Ok(rows
         .into_iter()
@@ -80,7 +80,7 @@ pub(super) fn not_ours(table: &str) -> TargetError {
 }
 
 /// A statement that makes something, with what to do where it may not.
-pub(super) fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetError> {
+pub(super) fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), TargetError> {
     match session.execute(sql, &[]) {
         Ok(_) => Ok(()),
         Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => Err(TargetError::Refused(format!(
@@ -92,7 +92,7 @@ pub(super) fn make(session: &mut dyn Session, sql: &str) -> Result<(), TargetErr
 }
 
 /// Drops the workload's own tables.
-pub(super) fn drop_own(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+pub(super) fn drop_own(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
     let there = tables(session)?;
     for name in own_tables(work).map(|t| table_name(work, t.name)) {
         if there.iter().any(|(n, ours)| *ours && *n == name) {
@@ -103,7 +103,7 @@ pub(super) fn drop_own(session: &mut dyn Session, work: &Work) -> Result<(), Tar
 }
 
 /// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
-pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
     let longest = longest_payload(&work.program.body);
     if longest > MAX_RAW {
         return Err(TargetError::Unsupported(format!(
@@ -126,7 +126,7 @@ pub(super) fn create(session: &mut dyn Session, work: &Work) -> Result<(), Targe
 }
 
 /// Empties the tables that the workload fills itself.
-pub(super) fn reset(session: &mut dyn Session, work: &Work) -> Result<(), TargetError> {
+pub(super) fn reset(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
     }
@@ -134,7 +134,7 @@ pub(super) fn reset(session: &mut dyn Session, work: &Work) -> Result<(), Target
 }
 
 /// Inserts the rows of `batch` with array binds.
-pub(super) fn insert(session: &mut dyn Session, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
+pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
     let sql = Loading::of(work, table).insert;
     let pool = work.pool(batch.number as u32);
     let (mut waiting, mut done, mut row) = (Vec::with_capacity(BATCH), 0, Vec::new());
@@ -163,7 +163,7 @@ pub(super) fn insert(session: &mut dyn Session, work: &Work, table: &Table, batc
 ///
 /// # Errors
 /// [`TargetError::Refused`] when another run has it.
-pub(super) fn lock(session: &mut dyn Session) -> Result<(), TargetError> {
+pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     match tables(session)?.iter().find(|(name, _)| name == LOCK_TABLE) {
         Some((_, false)) => return Err(not_ours(LOCK_TABLE)),
         Some((_, true)) => {}
@@ -190,8 +190,8 @@ pub(super) fn lock(session: &mut dyn Session) -> Result<(), TargetError> {
 /// Removes what loadline made and says what it was. `lock` holds the lock until its table goes last.
 /// Tables in `kept` stay.
 pub(super) fn clean(
-    admin: &mut dyn Session,
-    lock: &mut dyn Session,
+    admin: &mut dyn OraSession,
+    lock: &mut dyn OraSession,
     kept: &BTreeSet<String>,
 ) -> Result<Vec<String>, TargetError> {
     let mut removed = Vec::new();

@@ -2,8 +2,8 @@
 
 use crate::error::{TargetError, table_gone};
 
-use super::place::Place;
-use crate::registry::Secret;
+use super::address::OraAddress;
+use crate::secret::Secret;
 
 /// A value bound to a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl From<OraError> for TargetError {
 }
 
 /// A session. One thread uses it at a time.
-pub(super) trait Session: Send {
+pub(super) trait OraSession: Send {
     /// Rows of a query.
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError>;
     /// Executes a statement once and returns the rows it touched.
@@ -112,8 +112,8 @@ pub(super) trait Session: Send {
     }
 }
 
-/// How a session is opened: at a place, with a password, under a name that is seen in `V$SESSION`.
-pub(super) type Dial = dyn Fn(&Place, &Secret, &str) -> Result<Box<dyn Session>, TargetError> + Send + Sync;
+/// How a session is opened: at an address, with a password, under a name that is seen in `V$SESSION`.
+pub(super) type Dial = dyn Fn(&OraAddress, &Secret, &str) -> Result<Box<dyn OraSession>, TargetError> + Send + Sync;
 
 #[cfg(test)]
 mod tests {

@@ -3,10 +3,10 @@
 use loadline_model::Latencies;
 
 use super::block;
-use super::session::{Row, Session};
+use super::session::{OraSession, Row};
 use crate::error::TargetError;
+use crate::role::SliceEnd;
 use crate::server_clock::ServerClock;
-use crate::session::SliceEnd;
 
 /// What one run of the block returned.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ fn times(text: &str) -> Option<Latencies> {
 }
 
 /// Asks for the server's time.
-pub(super) fn ask(session: &mut dyn Session) -> Result<Option<i64>, TargetError> {
+pub(super) fn ask(session: &mut dyn OraSession) -> Result<Option<i64>, TargetError> {
     Ok(session.value(&block::clock())?.and_then(|t| t.parse().ok()))
 }
 

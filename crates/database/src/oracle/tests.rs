@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_model::Driver;
 use loadline_model::snapshot::counter;
+use loadline_model::{Driver, column};
 use loadline_workload::{Arg, CATALOGUE, Workload};
 
 use super::fake::{Paper, row};
 use super::session::{OraError, SETUP, SessionId};
 use super::*;
+use crate::secret::Secret;
 use crate::work::Work;
 
 fn work_of(w: &'static Workload) -> Work {
@@ -89,10 +90,9 @@ fn go_through(paper: &Paper, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.settle().unwrap();
-        target.set_cache(Some(1 << 30)).unwrap();
-        target.block_bytes();
-        target.checkpoint().unwrap();
-        target.in_database_overhead_ns(&work).unwrap();
+        target.abilities().block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
+        target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+        target.abilities().driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
         let mut stream = work.stream(1).unwrap();
         let can = |driver| render::capabilities().refusal(driver, workload.needs).is_none();
@@ -107,14 +107,22 @@ fn go_through(paper: &Paper, native_report: bool) {
         }
         client.commit().unwrap();
         if can(Driver::Database) {
-            target.database_session(&work, 1).unwrap().run_slice(crate::clock::now_ns()).unwrap();
+            target
+                .abilities()
+                .driver()
+                .unwrap()
+                .database_session(&work, 1)
+                .unwrap()
+                .run_slice(crate::clock::now_ns())
+                .unwrap();
         }
         let mut observer = target.observer().unwrap();
         observer.snapshot().unwrap();
         observer.sample_waits().unwrap();
         client.canceller().cancel();
-        if let Some(mark) = target.native_mark().unwrap() {
-            target.native_report(mark).unwrap();
+        if let Some(reports) = target.abilities().native_reports {
+            let mark = reports.native_mark().unwrap();
+            reports.native_report(mark).unwrap();
         }
         assert_eq!(target.evidence(&work).unwrap().is_some(), workload.evidence.is_some());
         drop(lock);
@@ -124,7 +132,7 @@ fn go_through(paper: &Paper, native_report: bool) {
 /// A server that has loadline's tables, one that only looks so, and none of the privileges.
 fn unwilling() -> Paper {
     Paper::new(|sql, _| {
-        let mark = render::mark();
+        let mark = sql::mark();
         if sql == schema::OWN_TABLES {
             return Ok(vec![
                 row(&["LOADLINE_LGWR_LAT1_REDO", &mark]),
@@ -188,7 +196,7 @@ fn only_what_loadline_made_is_dropped() {
 fn without_grants_figures_are_absent_and_nothing_else_fails() {
     let target = cluster::Oracle::open(&request(), unwilling().dial()).unwrap();
     let absent = target.absent_columns();
-    for id in ["redo_mib_per_s", "log_file_sync_ms", "cpu_busy_pct", "commits_database"] {
+    for id in [column::REDO_MIB_PER_S, column::LOG_FILE_SYNC_MS, column::CPU_BUSY_PCT, column::COMMITS_DATABASE] {
         let why = absent.iter().find(|(c, _)| *c == id).map(|(_, why)| why.as_str());
         assert!(why.is_some_and(|w| w.contains("ORA-00942") && w.contains("GRANT")), "{id}: {why:?}");
     }
@@ -214,7 +222,14 @@ fn a_slice_that_ends_early_is_gone_on_with() {
         }])
     });
     let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-    let slice = target.database_session(&work(), 0).unwrap().run_slice(crate::clock::now_ns()).unwrap();
+    let slice = target
+        .abilities()
+        .driver()
+        .unwrap()
+        .database_session(&work(), 0)
+        .unwrap()
+        .run_slice(crate::clock::now_ns())
+        .unwrap();
     assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (3, 1_350_000));
     assert_eq!(slice.commit.count(), 3);
     let end = slice.end.unwrap();
@@ -229,7 +244,7 @@ fn what_the_jobs_wait_for_is_sampled() {
     assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
     let mut profile = loadline_model::snapshot::WaitProfile::default();
     profile.add(&sample);
-    assert_eq!(profile.mean_sessions(target.log_sync_events()), Some(3.0));
+    assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
     let asked = paper.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
     assert!(
         asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),
@@ -247,7 +262,7 @@ fn the_flash_cache_has_a_figure_where_it_takes_writes() {
             Ok(if sql.contains("physical write requests optimized'") { vec![row(&[value])] } else { vec![] })
         });
         let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-        target.absent_columns().into_iter().find(|(c, _)| *c == "flash_cache_write_pct").map(|(_, why)| why)
+        target.absent_columns().into_iter().find(|(c, _)| *c == column::FLASH_CACHE_WRITE_PCT).map(|(_, why)| why)
     };
     assert_eq!(why("12345"), None);
     for none in ["0", "∅"] {
@@ -270,7 +285,7 @@ fn a_call_that_hangs_is_ended_from_another_session() {
         said(paper)
     };
     let client = target.client_session(&work(), 0).unwrap();
-    let database = target.database_session(&work(), 1).unwrap();
+    let database = target.abilities().driver().unwrap().database_session(&work(), 1).unwrap();
     client.canceller().cancel();
     database.canceller().cancel();
     assert_eq!(cancel(&paper, 2), 2);
@@ -291,11 +306,14 @@ fn counters_reach_the_snapshot() {
 
 #[test]
 fn without_the_driver_it_says_how_to_build_it_in() {
-    if driver::BUILT_IN {
-        return;
+    let address = address::OraAddress::parse(&request().url).unwrap();
+    let mut errors = vec![no_driver::dial(&address, &Secret::new("secret".to_owned()), "").err().unwrap()];
+    if !driver::BUILT_IN {
+        errors.extend(crate::open(&request()).err());
     }
-    let error = crate::open(&request()).err().unwrap();
-    assert!(matches!(error, TargetError::Unsupported(_)));
-    let text = error.to_string();
-    assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
+    for error in errors {
+        assert!(matches!(error, TargetError::Unsupported(_)));
+        let text = error.to_string();
+        assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
+    }
 }

@@ -2,15 +2,15 @@
 
 use loadline_workload::{Arg, Commit};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
-use super::{render, schema};
+use super::{schema, sql};
 use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// Every so many transactions of one statement the moment of the commit is seen. It costs a wake-up
@@ -19,7 +19,7 @@ use crate::work::Work;
 const SAMPLE: u32 = 7;
 
 /// A job's session.
-pub(super) struct Client {
+pub(super) struct PgClientSession {
     connection: Connection,
     ledger: Ledger,
     /// Names of the program's prepared statements.
@@ -37,19 +37,25 @@ pub(super) struct Client {
     work: Work,
 }
 
-impl Client {
+impl PgClientSession {
     /// Opens the session of `job` and prepares the program's statements.
-    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Client, TargetError> {
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        ledger: &Ledger,
+        work: &Work,
+        job: u32,
+    ) -> Result<PgClientSession, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection =
+            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements
             .iter()
             .enumerate()
             .map(|(i, s)| {
-                let types = render::parameter_types(work, &s.template);
-                (format!("s{i}"), render::statement(work, &s.template), types)
+                let types = sql::parameter_types(work, &s.template);
+                (format!("s{i}"), sql::statement(work, &s.template), types)
             })
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
@@ -66,7 +72,18 @@ impl Client {
         let (begin, commit, rollback) = (ready("b"), ready("c"), ready("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
         let (ledger, work, writes) = (ledger.clone(), work.clone(), work.program.writes());
-        Ok(Client { connection, ledger, names, begin, commit, rollback, pending: false, unsampled: 0, writes, work })
+        Ok(PgClientSession {
+            connection,
+            ledger,
+            names,
+            begin,
+            commit,
+            rollback,
+            pending: false,
+            unsampled: 0,
+            writes,
+            work,
+        })
     }
 
     /// Puts a statement with its arguments into the buffer.
@@ -108,7 +125,7 @@ impl Client {
     }
 }
 
-impl ClientSession for Client {
+impl ClientSession for PgClientSession {
     #[inline]
     fn begin(&mut self) -> Result<(), TargetError> {
         self.pending = true;
@@ -135,9 +152,7 @@ impl ClientSession for Client {
         if std::mem::take(&mut self.pending) {
             self.connection.query("BEGIN")?;
         }
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
         schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
         Ok(batch.len())

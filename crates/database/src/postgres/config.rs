@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_model::format::nearest;
-use percent_encoding::percent_decode_str;
-
+use crate::env::Env;
 use crate::error::TargetError;
-use crate::registry::Secret;
+use crate::secret::Secret;
+use crate::tls::SslMode;
+use crate::url::{self, Url, choice, unknown};
 
 /// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 11] = [
@@ -26,30 +26,14 @@ const PARAMETERS: [&str; 11] = [
     "passfile",
 ];
 
-/// How a connection is encrypted, as in libpq.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SslMode {
-    /// Never.
-    Disable,
-    /// If the server can.
-    Prefer,
-    /// Always; the certificate is not looked at.
-    Require,
-    /// Always; the certificate must be signed by a known authority.
-    VerifyCa,
-    /// As before, and it must be made out to the host's name.
-    VerifyFull,
-}
-
-impl SslMode {
-    const ALL: [(&'static str, SslMode); 5] = [
-        ("disable", SslMode::Disable),
-        ("prefer", SslMode::Prefer),
-        ("require", SslMode::Require),
-        ("verify-ca", SslMode::VerifyCa),
-        ("verify-full", SslMode::VerifyFull),
-    ];
-}
+/// How a connection is encrypted, as libpq names it.
+const SSL_MODES: [(&str, SslMode); 5] = [
+    ("disable", SslMode::Disable),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-full", SslMode::VerifyName),
+];
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,66 +63,23 @@ pub(super) struct Config {
     pub(super) shown: String,
 }
 
-/// Looks up an environment variable; a parameter so that tests need not change the process's own.
-pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The process's environment; empty variables count as unset, as in libpq.
-pub(super) fn process_env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
-}
-
 impl Config {
     /// Reads `url`, filling in from the environment what it does not say.
     ///
     /// # Errors
     /// [`TargetError::Usage`], naming what is wrong and what may stand there.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
-        let shown = crate::redact(url);
-        let usage = |what: String| TargetError::Usage(format!("«{shown}»: {what}"));
-        let form = "write postgres://user@host:5432/database or postgres://user@/database?host=/socket/folder";
-        let (_, rest) = url
-            .split_once(':')
-            .and_then(|(scheme, rest)| Some((scheme, rest.strip_prefix("//")?)))
-            .ok_or_else(|| usage(format!("a PostgreSQL URL goes on with «//» after its scheme: {form}")))?;
-        let (rest, query) = rest.split_once('?').map_or((rest, ""), |(r, q)| (r, q));
-        let decode = |what: &str, text: &str| -> Result<String, TargetError> {
-            let decoded =
-                percent_decode_str(text).decode_utf8().map_err(|_| usage(format!("the {what} is no UTF-8")))?;
-            if decoded.contains('\0') {
-                return Err(usage(format!("the {what} holds a zero byte, which PostgreSQL does not take")));
-            }
-            Ok(decoded.into_owned())
-        };
-
-        if query.contains('@') && !rest.contains('@') && rest.contains(':') {
-            // What stands before the «?» is then likely the beginning of a password: show nothing.
-            return Err(TargetError::Usage(
-                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40"
-                    .into(),
-            ));
-        }
-        // A password may hold a careless '@' or '/': the last '@' ends it, as `redact` has it.
-        let (credentials, place) = rest.rsplit_once('@').map_or((None, rest), |(c, p)| (Some(c), p));
-        let (user, password) = match credentials.map(|c| c.split_once(':').map_or((c, None), |(u, p)| (u, Some(p)))) {
-            Some((user, password)) => {
-                (Some(decode("user", user)?), password.map(|p| decode("password", p)).transpose()?)
-            }
-            None => (None, None),
-        };
-        let (host_port, database) = place.split_once('/').map_or((place, ""), |(h, d)| (h, d));
-        let (host, port) = split_port(host_port).ok_or_else(|| usage(format!("«{host_port}» is no host and port")))?;
+        let form = "postgres://user@host:5432/database or postgres://user@/database?host=/socket/folder";
+        let url = Url::parse(url, form)?;
         let mut given = Given {
-            host: some(decode("host", host)?),
-            port: some(port.to_owned()),
-            user: user.and_then(some),
-            password: password.and_then(some),
-            dbname: some(decode("database", database)?),
+            host: url.decode("host", url.host)?,
+            port: Some(url.port.to_owned()).filter(|port| !port.is_empty()),
+            user: url.decode("user", url.user)?,
+            password: url.decode("password", url.password.unwrap_or_default())?,
+            dbname: url.decode("database", url.path)?,
             ..Given::default()
         };
-        for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (name, value) =
-                pair.split_once('=').ok_or_else(|| usage(format!("the parameter «{pair}» has no «=»")))?;
-            let value = some(decode(name, value)?);
+        for (name, value) in url.parameters()? {
             let place = match name {
                 "host" => &mut given.host,
                 "port" => &mut given.port,
@@ -151,15 +92,11 @@ impl Config {
                 "options" => &mut given.options,
                 "application_name" => &mut given.application_name,
                 "passfile" => &mut given.passfile,
-                _ => {
-                    let hint = nearest(name, PARAMETERS).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-                    let known = PARAMETERS.join(", ");
-                    return Err(usage(format!("there is no parameter «{name}»{hint} (known: {known})")));
-                }
+                _ => return Err(url.wrong(unknown(name, &PARAMETERS))),
             };
             *place = value;
         }
-        given.finish(shown.clone(), env).map_err(usage)
+        given.finish(url.shown.clone(), env).map_err(|e| url.wrong(e))
     }
 
     /// `host:port`, or the socket's path.
@@ -196,15 +133,11 @@ impl Given {
             return Err(format!("«{host}» names several hosts: give one here and the others with --node"));
         }
         let port = or(self.port, "PGPORT").unwrap_or_else(|| "5432".into());
-        let port = port.parse().ok().filter(|p| *p != 0).ok_or(format!("«{port}» is no port: 1 to 65535"))?;
+        let port = url::port(&port)?;
         let os_user = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|u| u.name);
         let user = or(self.user, "PGUSER").or_else(os_user).ok_or("no user is given: write postgres://user@…")?;
         let mode = or(self.sslmode, "PGSSLMODE").unwrap_or_else(|| "prefer".into());
-        let Some((_, sslmode)) = SslMode::ALL.into_iter().find(|(name, _)| *name == mode) else {
-            let known = SslMode::ALL.map(|(name, _)| name);
-            let hint = nearest(&mode, known).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-            return Err(format!("there is no sslmode «{mode}»{hint} (known: {})", known.join(", ")));
-        };
+        let sslmode = choice("sslmode", &mode, &SSL_MODES)?;
         let timeout = or(self.connect_timeout, "PGCONNECT_TIMEOUT").unwrap_or_else(|| "10".into());
         let seconds: u64 =
             timeout.parse().map_err(|_| format!("connect_timeout «{timeout}» is no number of seconds"))?;
@@ -236,23 +169,6 @@ pub(super) fn default_host() -> String {
     if Path::new(debian).is_dir() { debian.into() } else { "/tmp".into() }
 }
 
-fn some(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
-}
-
-/// `host`, `host:port`, `[v6]:port`, either part possibly empty.
-fn split_port(text: &str) -> Option<(&str, &str)> {
-    if let Some(v6) = text.strip_prefix('[') {
-        let (host, port) = v6.split_once(']')?;
-        return if port.is_empty() { Some((host, "")) } else { Some((host, port.strip_prefix(':')?)) };
-    }
-    match text.split_once(':') {
-        Some((_, port)) if port.contains(':') => None,
-        Some(parts) => Some(parts),
-        None => Some((text, "")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +184,7 @@ mod tests {
         assert_eq!(c.address, Address::Tcp("db.example".into()));
         assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (6543, "ann", "shop"));
         assert_eq!(c.password.as_ref().map(Secret::expose), Some("p@ss"));
-        assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyFull, Duration::from_secs(3)));
+        assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyName, Duration::from_secs(3)));
         assert!(!format!("{c:?}").contains("p@ss") && !format!("{c:?}").contains("p%40ss"));
         let c = parse("postgresql://[::1]:5433/x").unwrap();
         assert_eq!((c.address, c.port), (Address::Tcp("::1".into()), 5433));

@@ -1,25 +1,33 @@
 //! Comes in: socket, encryption, password, session settings.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use postgres_protocol::message::frontend;
+use rustls::ClientConfig;
 
-use super::config::{Address, Config, SslMode, default_host, process_env};
-use super::pgpass::{self, Found, Lookup};
-use super::protocol::{self, ServerError};
+use super::cancel::CancelKey;
+use super::config::{Address, Config, default_host};
+use super::pgpass::{self, Lookup, PgpassEntry};
+use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
+use crate::env::process_env;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, Secret};
+use crate::request::{AskPassword, OpenRequest};
+use crate::secret::Secret;
 use crate::stream::{Local, Stream};
+use crate::tcp::{Names, Peer};
+use crate::tls::SslMode;
+
+const NAMES: Names =
+    Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
 
 /// Settings of every session, so that what it answers can be read. They are sent with the startup
 /// message: they cost no transaction and go before those of role and database.
@@ -47,34 +55,31 @@ pub(super) enum Role {
     Lock,
     /// Reads counters.
     Observer,
-    /// Generates load; `nowait`: its commits do not wait; `together`: so many processes do its queries.
-    Job { job: u32, nowait: bool, together: u32 },
+    /// Generates load; `nowait`: its commits do not wait; `workers`: parallel workers of its queries.
+    Job { job: u32, nowait: bool, workers: u32 },
 }
 
-/// Asks the user for a password, as [`OpenRequest::ask_password`].
-type Ask = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
-
 /// How to reach one node.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed: asked once, not for each session.
     asked: Mutex<Option<Secret>>,
-    ask: Ask,
+    ask: AskPassword,
     /// Beginning of the application names of this run's sessions.
     pub(super) name: String,
 }
 
-impl Door {
+impl Endpoint {
     /// For the node at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Door, TargetError> {
+    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, &process_env)?;
         let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
         let tls = if encrypted { Some(tls::client_config(&config, &process_env)?) } else { None };
         // PostgreSQL cuts names off at 63 bytes: what tells the sessions apart must come before.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
-        Ok(Door { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
+        Ok(Endpoint { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
     }
 
     /// Beginning of the application names of the job sessions.
@@ -105,7 +110,7 @@ impl Door {
     fn attempt(&self, role: Role, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place());
-        self.come_in(&mut connection, role).map_err(|e| (e, false))?;
+        self.start_session(&mut connection, role).map_err(|e| (e, false))?;
         Ok(connection)
     }
 
@@ -117,64 +122,36 @@ impl Door {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
                 let mut stream = Stream::Unix(Local::new(s));
-                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
+                stream.set_timeout(timeout).map_err(|e| plain(self.peer().unreachable(&e)))?;
                 Ok(stream)
             }
             Address::Tcp(host) => {
-                let tcp = self.tcp(host).map_err(plain)?;
-                tcp.set_nodelay(true).map_err(|e| plain(self.unreachable(&e)))?;
-                let mut stream = Stream::Tcp(tcp);
-                stream.set_timeout(timeout).map_err(|e| plain(self.unreachable(&e)))?;
-                match (&self.tls, mode, stream) {
-                    (_, SslMode::Disable, stream) | (None, _, stream) => Ok(stream),
-                    (Some(tls), _, Stream::Tcp(tcp)) => self.encrypt(tcp, host, Arc::clone(tls), mode),
-                    (_, _, stream) => Ok(stream),
+                let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;
+                match &self.tls {
+                    Some(tls) if mode != SslMode::Disable => self.encrypt(tcp, host, tls, mode),
+                    _ => Ok(Stream::Tcp(tcp)),
                 }
             }
         }
     }
 
-    fn tcp(&self, host: &str) -> Result<TcpStream, TargetError> {
-        let addresses = (host, self.config.port).to_socket_addrs().map_err(|e| {
-            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
-        })?;
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, self.config.connect_timeout) {
-                Ok(s) => return Ok(s),
-                Err(e) => last = e,
-            }
-        }
-        Err(self.unreachable(&last))
-    }
-
-    fn unreachable(&self, e: &io::Error) -> TargetError {
-        let place = self.config.place();
-        let advice = match e.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                "no server listens there: check host and port, and the server's listen_addresses"
-            }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "nothing answered in time: check host, port and firewall, or give more with connect_timeout=SECONDS"
-            }
-            _ => "check host, port and network",
-        };
-        TargetError::Unreachable(format!("{place} cannot be reached: {e}; {advice}"))
+    fn peer(&self) -> Peer {
+        Peer { place: self.config.place(), names: &NAMES }
     }
 
     fn encrypt(
         &self,
         mut tcp: TcpStream,
         host: &str,
-        tls: Arc<ClientConfig>,
+        tls: &Arc<ClientConfig>,
         mode: SslMode,
     ) -> Result<Stream, (TargetError, bool)> {
-        let mut request = Vec::new();
-        protocol::ssl_request(&mut request);
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
         let mut answer = [0];
         tcp.write_all(&request)
             .and_then(|()| tcp.read_exact(&mut answer))
-            .map_err(|e| (self.unreachable(&e), false))?;
+            .map_err(|e| (self.peer().unreachable(&e), false))?;
         if answer != *b"S" {
             return if mode == SslMode::Prefer {
                 Ok(Stream::Tcp(tcp))
@@ -188,19 +165,10 @@ impl Door {
                 ))
             };
         }
-        let failed = |e: String| {
-            let place = self.config.place();
-            (TargetError::Refused(format!("the TLS handshake with {place} failed: {e}{}", tls_advice(&e))), true)
-        };
-        let name = ServerName::try_from(host.to_owned()).map_err(|e| failed(e.to_string()))?;
-        let mut session = ClientConnection::new(tls, name).map_err(|e| failed(e.to_string()))?;
-        while session.is_handshaking() {
-            session.complete_io(&mut tcp).map_err(|e| failed(e.to_string()))?;
-        }
-        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+        self.peer().encrypt(tcp, host, tls).map_err(|e| (e, true))
     }
 
-    fn come_in(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
         let name = match role {
             Role::Look | Role::Admin => format!("{} admin", self.name),
             Role::Lock => format!("{} lock", self.name),
@@ -218,7 +186,7 @@ impl Door {
         }
         // Workers of queries of our own would make commits of their own, which the server counts.
         let parallel = match role {
-            Role::Job { together, .. } => parallel::settings(together),
+            Role::Job { workers, .. } => parallel::settings(workers),
             Role::Look => Vec::new(),
             _ => parallel::settings(1),
         };
@@ -226,7 +194,7 @@ impl Door {
         if let Role::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }
-        protocol::startup(&mut c.out, &parameters);
+        c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
         loop {
@@ -276,13 +244,13 @@ impl Door {
                 0 => return Ok(()),
                 3 => {
                     let password = self.password(&mut note)?;
-                    protocol::password(&mut c.out, password.expose());
+                    c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
                 5 => {
                     let salt = *data.first_chunk::<4>().ok_or_else(|| odd("an md5 password without salt"))?;
                     let password = self.password(&mut note)?;
                     let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
-                    protocol::password(&mut c.out, &hash);
+                    c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
                 10 => {
                     if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
@@ -290,7 +258,7 @@ impl Door {
                     }
                     let password = self.password(&mut note)?;
                     let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
-                    protocol::sasl_initial(&mut c.out, SCRAM_SHA_256, exchange.message());
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
@@ -303,7 +271,7 @@ impl Door {
                         continue;
                     }
                     exchange.update(data).map_err(wrong)?;
-                    protocol::sasl_response(&mut c.out, exchange.message());
+                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
                 7 | 9 => return Err(odd("Kerberos (GSSAPI, SSPI), which loadline does not know: use a password")),
                 other => return Err(odd(&format!("authentication method {other}, which loadline does not know"))),
@@ -327,9 +295,9 @@ impl Door {
         };
         let lookup = Lookup { hosts, port: config.port, database: &config.database, user: &config.user };
         match config.passfile.as_deref().map(|path| pgpass::look_up(path, &lookup)) {
-            Some(Found::Password(password)) => return Ok(password),
-            Some(Found::Ignored(why)) => *note = Some(why),
-            Some(Found::Nothing) | None => {}
+            Some(PgpassEntry::Password(password)) => return Ok(password),
+            Some(PgpassEntry::Ignored(why)) => *note = Some(why),
+            Some(PgpassEntry::Nothing) | None => {}
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_none() {
@@ -343,39 +311,6 @@ impl Door {
                 config.user
             ))
         })
-    }
-}
-
-/// What it takes to cancel a session's query: another connection that names it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CancelKey {
-    address: Option<Address>,
-    port: u16,
-    /// Process id of the server's process.
-    pub(super) pid: u32,
-    secret: u32,
-}
-
-impl CancelKey {
-    /// Asks the server to cancel. Whether it does, it never says, so nothing is returned.
-    pub(super) fn cancel(&self) {
-        let mut request = Vec::new();
-        protocol::cancel_request(&mut request, self.pid, self.secret);
-        let brief = Duration::from_secs(2);
-        match &self.address {
-            Some(Address::Unix(dir)) => {
-                if let Ok(mut s) = UnixStream::connect(dir.join(format!(".s.PGSQL.{}", self.port))) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            Some(Address::Tcp(host)) => {
-                let address = (host.as_str(), self.port).to_socket_addrs().ok().and_then(|mut a| a.next());
-                if let Some(Ok(mut s)) = address.map(|a| TcpStream::connect_timeout(&a, brief)) {
-                    let _ = s.set_write_timeout(Some(brief)).and_then(|()| s.write_all(&request));
-                }
-            }
-            None => {}
-        }
     }
 }
 
@@ -403,17 +338,6 @@ fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
         _ => format!("the socket «{shown}» cannot be used: {e}"),
     };
     TargetError::Unreachable(what)
-}
-
-fn tls_advice(error: &str) -> &'static str {
-    let error = error.to_ascii_lowercase();
-    if error.contains("name") {
-        ". Its certificate is made out to another name: use that name, or sslmode=verify-ca"
-    } else if error.contains("issuer") || error.contains("certificate") {
-        ". Name the authority's certificate with sslrootcert=PATH"
-    } else {
-        ""
-    }
 }
 
 /// The beginning of `text`, at most `bytes` long, in printable ASCII: PostgreSQL replaces the rest.

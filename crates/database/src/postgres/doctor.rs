@@ -6,11 +6,11 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::session::JobLimit;
+use crate::role::JobLimit;
 
 /// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -19,7 +19,7 @@ const SHORTEST_CHECKPOINT_S: f64 = 30.0;
 
 /// What is found by asking the server, besides its settings.
 #[derive(Debug, Clone, Default)]
-struct Facts {
+struct PgState {
     version_text: String,
     in_recovery: bool,
     read_only: bool,
@@ -31,15 +31,15 @@ struct Facts {
 
 /// Looks at one instance.
 pub(super) fn examine(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
-    let settings = Settings::read(c)?;
-    let facts = Facts::read(c)?;
-    let mut findings = judge(c.version, &settings, &facts);
+    let settings = PgSettings::read(c)?;
+    let state = PgState::read(c)?;
+    let mut findings = judge(c.version, &settings, &state);
     places(&mut findings, &settings, local);
     Ok(findings)
 }
 
-impl Facts {
-    fn read(c: &mut Connection) -> Result<Facts, TargetError> {
+impl PgState {
+    fn read(c: &mut Connection) -> Result<PgState, TargetError> {
         let rows = c.query(
             "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', \
              has_database_privilege(current_database(), 'CREATE'), \
@@ -51,7 +51,7 @@ impl Facts {
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |i: usize| row.get(i).cloned().flatten();
         let is = |i: usize| text(i).as_deref() == Some("t");
-        Ok(Facts {
+        Ok(PgState {
             version_text: c.version_text.clone(),
             in_recovery: is(0),
             read_only: is(1),
@@ -63,8 +63,8 @@ impl Facts {
     }
 }
 
-/// Judges settings and facts. Pure, so that what is not at hand (a standby, fsync off) is tested.
-fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
+/// Judges settings and state. Pure, so that what is not at hand (a standby, fsync off) is tested.
+fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
     let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
@@ -75,22 +75,22 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
 
     if version.major > NEWEST {
         let advice = format!("newer than what loadline knows (up to {NEWEST}): figures may be missing");
-        say("version", Warning, facts.version_text.clone(), &advice);
+        say("version", Warning, state.version_text.clone(), &advice);
     } else {
-        say("version", Ok, facts.version_text.clone(), "");
+        say("version", Ok, state.version_text.clone(), "");
     }
-    if facts.in_recovery {
+    if state.in_recovery {
         say("standby", Impossible, "yes".into(), "the server is a read-only standby: name the primary in the URL");
     }
-    if facts.read_only {
+    if state.read_only {
         let advice = "every transaction is read-only: ALTER DATABASE … SET default_transaction_read_only = off";
         say("default_transaction_read_only", Impossible, "on".into(), advice);
     }
-    if !facts.may_create && !facts.has_schema {
+    if !state.may_create && !state.has_schema {
         let advice = "loadline makes a schema of its own: GRANT CREATE ON DATABASE … TO …";
         say("create-privilege", Impossible, on_off(false), advice);
     }
-    if !facts.may_monitor {
+    if !state.may_monitor {
         let advice = "some settings, directories and other sessions are hidden: GRANT pg_monitor TO …";
         say("monitor-privilege", Warning, on_off(false), advice);
     }
@@ -206,9 +206,9 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
     } else {
         say("statement-logging", Ok, "no".into(), "");
     }
-    if facts.others_active > 0 {
+    if state.others_active > 0 {
         let advice = "other sessions are at work on this server: the figures are those of a busy platform";
-        say("other-sessions", Warning, facts.others_active.to_string(), advice);
+        say("other-sessions", Warning, state.others_active.to_string(), advice);
     } else {
         say("other-sessions", Ok, "0".into(), "");
     }
@@ -216,7 +216,7 @@ fn judge(version: Version, s: &Settings, facts: &Facts) -> Vec<Finding> {
 }
 
 /// Where the data and the log are, and whether that is memory.
-fn places(out: &mut Vec<Finding>, settings: &Settings, local: bool) {
+fn places(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
     let Some(data) = settings.get("data_directory") else {
         let advice = "the role may not see it: GRANT pg_read_all_settings TO …";
         out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
@@ -253,7 +253,7 @@ fn is_in_memory(path: &Path) -> Option<bool> {
 
 /// How many more sessions this instance takes, loadline's own three set aside.
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
-    let settings = Settings::read(c)?;
+    let settings = PgSettings::read(c)?;
     let rows = c.query_with(
         "SELECT (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database), \
          (SELECT count(*) FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1)), \
@@ -301,16 +301,16 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 mod tests {
     use super::*;
 
-    fn severity(settings: &[(&str, &str, &str)], facts: &Facts, id: &str) -> Option<Severity> {
-        let findings = judge(Version { major: 15 }, &Settings::of(settings), facts);
+    fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
+        let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
         findings.iter().find(|f| f.id == id).map(|f| f.severity)
     }
 
-    fn good() -> Facts {
-        Facts { version_text: "15.1".into(), may_create: true, may_monitor: true, ..Facts::default() }
+    fn good() -> PgState {
+        PgState { version_text: "15.1".into(), may_create: true, may_monitor: true, ..PgState::default() }
     }
 
     #[test]
@@ -323,12 +323,12 @@ mod tests {
 
     #[test]
     fn servers_that_cannot_be_written_to_are_refused() {
-        for (id, facts) in [
-            ("standby", Facts { in_recovery: true, ..good() }),
-            ("default_transaction_read_only", Facts { read_only: true, ..good() }),
-            ("create-privilege", Facts { may_create: false, ..good() }),
+        for (id, state) in [
+            ("standby", PgState { in_recovery: true, ..good() }),
+            ("default_transaction_read_only", PgState { read_only: true, ..good() }),
+            ("create-privilege", PgState { may_create: false, ..good() }),
         ] {
-            assert_eq!(severity(&[], &facts, id), Some(Severity::Impossible), "{id}");
+            assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
             assert_eq!(severity(&[], &good(), id), None, "{id}");
         }
     }
@@ -348,7 +348,7 @@ mod tests {
             assert_eq!(severity(&[(name, bad, unit)], &good(), id), Some(Severity::Warning), "{name} = {bad}");
             assert_eq!(severity(&[(name, well, unit)], &good(), id), Some(Severity::Ok), "{name} = {well}");
         }
-        let busy = Facts { others_active: 3, ..good() };
+        let busy = PgState { others_active: 3, ..good() };
         assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
     }
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
-use super::render::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::schema;
+use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
@@ -23,8 +23,8 @@ pub(super) struct PgLoader<'a> {
 }
 
 impl<'a> PgLoader<'a> {
-    pub(super) fn open(door: &Door, ledger: &'a Ledger) -> Result<PgLoader<'a>, TargetError> {
-        Ok(PgLoader { connection: door.connect(Role::Admin)?, ledger })
+    pub(super) fn open(endpoint: &Endpoint, ledger: &'a Ledger) -> Result<PgLoader<'a>, TargetError> {
+        Ok(PgLoader { connection: endpoint.connect(Role::Admin)?, ledger })
     }
 }
 
@@ -120,8 +120,13 @@ impl Loader for PgLoader<'_> {
 }
 
 /// Loads what is missing of the workload's own tables and of the data set.
-pub(super) fn load(door: &Door, ledger: &Ledger, own: &Own<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(PgLoader::open(door, ledger)?) as Box<dyn Loader + '_>);
+pub(super) fn load(
+    endpoint: &Endpoint,
+    ledger: &Ledger,
+    own: &Own<'_>,
+    progress: &LoadProgress,
+) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(PgLoader::open(endpoint, ledger)?) as Box<dyn Loader + '_>);
     own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The hot path is a thin blocking session of loadline's own ([`wire`]): what it costs is known.
 
+mod cancel;
 mod client;
 mod cluster;
 mod config;
@@ -10,6 +11,7 @@ mod doctor;
 mod kernels;
 mod ledger;
 mod loading;
+mod log_space;
 mod observer;
 mod parallel;
 mod pgpass;
@@ -17,10 +19,11 @@ mod procedure;
 mod protocol;
 mod refusal;
 mod render;
-mod room;
+mod roles;
 mod schema;
 mod settings;
 mod slice;
+mod sql;
 mod temp;
 mod tls;
 mod versions;
@@ -29,7 +32,8 @@ mod wire;
 use cluster::Postgres;
 use temp::TempServer;
 
-use crate::registry::TargetKind;
+use crate::env::process_env;
+use crate::kind::TargetKind;
 
 /// A server that is there.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -46,7 +50,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in a folder"),
     ],
     capabilities: render::capabilities,
-    check_url: |url| config::Config::parse(url, &config::process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
@@ -56,7 +60,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private server, made for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: "postgres-temp",
+    scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "PostgreSQL",
     source_key: "postgres",
@@ -67,14 +71,14 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "from these binaries"),
     ],
     capabilities: render::capabilities,
-    check_url: temp::check_url,
+    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url().to_owned();
         Ok(Box::new(Postgres::open("postgres-temp", &url, request, Some(server))?))
     },
     render: render::all,
-    clean_leftovers: temp::clean_leftovers,
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
     native_report: None,
 };

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::protocol;
-use super::settings::Settings;
+use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::session::Observer;
+use crate::role::Observer;
 
 /// Wait events during which a session waits for the log writer. The names of the I/O events have
 /// been written otherwise since version 17.
@@ -54,7 +54,7 @@ pub(super) struct Blind {
 }
 
 /// Why the server does not count its log syncs with these settings, if it does not.
-pub(super) fn uncounted_syncs(settings: &Settings) -> Option<String> {
+pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
     if settings.get("fsync") == Some("off") {
         return Some("fsync = off: the server does not sync its log".into());
     }
@@ -64,7 +64,7 @@ pub(super) fn uncounted_syncs(settings: &Settings) -> Option<String> {
 }
 
 /// One instance and how it is read.
-struct Eye {
+struct ObserverSession {
     connection: Connection,
     names: Vec<String>,
     neutral: Vec<(&'static str, &'static str, f64)>,
@@ -73,19 +73,19 @@ struct Eye {
 
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
-    eyes: Vec<Eye>,
+    sessions: Vec<ObserverSession>,
     ledger: Ledger,
     job_prefix: String,
 }
 
-impl Eye {
-    fn open(door: &Door, blind: &Blind) -> Result<Eye, TargetError> {
-        let mut connection = door.connect(Role::Observer)?;
+impl ObserverSession {
+    fn open(endpoint: &Endpoint, blind: &Blind) -> Result<ObserverSession, TargetError> {
+        let mut connection = endpoint.connect(Role::Observer)?;
         let version = connection.version;
         for sql in version.observer_settings() {
             connection.query(sql)?;
         }
-        let settings = Settings::read(&mut connection)?;
+        let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(|name| settings.is_on(name), blind.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
         connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[])])?;
@@ -94,7 +94,7 @@ impl Eye {
             neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
         }
         neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
-        Ok(Eye { connection, names: query.names, neutral, reads_proc_stat: blind.reads_proc_stat })
+        Ok(ObserverSession { connection, names: query.names, neutral, reads_proc_stat: blind.reads_proc_stat })
     }
 
     /// Adds this instance's counters to `snapshot`, in one round trip: first what this session has
@@ -129,11 +129,16 @@ impl Eye {
 }
 
 impl PgObserver {
-    /// Opens a session at each of `doors`, one per instance.
-    pub(super) fn open(doors: &[&Arc<Door>], ledger: &Ledger, blind: &Blind) -> Result<PgObserver, TargetError> {
-        let eyes = doors.iter().map(|door| Eye::open(door, blind)).collect::<Result<Vec<_>, _>>()?;
-        let job_prefix = doors.first().map_or_else(String::new, |d| d.job_prefix());
-        Ok(PgObserver { eyes, ledger: ledger.clone(), job_prefix })
+    /// Opens a session at each of `endpoints`, one per instance.
+    pub(super) fn open(
+        endpoints: &[&Arc<Endpoint>],
+        ledger: &Ledger,
+        blind: &Blind,
+    ) -> Result<PgObserver, TargetError> {
+        let sessions =
+            endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, blind)).collect::<Result<Vec<_>, _>>()?;
+        let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
+        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix })
     }
 }
 
@@ -141,8 +146,8 @@ impl Observer for PgObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let mut snapshot = Snapshot::default();
         let before = clock::now_ns();
-        for eye in &mut self.eyes {
-            eye.read(&self.ledger, &mut snapshot)?;
+        for session in &mut self.sessions {
+            session.read(&self.ledger, &mut snapshot)?;
         }
         // The counters are of some moment in between.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
@@ -154,8 +159,8 @@ impl Observer for PgObserver {
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample::default();
-        for eye in &mut self.eyes {
-            for row in eye.connection.send_bound("w", &[&self.job_prefix])? {
+        for session in &mut self.sessions {
+            for row in session.connection.send_bound("w", &[&self.job_prefix])? {
                 let mut row = row.into_iter();
                 // The state of other roles' sessions is hidden from us: then there is no figure.
                 let Some(event) = row.next().flatten() else { return Ok(None) };

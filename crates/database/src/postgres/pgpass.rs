@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::registry::Secret;
+use crate::secret::Secret;
 
 /// What a password is looked up for.
 pub(super) struct Lookup<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Lookup<'a> {
 
 /// What the password file gave.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PgpassEntry {
     /// The first line that fits.
     Password(Secret),
     /// No file, or no line that fits.
@@ -28,20 +28,20 @@ pub(super) enum Found {
 }
 
 /// Looks into the file at `path`, which must be a plain file that nobody else can read.
-pub(super) fn look_up(path: &Path, lookup: &Lookup<'_>) -> Found {
-    let Ok(meta) = std::fs::metadata(path) else { return Found::Nothing };
+pub(super) fn look_up(path: &Path, lookup: &Lookup<'_>) -> PgpassEntry {
+    let Ok(meta) = std::fs::metadata(path) else { return PgpassEntry::Nothing };
     let shown = path.display();
     if !meta.is_file() {
-        return Found::Ignored(format!("the password file «{shown}» is ignored: it is not a plain file"));
+        return PgpassEntry::Ignored(format!("the password file «{shown}» is ignored: it is not a plain file"));
     }
     if meta.permissions().mode() & 0o077 != 0 {
-        return Found::Ignored(format!(
+        return PgpassEntry::Ignored(format!(
             "the password file «{shown}» is ignored because others can read it: run `chmod 0600 {shown}`"
         ));
     }
     match std::fs::read_to_string(path) {
-        Ok(text) => find(&text, lookup).map_or(Found::Nothing, Found::Password),
-        Err(e) => Found::Ignored(format!("the password file «{shown}» cannot be read: {e}")),
+        Ok(text) => find(&text, lookup).map_or(PgpassEntry::Nothing, PgpassEntry::Password),
+        Err(e) => PgpassEntry::Ignored(format!("the password file «{shown}» cannot be read: {e}")),
     }
 }
 
@@ -119,10 +119,10 @@ mod tests {
         let path = dir.path().join("pgpass");
         std::fs::write(&path, "*:*:*:*:secret\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(look_up(&path, &lookup()), Found::Ignored(why) if why.contains("chmod 0600")));
+        assert!(matches!(look_up(&path, &lookup()), PgpassEntry::Ignored(why) if why.contains("chmod 0600")));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(look_up(&path, &lookup()), Found::Password(Secret::new("secret".into())));
-        assert_eq!(look_up(&dir.path().join("none"), &lookup()), Found::Nothing);
+        assert_eq!(look_up(&path, &lookup()), PgpassEntry::Password(Secret::new("secret".into())));
+        assert_eq!(look_up(&dir.path().join("none"), &lookup()), PgpassEntry::Nothing);
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
-use super::render::{SCHEMA, prefix, quoted, table_name};
+use super::sql::{SCHEMA, prefix, quoted, table_name};
 use super::versions::Version;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;

@@ -1,4 +1,5 @@
-//! Messages of PostgreSQL's frontend/backend protocol 3.0, written to and read from plain buffers.
+//! Messages of PostgreSQL's frontend/backend protocol 3.0 in the timing loop, written to and read from plain
+//! buffers; the others are those of [`postgres_protocol::message::frontend`].
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
@@ -12,62 +13,15 @@ pub(super) const TIMESTAMPTZ: u32 = 1184;
 /// Longest message that is believed: PostgreSQL itself never sends more than 1 GiB.
 pub(super) const LONGEST: usize = 1 << 30;
 
-/// Appends a message; `tag` 0 writes none (startup messages have none).
+/// Appends a message.
 #[inline]
 pub(super) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    if tag != 0 {
-        out.push(tag);
-    }
+    out.push(tag);
     let base = out.len();
     out.extend_from_slice(&[0; 4]);
     body(out);
     let len = ((out.len() - base) as u32).to_be_bytes();
     out[base..base + 4].copy_from_slice(&len);
-}
-
-/// Appends `text` and its final zero. A zero inside would end the string early and turn the rest
-/// into other fields, so it ends the text as well; callers that take text from outside refuse it.
-pub(super) fn cstr(out: &mut Vec<u8>, text: &str) {
-    out.extend(text.bytes().take_while(|b| *b != 0));
-    out.push(0);
-}
-
-pub(super) fn startup(out: &mut Vec<u8>, parameters: &[(&str, &str)]) {
-    message(out, 0, |b| {
-        b.extend_from_slice(&196_608_u32.to_be_bytes());
-        for (name, value) in parameters {
-            cstr(b, name);
-            cstr(b, value);
-        }
-        b.push(0);
-    });
-}
-
-pub(super) fn ssl_request(out: &mut Vec<u8>) {
-    message(out, 0, |b| b.extend_from_slice(&80_877_103_u32.to_be_bytes()));
-}
-
-pub(super) fn cancel_request(out: &mut Vec<u8>, pid: u32, secret: u32) {
-    message(out, 0, |b| {
-        for n in [80_877_102, pid, secret] {
-            b.extend_from_slice(&n.to_be_bytes());
-        }
-    });
-}
-
-pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
-    message(out, b'Q', |b| cstr(b, sql));
-}
-
-pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, types: &[u32]) {
-    message(out, b'P', |b| {
-        cstr(b, name);
-        cstr(b, sql);
-        b.extend_from_slice(&(types.len() as u16).to_be_bytes());
-        for oid in types {
-            b.extend_from_slice(&oid.to_be_bytes());
-        }
-    });
 }
 
 /// Bind to the unnamed portal: `values` in binary (or text) form, results in the same form.
@@ -82,7 +36,8 @@ pub(super) fn bind<'a>(
     let format = [0, 1, 0, u8::from(binary)];
     message(out, b'B', |b| {
         b.push(0);
-        cstr(b, statement);
+        b.extend_from_slice(statement.as_bytes());
+        b.push(0);
         b.extend_from_slice(&format);
         b.extend_from_slice(&(count as u16).to_be_bytes());
         for value in values {
@@ -123,30 +78,6 @@ pub(super) fn sync(out: &mut Vec<u8>) {
 #[inline]
 pub(super) fn flush(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
-}
-
-pub(super) fn terminate(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
-}
-
-pub(super) fn copy_done(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'c', 0, 0, 0, 4]);
-}
-
-pub(super) fn password(out: &mut Vec<u8>, text: &str) {
-    message(out, b'p', |b| cstr(b, text));
-}
-
-pub(super) fn sasl_initial(out: &mut Vec<u8>, mechanism: &str, data: &[u8]) {
-    message(out, b'p', |b| {
-        cstr(b, mechanism);
-        b.extend_from_slice(&(data.len() as u32).to_be_bytes());
-        b.extend_from_slice(data);
-    });
-}
-
-pub(super) fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
-    message(out, b'p', |b| b.extend_from_slice(data));
 }
 
 /// Tag and length of the whole message at the start of `bytes`; `None` if there is not enough yet.

@@ -1,160 +1,12 @@
-//! A workload in PostgreSQL's SQL: tables, statements, evidence.
+//! Everything that is made of a workload, for people to read, and what does not fit.
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
-use loadline_workload::{IndexAtom, LogicalType, Scope, Table, Template};
 
+use super::sql::{after_loading, create_table, query, statement};
 use super::versions::{NEWEST, Version};
 use super::{parallel, procedure};
-use crate::error::TargetError;
-use crate::loading::table_stem;
 use crate::render::Rendered;
 use crate::work::Work;
-
-/// The schema that holds everything loadline makes.
-pub(super) const SCHEMA: &str = "loadline";
-
-/// Share of a page that is filled with rows which are updated in place, %.
-pub(super) const IN_PLACE_PCT: u64 = 45;
-const IN_PLACE: &str = " WITH (fillfactor = 45, autovacuum_enabled = false)";
-
-/// A name as SQL takes it whatever it holds.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text as SQL takes it whatever it holds.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// `lgwr_lat1` for `LGWR-LAT1`.
-pub(super) fn prefix(work: &Work) -> String {
-    work.workload.code.to_lowercase().replace('-', "_")
-}
-
-/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
-pub(super) fn table_name(work: &Work, table: &str) -> String {
-    if let Some(index) = IndexAtom::parse(table) {
-        let name = quoted(&format!("{}_{}", table_stem(work, index.table), index.column));
-        // An index is made in the schema of its table, and dropped there.
-        return if index.new { name } else { format!("{}.{name}", quoted(SCHEMA)) };
-    }
-    format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
-}
-
-/// The statement that makes `table`: one that is loaded as a whole without keys and indexes, which
-/// [`after_loading`] makes.
-pub(super) fn create_table(work: &Work, table: &Table) -> String {
-    let later = table.is_whole();
-    let mut lines = Vec::new();
-    for column in table.columns {
-        let kind = match column.logical {
-            LogicalType::Int => "bigint",
-            LogicalType::Bytes => "bytea",
-        };
-        let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
-        lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
-    }
-    // Room for the next versions of its rows in each page: updates stay on their page and leave the
-    // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
-    // has changed, and the rows prune themselves. Of the data set nothing changes.
-    let options = match (table.updated_in_place, table.scope == Scope::DataSet) {
-        (true, _) => IN_PLACE,
-        (_, true) => " WITH (autovacuum_enabled = false)",
-        _ => "",
-    };
-    let name = table_name(work, table.name);
-    let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
-    for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
-        // Neither compressed nor moved out of line: the redo is what the workload says it is.
-        sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
-    }
-    if !later {
-        sql.push_str(&create_indexes(work, table));
-    }
-    sql
-}
-
-fn create_indexes(work: &Work, table: &Table) -> String {
-    let stem = table_stem(work, table.name);
-    let index = |column: &&str| {
-        let name = quoted(&format!("{stem}_{column}"));
-        format!("\nCREATE INDEX {name} ON {} ({});", table_name(work, table.name), quoted(column))
-    };
-    table.indexes.iter().map(index).collect()
-}
-
-/// What is made of a table that is loaded as a whole when its rows are there.
-pub(super) fn after_loading(work: &Work, table: &Table) -> String {
-    let name = table_name(work, table.name);
-    let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
-    key.unwrap_or_default() + &create_indexes(work, table)
-}
-
-/// A statement of the program with `$1`, `$2` … in the order of its variables, as a client sends it.
-pub(super) fn statement(work: &Work, template: &Template) -> String {
-    let mut n = 0;
-    template.render(
-        |table| table_name(work, table),
-        |_| {
-            n += 1;
-            format!("${n}")
-        },
-    )
-}
-
-/// Types of a statement's parameters.
-pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
-    use super::protocol::{BYTEA, INT8};
-    use loadline_workload::VarType;
-    let vars = work.program.vars();
-    let kind = |name: &str| vars.iter().find(|(v, _)| *v == name).map_or(VarType::Int, |(_, g)| g.var_type());
-    template
-        .vars()
-        .map(|name| match kind(name) {
-            VarType::Int => INT8,
-            VarType::Bytes => BYTEA,
-        })
-        .collect()
-}
-
-/// A query about the workload's tables.
-///
-/// # Errors
-/// When it cannot be read, a mistake in the workload.
-pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
-    work.query(query, |table| table_name(work, table))
-}
-
-/// Everything that is made of a workload, for people to read.
-pub(super) fn all(work: &Work) -> Vec<Rendered> {
-    let mut out = Vec::new();
-    for table in work.workload.tables {
-        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
-        if table.is_whole() {
-            out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
-        }
-    }
-    if let Some(together) = work.together() {
-        let settings = parallel::settings(together);
-        let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
-        out.push(Rendered::new("session", sql.join("\n")));
-        out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));
-    }
-    for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
-    }
-    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
-        let procedure = procedure::create(work, Version { major: NEWEST });
-        out.push(Rendered::new("procedure", procedure).by(Driver::Database));
-    }
-    for (title, sql) in work.queries() {
-        if let Ok(sql) = query(work, sql) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
-    out
-}
 
 /// What does not fit.
 pub(super) fn capabilities() -> Capabilities {
@@ -169,31 +21,28 @@ pub(super) fn capabilities() -> Capabilities {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use loadline_workload::CATALOGUE;
-
-    use super::*;
-
-    #[test]
-    fn every_workload_as_sql() {
-        for workload in CATALOGUE {
-            let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-            let text: String = all(&work).iter().map(|r| format!("-- {}\n{}\n\n", r.title, r.sql)).collect();
-            insta::assert_snapshot!(workload.code, text);
+/// Everything that is made of a workload, for people to read.
+pub(super) fn all(work: &Work) -> Vec<Rendered> {
+    let mut out = Vec::new();
+    for table in work.workload.tables {
+        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
+        if table.is_whole() {
+            out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
         }
     }
-
-    #[test]
-    fn the_share_of_pages_that_are_filled_is_what_is_told() {
-        assert!(IN_PLACE.contains(&format!("fillfactor = {IN_PLACE_PCT},")));
+    if let Some(workers) = work.parallel_workers() {
+        let settings = parallel::settings(workers);
+        let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
+        out.push(Rendered::new("session", sql.join("\n")));
+        out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));
     }
-
-    #[test]
-    fn names_and_texts_are_quoted() {
-        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
-        assert_eq!(literal("it's"), "'it''s'");
+    for (i, s) in work.program.statements.iter().enumerate() {
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
+    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
+        let procedure = procedure::create(work, Version { major: NEWEST });
+        out.push(Rendered::new("procedure", procedure).by(Driver::Database));
+    }
+    out.extend(work.rendered_queries(query, ""));
+    out
 }

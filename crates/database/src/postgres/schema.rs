@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_workload::{Datum, RowCount, Table};
+use postgres_protocol::message::frontend;
 
 use super::parallel;
 use super::procedure;
 use super::protocol;
-use super::render::{SCHEMA, create_table, literal, quoted, table_name};
+use super::sql::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows};
@@ -110,7 +111,7 @@ pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<
 /// Copies `batches` into `table`.
 pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
     let name = table_name(work, table.name);
-    protocol::query(&mut c.out, &format!("COPY {name} FROM STDIN (FORMAT binary)"));
+    c.put(|out| frontend::query(&format!("COPY {name} FROM STDIN (FORMAT binary)"), out))?;
     c.send()?;
     let incoming = c.next()?;
     if incoming.tag == b'E' {
@@ -128,7 +129,7 @@ pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Ba
     }
     data.extend_from_slice(&u16::MAX.to_be_bytes());
     send_copy(c, &mut data)?;
-    protocol::copy_done(&mut c.out);
+    protocol::message(&mut c.out, b'c', |_| ());
     c.send()?;
     let mut copied = 0;
     c.until_ready(|tag, body| {

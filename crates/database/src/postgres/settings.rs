@@ -78,11 +78,11 @@ struct Setting {
 
 /// All settings that the role may see.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settings(BTreeMap<String, Setting>);
+pub(super) struct PgSettings(BTreeMap<String, Setting>);
 
-impl Settings {
+impl PgSettings {
     /// Reads them as the session has them, those of its role and its database included.
-    pub(super) fn read(c: &mut Connection) -> Result<Settings, TargetError> {
+    pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(
             "SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
              source IN ('default', 'override', 'client', 'session') FROM pg_settings",
@@ -93,7 +93,7 @@ impl Settings {
             let (shown, raw, unit) = (row.next()?, row.next()?, row.next()?);
             Some((name, Setting { shown, raw, unit, is_default: row.next()? == "t" }))
         });
-        Ok(Settings(settings.collect()))
+        Ok(PgSettings(settings.collect()))
     }
 
     /// Value with its unit; `None` if there is no such setting or the role may not see it.
@@ -139,14 +139,14 @@ impl Settings {
     }
 
     #[cfg(test)]
-    pub(super) fn of(pairs: &[(&str, &str, &str)]) -> Settings {
+    pub(super) fn of(pairs: &[(&str, &str, &str)]) -> PgSettings {
         let setting = |shown: &str, unit: &str| Setting {
             shown: shown.into(),
             raw: shown.into(),
             unit: unit.into(),
             is_default: true,
         };
-        Settings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
+        PgSettings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_stated() {
-        let mut s = Settings::of(&[("primary_conninfo", "host=a password=secret", ""), ("fsync", "on", "")]);
+        let mut s = PgSettings::of(&[("primary_conninfo", "host=a password=secret", ""), ("fsync", "on", "")]);
         for setting in s.0.values_mut() {
             setting.is_default = false;
         }
@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn sizes_are_in_bytes() {
-        let s = Settings::of(&[("shared_buffers", "16384", "8kB"), ("max_wal_size", "1024", "MB"), ("jit", "on", "")]);
+        let s =
+            PgSettings::of(&[("shared_buffers", "16384", "8kB"), ("max_wal_size", "1024", "MB"), ("jit", "on", "")]);
         assert_eq!(s.bytes("shared_buffers"), Some(128.0 * 1024.0 * 1024.0));
         assert_eq!(s.bytes("max_wal_size"), Some(1024.0 * 1024.0 * 1024.0));
         assert_eq!(s.bytes("none"), None);

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use loadline_workload::{Commit, JobStart};
 
-use super::connect::{Door, Role};
+use super::connect::{Endpoint, Role};
 use super::ledger::Ledger;
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
-use crate::session::{Canceller, DatabaseSession, Slice};
 use crate::work::Work;
 
 /// A job's session.
-pub(super) struct Database {
+pub(super) struct PgDatabaseSession {
     connection: Connection,
     ledger: Ledger,
     pool: Arc<[u8]>,
@@ -24,21 +24,27 @@ pub(super) struct Database {
     clock: ServerClock,
 }
 
-impl Database {
+impl PgDatabaseSession {
     /// Opens the session of `job`.
-    pub(super) fn open(door: &Door, ledger: &Ledger, work: &Work, job: u32) -> Result<Database, TargetError> {
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        ledger: &Ledger,
+        work: &Work,
+        job: u32,
+    ) -> Result<PgDatabaseSession, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
-        let mut connection = door.connect(Role::Job { job, nowait, together: work.together().unwrap_or(1) })?;
+        let mut connection =
+            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         connection.publish(ledger)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(Database { connection, ledger: ledger.clone(), pool, start, next: 0, clock })
+        Ok(PgDatabaseSession { connection, ledger: ledger.clone(), pool, start, next: 0, clock })
     }
 }
 
-impl DatabaseSession for Database {
+impl DatabaseSession for PgDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let connection = &mut self.connection;
         self.clock.refresh(&mut || ask(connection))?;

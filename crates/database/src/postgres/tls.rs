@@ -5,22 +5,17 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 
-use super::config::{Config, Env, SslMode};
+use super::config::Config;
+use crate::env::Env;
 use crate::error::TargetError;
-use crate::tls::{self, Check};
+use crate::tls;
 
 /// The client configuration for `config`.
 ///
 /// # Errors
 /// [`TargetError::Usage`] when the root certificates cannot be had.
 pub(super) fn client_config(config: &Config, env: Env<'_>) -> Result<Arc<ClientConfig>, TargetError> {
-    tls::client_config(match config.sslmode {
-        SslMode::VerifyFull => Check::ChainAndName(roots(config, env)?),
-        SslMode::VerifyCa => Check::Chain(roots(config, env)?),
-        // libpq: with a root certificate given, «require» looks at the certificate as «verify-ca» does.
-        SslMode::Require if config.sslrootcert.is_some() => Check::Chain(roots(config, env)?),
-        _ => Check::None,
-    })
+    tls::client_config(config.sslmode, config.sslrootcert.is_some(), || roots(config, env))
 }
 
 /// The authorities: `sslrootcert`, else `~/.postgresql/root.crt` if it is there, else (and for

@@ -2,28 +2,26 @@
 
 use std::io::{self, Read, Write};
 
-use super::connect::CancelKey;
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use super::cancel::CancelKey;
 use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
-use crate::session::Canceller;
-use crate::stream::Stream;
+use crate::role::Canceller;
+use crate::stream::{Input, Stream};
 
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
-
-/// Room for a read: more than any answer of the hot path.
-const READ_ROOM: usize = 16 * 1024;
 
 /// A session with the server.
 pub(super) struct Connection {
     stream: Stream,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
-    input: Vec<u8>,
-    start: usize,
-    end: usize,
+    input: Input,
     /// Transaction status of the last `ReadyForQuery`: idle, in a transaction, or in a failed one.
     status: u8,
     pub(super) version: Version,
@@ -52,9 +50,7 @@ impl Connection {
         Connection {
             stream,
             out: Vec::with_capacity(4096),
-            input: vec![0; READ_ROOM],
-            start: 0,
-            end: 0,
+            input: Input::new(),
             status: b'I',
             version: Version::default(),
             version_text: String::new(),
@@ -78,11 +74,11 @@ impl Connection {
     #[inline]
     pub(super) fn next(&mut self) -> Result<Incoming, TargetError> {
         loop {
-            let header = protocol::header(&self.input[self.start..self.end]);
-            match header {
-                Ok(Some((tag, len))) if self.end - self.start >= len => {
-                    let incoming = Incoming { tag, start: self.start + 5, end: self.start + len };
-                    self.start += len;
+            let Input { bytes, start, end } = &mut self.input;
+            match protocol::header(&bytes[*start..*end]) {
+                Ok(Some((tag, len))) if *end - *start >= len => {
+                    let incoming = Incoming { tag, start: *start + 5, end: *start + len };
+                    *start += len;
                     // Notices, parameters and notifications may come at any time.
                     if !matches!(tag, b'N' | b'S' | b'A') {
                         return Ok(incoming);
@@ -106,33 +102,11 @@ impl Connection {
     /// Body of `incoming`, valid until the next call of [`Self::next`].
     #[inline]
     pub(super) fn body(&self, incoming: Incoming) -> &[u8] {
-        &self.input[incoming.start..incoming.end]
+        &self.input.bytes[incoming.start..incoming.end]
     }
 
-    /// Reads more, so that a message of `len` bytes has room.
     fn fill(&mut self, len: usize) -> Result<(), TargetError> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        }
-        if self.start + len > self.input.len() || self.end == self.input.len() {
-            self.input.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-            if len > self.input.len() {
-                // Grown step by step, so that a wrong length does not take memory that is not needed.
-                self.input.resize((self.input.len() * 2).min(len.next_multiple_of(READ_ROOM)), 0);
-            }
-        }
-        loop {
-            match self.stream.read(&mut self.input[self.end..]) {
-                Ok(0) => return Err(self.lost(&io::Error::from(io::ErrorKind::UnexpectedEof))),
-                Ok(n) => {
-                    self.end += n;
-                    return Ok(());
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.lost(&e)),
-            }
-        }
+        self.input.fill(&mut self.stream, len).map_err(|e| self.lost(&e))
     }
 
     fn note_parameter(&mut self, incoming: Incoming) {
@@ -216,16 +190,30 @@ impl Connection {
         self.status == b'I'
     }
 
+    /// Puts a message into [`Self::out`]; outside of the timing loop, as it is copied.
+    ///
+    /// # Errors
+    /// When a text in it holds a zero byte.
+    pub(super) fn put(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), TargetError> {
+        let mut bytes = BytesMut::new();
+        let put = message(&mut bytes).map_err(|e| TargetError::Usage(format!("PostgreSQL cannot be sent this: {e}")));
+        match &put {
+            Ok(()) => self.out.extend_from_slice(&bytes),
+            Err(_) => self.out.clear(),
+        }
+        put
+    }
+
     /// Runs `sql` (one or more statements without parameters) and returns all rows, as text.
     pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
-        protocol::query(&mut self.out, sql);
+        self.put(|out| frontend::query(sql, out))?;
         self.send()?;
         self.text_rows()
     }
 
     /// Runs one statement with text parameters.
     pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Rows, TargetError> {
-        protocol::parse(&mut self.out, "", sql, &[]);
+        self.put(|out| frontend::parse("", sql, [], out))?;
         self.send_bound("", values)
     }
 
@@ -259,7 +247,7 @@ impl Connection {
     /// Prepares statements in one round trip: name, text, parameter types.
     pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
         for (name, sql, types) in statements {
-            protocol::parse(&mut self.out, name, sql, types);
+            self.put(|out| frontend::parse(name, sql, types.iter().copied(), out))?;
         }
         protocol::sync(&mut self.out);
         self.send()?;
@@ -306,8 +294,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // A farewell spares the server a line in its log; it is no matter if it does not arrive.
-        self.out.clear();
-        protocol::terminate(&mut self.out);
-        let _ = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+        let mut farewell = BytesMut::new();
+        frontend::terminate(&mut farewell);
+        let _ = self.stream.write_all(&farewell).and_then(|()| self.stream.flush());
     }
 }

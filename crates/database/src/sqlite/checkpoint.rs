@@ -51,7 +51,7 @@ struct Answer {
 ///
 /// # Errors
 /// There is nothing in the log, or it cannot be brought there within `at_most`.
-pub(super) fn make(db: &Connection, file: Option<&File>, at_most: Duration) -> Result<(), TargetError> {
+pub(super) fn make(db: &Connection, file: &File, at_most: Duration) -> Result<(), TargetError> {
     let deadline = Instant::now() + at_most;
     let mut wanted = None;
     loop {
@@ -78,10 +78,7 @@ pub(super) fn make(db: &Connection, file: Option<&File>, at_most: Duration) -> R
             "the log is empty: nothing has been changed since the last checkpoint".into(),
         ));
     }
-    match file.map(File::sync_data) {
-        Some(Err(e)) => Err(TargetError::Local(format!("syncing the database failed: {e}"))),
-        _ => Ok(()),
-    }
+    file.sync_data().map_err(|e| TargetError::Local(format!("syncing the database failed: {e}")))
 }
 
 /// Whether the pages `wanted` are in the database: as many as were in the log when it was first read. A log with
@@ -122,17 +119,17 @@ mod tests {
         let said = |result: Result<(), TargetError>| result.unwrap_err().to_string();
         writer.execute_batch("CREATE TABLE t (a); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         let short = Duration::from_millis(20);
-        assert!(said(make(&open(), None, short)).contains("empty"));
+        let file = File::open(&path).unwrap();
+        assert!(said(make(&open(), &file, short)).contains("empty"));
         writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
         reader.execute_batch("BEGIN").unwrap();
         reader.query_row("SELECT count(*) FROM t", [], |_| Ok(())).unwrap();
         writer.execute_batch("INSERT INTO t VALUES (randomblob(100000))").unwrap();
-        assert!(said(make(&open(), None, short)).contains("did not get through"));
+        assert!(said(make(&open(), &file, short)).contains("did not get through"));
         reader.execute_batch("COMMIT").unwrap();
-        let file = File::open(&path).unwrap();
         let size = || file.metadata().unwrap().len();
         assert!(size() < 100_000);
-        make(&open(), Some(&file), short).unwrap();
+        make(&open(), &file, short).unwrap();
         assert!(size() > 100_000);
     }
 }

@@ -1,15 +1,16 @@
 //! Where an SQLite database lives: a file of the user's choice, or a temporary folder.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use loadline_model::{Finding, Severity};
 use tempfile::TempDir;
 
 use crate::error::TargetError;
+use crate::folder::{self, io};
 
-const TEMP_PREFIX: &str = "loadline-sqlite-";
-const OWNER: &str = "owner.lock";
+/// Prefix of the temporary folders.
+pub(super) const TEMP_PREFIX: &str = "loadline-sqlite-";
 
 /// Path that a URL names; `None` for a private database.
 pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
@@ -26,18 +27,14 @@ pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
 }
 
 /// The database file and what must be removed with it.
-pub(super) struct Place {
+pub(super) struct SqliteFiles {
     database: PathBuf,
     temporary: Option<(TempDir, File)>,
 }
 
-fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
-    move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
-}
-
-impl Place {
-    /// The place of `path`, or a temporary folder in `scratch`.
-    pub(super) fn make(path: &Option<PathBuf>, scratch: &Path) -> Result<Place, TargetError> {
+impl SqliteFiles {
+    /// The files of `path`, or a temporary folder in `scratch`.
+    pub(super) fn make(path: &Option<PathBuf>, scratch: &Path) -> Result<SqliteFiles, TargetError> {
         if let Some(path) = path {
             if path.is_dir() {
                 return Err(TargetError::Usage(format!("{} is a folder: name a file in it", path.display())));
@@ -49,17 +46,10 @@ impl Place {
                     parent.display()
                 )));
             }
-            return Ok(Place { database: path.clone(), temporary: None });
+            return Ok(SqliteFiles { database: path.clone(), temporary: None });
         }
-        fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
-        clean_leftovers(scratch)?;
-        let folder = tempfile::Builder::new()
-            .prefix(TEMP_PREFIX)
-            .tempdir_in(scratch)
-            .map_err(io("making a folder in", scratch))?;
-        let owner = File::create(folder.path().join(OWNER)).map_err(io("writing to", folder.path()))?;
-        owner.lock().map_err(io("locking", folder.path()))?;
-        Ok(Place { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
+        let (folder, owner) = folder::temporary(scratch, TEMP_PREFIX)?;
+        Ok(SqliteFiles { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
     }
 
     pub(super) fn database(&self) -> &Path {
@@ -93,16 +83,10 @@ impl Place {
 
     /// A lock that one run at a time can hold and that dies with its process.
     pub(super) fn lock(&self) -> Result<File, TargetError> {
-        let path = self.beside("-loadline-lock");
-        let file = File::create(&path).map_err(io("making", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(TargetError::Refused(format!(
-                "another loadline run is using {}: wait for it or give another file",
-                self.database.display()
-            ))),
-            Err(TryLockError::Error(e)) => Err(io("locking", &path)(e)),
-        }
+        folder::lock(&self.beside("-loadline-lock"), || {
+            let database = self.database.display();
+            format!("another loadline run is using {database}: wait for it or give another file")
+        })
     }
 
     /// Removes the database's files.
@@ -117,23 +101,6 @@ impl Place {
         }
         Ok(removed)
     }
-}
-
-/// Removes the temporary folders in `scratch` whose owner is dead.
-pub(super) fn clean_leftovers(scratch: &Path) -> Result<Vec<String>, TargetError> {
-    let Ok(entries) = fs::read_dir(scratch) else { return Ok(Vec::new()) };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let ours = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
-        // Without an owner file it is not, or not yet, one of ours.
-        let Some(owner) = ours.then(|| File::open(path.join(OWNER)).ok()).flatten() else { continue };
-        if owner.try_lock().is_ok() {
-            fs::remove_dir_all(&path).map_err(io("removing", &path))?;
-            removed.push(format!("removed {} (its run is dead)", path.display()));
-        }
-    }
-    Ok(removed)
 }
 
 /// What the doctor says about the filesystem under `directory`.

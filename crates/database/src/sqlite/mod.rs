@@ -5,44 +5,39 @@
 //! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
 
 mod checkpoint;
+mod connect;
 mod data_counters;
 mod files;
 mod loading;
 mod log_counters;
+mod roles;
 mod session;
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity, Snapshot};
-use loadline_workload::{Cache, Commit, Piece, RowCount, Template};
-use rusqlite::{Connection, OpenFlags};
+use loadline_model::{Capabilities, Capability, Driver, Snapshot};
+use loadline_workload::{Cache, Commit, Piece, Template};
+use rusqlite::Connection;
 
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
-use crate::file_facts::{FileFacts, OwnFiles};
-use crate::loading::table_stem;
-use crate::number::Number;
-use crate::own_tables::{self, Own, Whole, own_tables};
-use crate::registry::{OpenRequest, TargetKind};
+use crate::facts::{Facts, OwnFiles};
+use crate::folder;
+use crate::kind::TargetKind;
+use crate::own_tables::Whole;
 use crate::render::Rendered;
-use crate::room::LogRoom;
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::request::OpenRequest;
+use crate::role::Observer;
 use crate::work::Work;
-use files::Place;
+use connect::{Connector, pragma, set_pragma, settings, synchronous};
+use files::SqliteFiles;
 use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
-use session::{SqliteSession, wait_for_writer};
 
 const NO_PROCEDURES: &str =
     "SQLite has no stored procedures; its client driver runs inside the same process as the database";
-
-/// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
-const APPLICATION_ID: i64 = 0x6c6f_6164;
 
 /// Smallest cache of each session where the storage is measured, KiB.
 const SMALL_CACHE_KIB: u64 = 1024;
@@ -53,10 +48,6 @@ const LARGE_CACHE_KIB: u64 = 65_536;
 const TRANSACTION_BYTES: u64 = 64 << 20;
 /// The usual size of a page here, bytes.
 const PAGE_SIZE: u64 = 1024;
-
-/// Settings that can be given, with their defaults here.
-const SETTINGS: &[(&str, &str)] =
-    &[("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384"), ("mmap_size", "0")];
 
 /// The kind.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -82,16 +73,14 @@ pub(crate) static KIND: TargetKind = TargetKind {
     check_url: |url| files::path_of(url).map(|_| ()),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
-    clean_leftovers: |request| files::clean_leftovers(&request.scratch),
+    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     native_report: None,
 };
 
 struct Sqlite {
-    place: Place,
-    settings: Vec<(String, String)>,
-    /// Virtual file system that counts what is done to the log.
-    vfs: &'static CStr,
+    connector: Connector,
+    facts: Facts,
     counters: Arc<LogCounters>,
     page_size: u64,
     /// Whether the user said how large a session's cache is.
@@ -102,7 +91,7 @@ struct Sqlite {
     log_given: bool,
     /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
     /// any descriptor of it, so this one is closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
-    file: Option<Arc<File>>,
+    file: Arc<File>,
 }
 
 pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
@@ -115,67 +104,39 @@ impl Sqlite {
             return Err(TargetError::Usage("SQLite has no nodes: leave out --node".into()));
         }
         let settings = settings(request)?;
-        let place = Place::make(&files::path_of(&request.url)?, &request.scratch)?;
+        let files = SqliteFiles::make(&files::path_of(&request.url)?, &request.scratch)?;
         let (vfs, counters) = log_counters::register()?;
-        let mut sqlite = Sqlite {
-            place,
-            settings,
-            vfs,
+        let connector = Connector { files, settings, vfs };
+        let db = connector.connect(Commit::Wait)?;
+        let file = Arc::new(connector.files.open()?);
+        let page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
+        let facts = Facts {
+            nodes: 1,
+            block_bytes: Some(page_size),
+            rows_in_primary_key: true,
+            in_place_pct: 100,
+            in_process: true,
+            no_limit: None,
+            commit_unseen: None,
+            commits_of_workers: None,
+            publishes_counters: false,
+            counter_lag_s: 0.0,
+            log_sync_events: &[],
+            buffer_wait_events: &[],
+            own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
+            growth_is_written: None,
+            remarks: None,
+        };
+        Ok(Sqlite {
+            connector,
+            facts,
             counters,
-            page_size: 0,
+            page_size,
             cache_given: request.settings.contains_key("cache_size"),
             whole: Whole::default(),
             log_given: request.settings.contains_key("wal_autocheckpoint"),
-            file: None,
-        };
-        let db = sqlite.connect(Commit::Wait)?;
-        sqlite.file = Some(Arc::new(sqlite.place.open()?));
-        sqlite.page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
-        Ok(sqlite)
-    }
-
-    /// Opens the database, making it if it is not there.
-    fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
-        let path = self.place.database();
-        let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
-        db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
-        let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
-        let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
-            .sqlite_error_code()
-        {
-            Some(rusqlite::ErrorCode::NotADatabase) => {
-                TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
-            }
-            _ => unreachable(e),
-        })?;
-        if known != APPLICATION_ID && objects > 0 {
-            return Err(TargetError::Refused(format!(
-                "{} holds a database that loadline did not make: give the name of a new file",
-                path.display()
-            )));
-        }
-        for (name, value) in &self.settings {
-            set_pragma(&db, name, value)?;
-        }
-        if known != APPLICATION_ID {
-            set_pragma(&db, "application_id", &APPLICATION_ID.to_string())?;
-        }
-        set_pragma(&db, "journal_mode", "WAL")?;
-        let mode = pragma(&db, "journal_mode")?;
-        if mode != "wal" {
-            return Err(TargetError::Refused(format!(
-                "{}: SQLite cannot use a write-ahead log here (journal_mode stays «{mode}»)",
-                path.display()
-            )));
-        }
-        let (name, number) = synchronous(commit);
-        set_pragma(&db, "synchronous", name)?;
-        if pragma(&db, "synchronous")? != number {
-            return Err(TargetError::Refused(format!("SQLite does not accept synchronous = {name}")));
-        }
-        Ok(db)
+            file,
+        })
     }
 }
 
@@ -208,65 +169,8 @@ impl Sqlite {
     }
 
     fn loader(&self) -> Result<SqliteLoader, TargetError> {
-        Ok(SqliteLoader(self.connect(Commit::Nowait)?))
+        Ok(SqliteLoader(self.connector.connect(Commit::Nowait)?))
     }
-}
-
-/// `PRAGMA synchronous` for a commit mode: name and number.
-fn synchronous(commit: Commit) -> (&'static str, &'static str) {
-    match commit {
-        Commit::Wait => ("FULL", "2"),
-        Commit::Nowait => ("NORMAL", "1"),
-    }
-}
-
-fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
-    let known = || SETTINGS.iter().map(|(n, _)| *n);
-    for (name, value) in &request.settings {
-        if !known().any(|n| n == name) {
-            let near = loadline_model::format::nearest(name, known())
-                .map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-            let all = known().collect::<Vec<_>>().join(", ");
-            return Err(TargetError::Usage(format!("SQLite has no setting «{name}» here{near} (known: {all})")));
-        }
-        let number: Option<i64> = value.parse().ok();
-        let page_size_ok = number.is_some_and(|n| (512..=65536).contains(&n) && n.count_ones() == 1);
-        if number.is_none() || (name == "page_size" && !page_size_ok) {
-            return Err(TargetError::Usage(format!(
-                "setting {name} = «{value}» is not valid: {}",
-                if name == "page_size" {
-                    "it must be a power of two from 512 to 65536"
-                } else {
-                    "it must be a whole number"
-                }
-            )));
-        }
-    }
-    Ok(SETTINGS
-        .iter()
-        .map(|(n, default)| {
-            ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned()))
-        })
-        .collect())
-}
-
-fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {
-    db.pragma_query_value(None, name, |row| {
-        row.get_ref(0).map(|v| match v {
-            rusqlite::types::ValueRef::Integer(i) => i.to_string(),
-            rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
-            _ => String::new(),
-        })
-    })
-    .map_err(failed(name))
-}
-
-fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {
-    // Some pragmas answer with a row, some do not.
-    db.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|e| match e {
-        rusqlite::Error::QueryReturnedNoRows => Ok(()),
-        e => Err(failed(name)(e)),
-    })
 }
 
 /// A statement with numbered parameters in the order of [`Template::vars`].
@@ -301,216 +205,8 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
-    for (title, query) in work.queries() {
-        if let Ok(sql) = work.query(query, |table| table_name(work, table)) {
-            out.push(Rendered::new(title, sql));
-        }
-    }
+    out.extend(work.rendered_queries(|work, query| work.query(query, |table| table_name(work, table)), ""));
     out
-}
-
-impl Target for Sqlite {
-    fn info(&self) -> Result<TargetInfo, TargetError> {
-        let db = self.connect(Commit::Wait)?;
-        let mut settings = std::collections::BTreeMap::new();
-        let stated = ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"];
-        // Where sorts and groupings go that do not fit the cache, and how many threads help a sort.
-        for name in stated.into_iter().chain(["temp_store", "threads"]) {
-            settings.insert(name.to_owned(), pragma(&db, name)?);
-        }
-        settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
-        settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
-        let directory = self.place.directory().display().to_string();
-        let mut notes = vec![
-            "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
-                .to_owned(),
-        ];
-        if !self.log_given {
-            notes.push(checkpoint::NOTE.to_owned());
-        }
-        if self.page_size == PAGE_SIZE {
-            notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
-        }
-        Ok(TargetInfo {
-            kind: "sqlite".into(),
-            product: KIND.product.into(),
-            version: rusqlite::version().into(),
-            url: self.place.url(),
-            nodes: 1,
-            local: true,
-            settings,
-            log_dir: Some(directory.clone()),
-            data_dir: Some(directory),
-            notes,
-            ..TargetInfo::default()
-        })
-    }
-
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let db = self.connect(Commit::Wait)?;
-        let mut out = vec![
-            Finding::new("version", Severity::Ok, "version", rusqlite::version(), ""),
-            Finding::new("journal-mode", Severity::Ok, "journal_mode", pragma(&db, "journal_mode")?, ""),
-            Finding::new("synchronous", Severity::Ok, "synchronous", "FULL for commits that wait", ""),
-        ];
-        let (severity, advice) = if self.page_size == 1024 {
-            (Severity::Ok, "")
-        } else {
-            (
-                Severity::Warning,
-                "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones",
-            )
-        };
-        out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
-        out.push(files::filesystem(self.place.directory()));
-        Ok(out)
-    }
-
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        self.place.lock().map(RunLock::new)
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        let db = self.connect(Commit::Nowait)?;
-        self.whole.forget(work);
-        for table in own_tables(work) {
-            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
-        }
-        Ok(())
-    }
-
-    fn drop_own(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        let stems: Vec<String> = own_tables(work).map(|t| table_stem(work, t.name)).collect();
-        loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
-    }
-
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        loading::drop_tables(&mut self.loader()?, |name| name.starts_with("data_")).map(drop)
-    }
-
-    fn reset(&self, work: &Work) -> Result<(), TargetError> {
-        let db = self.connect(Commit::Nowait)?;
-        for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-            db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
-                .map_err(failed("emptying a table"))?;
-        }
-        Ok(())
-    }
-
-    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
-    /// that makes all of a table's indexes.
-    fn log_room(&self, data: u64, indexes: u64) -> Result<LogRoom, TargetError> {
-        let never = self.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
-        let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
-        Ok(LogRoom { bytes: rows.saturating_add(indexes), ..LogRoom::default() })
-    }
-
-    fn rows_lie_in_key(&self) -> bool {
-        true
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        let db = self.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
-        Ok(None)
-    }
-
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(&self.connect(Commit::Wait)?, self.file.as_deref(), checkpoint::AT_MOST)
-    }
-
-    fn file_facts(&self) -> FileFacts {
-        let own =
-            self.file.as_ref().map(|file| OwnFiles { open: vec![Arc::clone(file)], named: vec![self.place.log()] });
-        FileFacts { own, ..FileFacts::default() }
-    }
-
-    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
-    }
-
-    fn block_bytes(&self) -> Option<u64> {
-        Some(self.page_size)
-    }
-
-    fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let db = self.connect(work.program.commit)?;
-        self.ready_cache(&db, work)?;
-        if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
-            set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
-        }
-        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), self.file.clone())?))
-    }
-
-    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
-    }
-
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
-    }
-
-    fn number(&self, work: &Work, query: &str) -> Result<Option<Number>, TargetError> {
-        let sql = work.query(query, |table| table_name(work, table))?;
-        let db = self.connect(Commit::Wait)?;
-        Ok(Some(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?)))
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = format!("loadline_{}", table_stem(work, table));
-        let db = self.connect(Commit::Wait)?;
-        let bytes: Option<i64> = db
-            .query_row("SELECT SUM(pgsize) FROM dbstat WHERE name = ?1", [name], |r| r.get(0))
-            .map_err(failed("the query for a table's size"))?;
-        Ok(bytes.map(|b| b as u64))
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        let why = |what: &str| format!("SQLite does not count {what}");
-        vec![("commits_database", why("its commits; the rows changed are counted instead"))]
-    }
-
-    fn in_process(&self) -> bool {
-        true
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let lock = self.place.lock()?;
-        let removed = self.place.remove()?;
-        drop(lock);
-        Ok(removed)
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let lock = self.place.lock()?;
-        let mut loader = self.loader()?;
-        if keep_data {
-            data_set::keep(&mut loader)?;
-        }
-        let kept = data_set::kept(&mut loader)?;
-        if kept.is_empty() {
-            drop((loader, lock));
-            return self.clean();
-        }
-        loading::drop_tables(&mut loader, |name| !kept.contains(name))
-    }
 }
 
 /// Reads what has been done to the log.

@@ -14,7 +14,7 @@ use super::log_counters::LogCounters;
 use super::{failed, sql};
 use crate::error::{TargetError, table_gone};
 use crate::loading::Batch;
-use crate::session::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
 /// How a job waits for the writer, in words.
@@ -42,7 +42,7 @@ pub(super) struct SqliteSession {
     counters: Arc<LogCounters>,
     share: Share,
     /// Closed after the connection: see `Sqlite::file`.
-    _file: Option<Arc<File>>,
+    _file: Arc<File>,
 }
 
 impl SqliteSession {
@@ -50,7 +50,7 @@ impl SqliteSession {
         db: Connection,
         work: &Work,
         counters: Arc<LogCounters>,
-        file: Option<Arc<File>>,
+        file: Arc<File>,
     ) -> Result<Self, TargetError> {
         let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
@@ -129,9 +129,7 @@ impl ClientSession for SqliteSession {
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
-        let Some(table) = self.work.workload.tables.get(table) else {
-            return Err(TargetError::Usage(format!("the workload has no table number {table}")));
-        };
+        let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
         insert(&self.db, &self.work, table, &batch).map_err(|e| self.error(&e))?;
         self.share.add(&self.db, &self.counters.data);

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use loadline_workload::CATALOGUE;
 
 use super::*;
+use crate::data_set::LoadProgress;
 use crate::registry;
+use crate::target::Target;
 
 fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
     OpenRequest::new(url, scratch.to_owned())
@@ -73,14 +75,18 @@ fn a_second_run_is_refused_and_clean_removes_the_files() {
 fn a_temporary_folder_is_removed_and_leftovers_are_found() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    assert_eq!(files::clean_leftovers(scratch.path()).unwrap(), Vec::<String>::new(), "a live one stays");
+    assert_eq!(
+        crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap(),
+        Vec::<String>::new(),
+        "a live one stays"
+    );
     drop(target);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     let dead = scratch.path().join("loadline-sqlite-dead");
     std::fs::create_dir(&dead).unwrap();
     std::fs::write(dead.join("owner.lock"), "").unwrap();
     std::fs::create_dir(scratch.path().join("loadline-sqlite-foreign")).unwrap();
-    assert_eq!(files::clean_leftovers(scratch.path()).unwrap().len(), 1);
+    assert_eq!(crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap().len(), 1);
     assert!(!dead.exists() && scratch.path().join("loadline-sqlite-foreign").exists());
 }
 
@@ -165,20 +171,27 @@ fn lost_rows_and_null_are_no_proof() {
     let work = Work::new(workload, workload.params(&given).unwrap(), 1, 0.0);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
-    let found = || workload.consistency.iter().map(|c| target.integer(&work, c.query)).collect::<Vec<_>>();
-    assert!(found().iter().all(|f| matches!(f, Ok(Some(0)))), "{:?}", found());
+    let found = || {
+        workload
+            .consistency
+            .iter()
+            .map(|c| target.abilities().queries.unwrap().integer(&work, c.query))
+            .collect::<Vec<_>>()
+    };
+    assert!(found().iter().all(|f| matches!(f, Ok(0))), "{:?}", found());
     let without = |which: &str| {
         let sql = format!("DELETE FROM loadline_tp_light_account WHERE {which}");
         Connection::open(&file).unwrap().execute_batch(&sql).unwrap();
     };
     without("id = 7");
-    assert!(matches!(found()[0], Ok(Some(-1))), "{:?}", found());
+    assert!(matches!(found()[0], Ok(-1)), "{:?}", found());
     without("id >= 0");
     assert!(found().iter().any(|f| f.as_ref().is_err_and(|e| e.to_string().contains("NULL"))), "{:?}", found());
     assert_eq!(target.evidence(&work).unwrap(), Some(0), "of the rows changed, none are there");
-    let none = target.integer(&work, "SELECT id FROM {account}");
+    let none = target.abilities().queries.unwrap().integer(&work, "SELECT id FROM {account}");
     assert!(none.is_err(), "no row: {none:?}");
-    let unknown = target.integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
+    let unknown =
+        target.abilities().queries.unwrap().integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
     assert!(unknown.contains("«nothing»"), "{unknown}");
 }
 
@@ -198,13 +211,16 @@ fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     target.create(&work).unwrap();
     let done = load();
     assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
-    assert_eq!(target.integer(&work, "SELECT COUNT(*) FROM {spread}").unwrap(), Some(rows as i64));
-    assert!(target.table_bytes(&work, "spread").unwrap().unwrap() > rows * 200);
+    assert_eq!(
+        target.abilities().queries.unwrap().integer(&work, "SELECT COUNT(*) FROM {spread}").unwrap(),
+        rows as i64
+    );
+    assert!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap().unwrap() > rows * 200);
     assert!(load().is_empty());
     target.create(&work).unwrap();
     assert_eq!(load()[0].rows_loaded, rows, "made anew, loaded anew");
-    target.drop_own(&work).unwrap();
-    assert_eq!(target.table_bytes(&work, "spread").unwrap(), None);
+    target.drop_tables(&work).unwrap();
+    assert_eq!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap(), None);
 }
 
 /// Locks (fcntl) that this process has on the file at `path`.
@@ -230,7 +246,7 @@ fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
     stream.transaction(session.as_mut()).unwrap();
     session.commit().unwrap();
     assert!(locks(&path) > 0, "a session in WAL mode holds a lock on the database as long as it is open");
-    let own = target.file_facts().own.unwrap();
+    let own = target.facts().own_files.clone().unwrap();
     assert_eq!(own.named, [dir.path().join("x.db-wal")]);
     // The target may go first: sessions outlive it.
     drop((own, target));
@@ -273,7 +289,7 @@ fn the_log_is_short_where_changes_must_reach_the_storage_and_long_before_a_check
     assert_eq!(written, 0.0, "everything waits for the checkpoint that is asked for");
     assert!(std::fs::metadata(&log).unwrap().len() > 1100 * 1024);
     let before = target.observer().unwrap().snapshot().unwrap();
-    target.checkpoint().unwrap();
+    target.abilities().checkpoints.unwrap().checkpoint().unwrap();
     let after = target.observer().unwrap().snapshot().unwrap();
     assert!(before.delta(&after, counter::BLOCK_WRITES).unwrap() > 500.0);
 }

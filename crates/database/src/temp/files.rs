@@ -6,86 +6,60 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use super::child::Child;
-use super::leftovers::{Kind, absent_is_fine};
-use super::owner::{self, Owner};
-use super::place::{Place, cannot_use, free_bytes};
+use super::owner::{self, Owner, absent_is_fine};
+use super::place::{Location, free_bytes};
+use super::product::Product;
 use super::user::ServerUser;
 use crate::error::TargetError;
 
-/// A server that does not take sessions within this time is given up.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest path of a socket that every system takes, in bytes.
 const LONGEST_SOCKET: usize = 103;
 const LOG: &str = "server.log";
 /// With less free space than this a server may not even be able to log that the disk is full.
 const FULL: u64 = 16 << 20;
 
-/// What tells one product's servers on disk from those of others.
-pub(crate) struct Layout {
-    /// Name, and how one is removed.
-    pub(crate) kind: Kind,
-    /// Scheme of the target's URL, for messages.
-    pub(crate) scheme: &'static str,
-    /// Name of the socket in its directory.
-    pub(crate) socket: &'static str,
-    /// Characters that the directory of the socket must not have.
-    pub(crate) unfit: fn(char) -> bool,
-    /// What is in the directory besides.
-    pub(crate) besides: &'static [&'static str],
+/// A socket directory outside, if the one inside has a path that is too long for a socket or that the
+/// server cannot be told.
+fn outside_sockets(product: &Product, dir: &Path) -> Option<PathBuf> {
+    let inside = dir.join("socket");
+    let fits = |path: &str| path.len() < LONGEST_SOCKET - product.socket.len() && !path.contains(product.unfit);
+    if inside.to_str().is_some_and(fits) { None } else { outside(product, dir.file_name()?.to_str()?) }
 }
 
-impl Layout {
-    /// A socket directory outside, if the one inside has a path that is too long for a socket or that
-    /// the server cannot be told.
-    fn outside_sockets(&self, dir: &Path) -> Option<PathBuf> {
-        let inside = dir.join("socket");
-        let fits = |path: &str| path.len() < LONGEST_SOCKET - self.socket.len() && !path.contains(self.unfit);
-        if inside.to_str().is_some_and(fits) { None } else { self.outside(dir.file_name()?.to_str()?) }
-    }
+fn outside(product: &Product, name: &str) -> Option<PathBuf> {
+    name.starts_with(product.prefix).then(|| Path::new("/tmp").join(format!("{name}-socket")))
+}
 
-    fn outside(&self, name: &str) -> Option<PathBuf> {
-        name.starts_with(self.kind.prefix).then(|| Path::new("/tmp").join(format!("{name}-socket")))
+/// Ends what runs of the server in `dir` and removes it; returns whether anything still ran. The marks go
+/// last, so that a removal which is cut off is taken up again.
+///
+/// # Errors
+/// What could not be removed, and when `dir` is not one of this product's.
+pub(super) fn remove(product: &Product, dir: &Path, owner: &Owner) -> io::Result<bool> {
+    let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(product.prefix));
+    let name = name.ok_or_else(|| io::Error::other("its name is not one that loadline gives"))?;
+    let ran = (product.end)(dir, name, owner)?;
+    let sockets = owner.sockets.as_deref().filter(|path| Some(*path) == outside(product, name).as_deref());
+    let theirs = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == owner.uid);
+    if let Some(sockets) = sockets.filter(theirs) {
+        std::fs::remove_dir_all(sockets)?;
     }
-
-    /// Ends what runs of the server in `dir`, by `end` with the directory's name, and removes it;
-    /// returns whether anything still ran. The marks go last, so that a removal which is cut off is
-    /// taken up again.
-    ///
-    /// # Errors
-    /// What could not be removed, and when `dir` is not one of this product's.
-    pub(crate) fn remove(
-        &self,
-        dir: &Path,
-        owner: &Owner,
-        end: impl FnOnce(&str) -> io::Result<bool>,
-    ) -> io::Result<bool> {
-        let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(self.kind.prefix));
-        let name = name.ok_or_else(|| io::Error::other("its name is not one that loadline gives"))?;
-        let ran = end(name)?;
-        let sockets = owner.sockets.as_deref().filter(|path| Some(*path) == self.outside(name).as_deref());
-        let theirs = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == owner.uid);
-        if let Some(sockets) = sockets.filter(theirs) {
-            std::fs::remove_dir_all(sockets)?;
-        }
-        for part in ["data", "socket"] {
-            absent_is_fine(std::fs::remove_dir_all(dir.join(part)))?;
-        }
-        let marks = [owner::DRAFT, owner::FILE, owner::LOCK];
-        for file in [LOG].iter().chain(self.besides).chain(&marks) {
-            absent_is_fine(std::fs::remove_file(dir.join(file)))?;
-        }
-        // Fails if there is anything that loadline did not put there, which is then not its to remove.
-        std::fs::remove_dir(dir)?;
-        Ok(ran)
+    for part in ["data", "socket"] {
+        absent_is_fine(std::fs::remove_dir_all(dir.join(part)))?;
     }
+    let marks = [owner::DRAFT, owner::FILE, owner::LOCK];
+    for file in [LOG].iter().chain(product.besides).chain(&marks) {
+        absent_is_fine(std::fs::remove_file(dir.join(file)))?;
+    }
+    // Fails if there is anything that loadline did not put there, which is then not its to remove.
+    std::fs::remove_dir(dir)?;
+    Ok(ran)
 }
 
 /// A server's files. Dropping them ends what runs of the server and removes all of it.
 pub(crate) struct Files {
-    layout: &'static Layout,
+    product: &'static Product,
     /// The directory.
     pub(crate) dir: PathBuf,
     /// What the owner file says.
@@ -100,12 +74,12 @@ impl Files {
     ///
     /// # Errors
     /// [`TargetError::Local`] with the directory that cannot be used.
-    pub(crate) fn create(layout: &'static Layout, place: &Place, user: &ServerUser) -> Result<Files, TargetError> {
-        let failed = |e: io::Error| cannot_use(&place.parent, layout.scheme, &e);
+    pub(crate) fn create(product: &'static Product, place: &Location, user: &ServerUser) -> Result<Files, TargetError> {
+        let failed = |e: io::Error| product.cannot_use(&place.parent, &e);
         // Others must pass to their own parts, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };
         let dir = tempfile::Builder::new()
-            .prefix(layout.kind.prefix)
+            .prefix(product.prefix)
             .rand_bytes(10)
             .permissions(Permissions::from_mode(mode))
             .tempdir_in(&place.parent)
@@ -114,15 +88,15 @@ impl Files {
         let lock = owner::try_lock(dir.path()).map_err(failed)?;
         let lock = lock.ok_or_else(|| failed(io::Error::other("its lock is held by another process")))?;
         let mut owner = Owner::this_process(dir.path(), user.uid, user.gid).map_err(failed)?;
-        owner.sockets = layout.outside_sockets(dir.path());
+        owner.sockets = outside_sockets(product, dir.path());
         owner.write(dir.path()).map_err(failed)?;
-        let files = Files { layout, dir: dir.keep(), owner, made: place.made.clone(), _lock: lock };
+        let files = Files { product, dir: dir.keep(), owner, made: place.made.clone(), _lock: lock };
         // Modes do not depend on the umask of the shell.
         std::fs::set_permissions(&files.dir, Permissions::from_mode(mode)).map_err(failed)?;
         for part in [files.data(), files.sockets()] {
             let made = DirBuilder::new().mode(0o700).create(&part);
             let owned = |()| if user.switch { chown(&part, Some(user.uid), Some(user.gid)) } else { Ok(()) };
-            made.and_then(owned).map_err(|e| cannot_use(&part, layout.scheme, &e))?;
+            made.and_then(owned).map_err(|e| product.cannot_use(&part, &e))?;
         }
         Ok(files)
     }
@@ -139,7 +113,7 @@ impl Files {
 
     /// Path of the socket.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.sockets().join(self.layout.socket)
+        self.sockets().join(self.product.socket)
     }
 
     /// The directory's own name, which no other has.
@@ -164,7 +138,7 @@ impl Files {
     pub(crate) fn make_log(&self) -> Result<(File, File), TargetError> {
         let path = self.dir.join(LOG);
         let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
-        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| cannot_use(&path, self.layout.scheme, &e))
+        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| self.product.cannot_use(&path, &e))
     }
 
     /// What the log says by now.
@@ -183,7 +157,7 @@ impl Files {
     /// The error for something that did not work, with what the server says and what to do next.
     pub(crate) fn failure(&self, what: &str, says: &str) -> TargetError {
         let parent = self.dir.parent().unwrap_or(&self.dir).display();
-        let scheme = self.layout.scheme;
+        let scheme = self.product.scheme;
         let next = if self.disk_is_full(says) {
             format!("The filesystem under «{parent}» is full: free some GiB there, or name another directory with")
         } else {
@@ -203,7 +177,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        if let Err(e) = (self.layout.kind.remove)(&self.dir, &self.owner) {
+        if let Err(e) = remove(self.product, &self.dir, &self.owner) {
             tracing::warn!(
                 "the private server in {} could not be removed: {e}; try «loadline clean»",
                 self.dir.display()
@@ -213,38 +187,5 @@ impl Drop for Files {
             // Stays if it holds something by now, the results above all.
             let _ = std::fs::remove_dir(made);
         }
-    }
-}
-
-/// How far a server that starts is.
-pub(crate) enum Progress {
-    /// It takes sessions.
-    Ready,
-    /// Not yet, and what it says.
-    Waiting(String),
-    /// It never will, and why.
-    Hopeless(String),
-}
-
-/// Asks until the server takes sessions.
-///
-/// # Errors
-/// Why it does not.
-pub(crate) fn wait_ready(child: &Child, mut ask: impl FnMut() -> Progress) -> Result<(), String> {
-    let deadline = Instant::now() + START_TIMEOUT;
-    loop {
-        // In this order: what it wrote before it ended is then in the log.
-        if let Some(exit) = child.exit() {
-            return Err(exit);
-        }
-        let state = match ask() {
-            Progress::Ready => return Ok(()),
-            Progress::Hopeless(why) => return Err(why),
-            Progress::Waiting(state) => state,
-        };
-        if Instant::now() >= deadline {
-            return Err(format!("no session within {} s: {state}", START_TIMEOUT.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

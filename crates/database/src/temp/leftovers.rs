@@ -7,21 +7,12 @@ use std::time::Duration;
 
 use nix::unistd::geteuid;
 
-use super::owner::{self, Owner};
+use super::files;
+use super::owner::{self, Owner, absent_is_fine};
+use super::product::Product;
 
 /// A directory without an owner file may just be in the making for this long.
 const IN_THE_MAKING: Duration = Duration::from_secs(60);
-
-/// What tells one product's private servers from those of others.
-#[derive(Clone, Copy)]
-pub(crate) struct Kind {
-    /// How the names of its directories begin; a random part follows.
-    pub(crate) prefix: &'static str,
-    /// Name of the product.
-    pub(crate) product: &'static str,
-    /// Ends what runs of a server and removes it; says whether anything still ran.
-    pub(crate) remove: fn(&Path, &Owner) -> io::Result<bool>,
-}
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -33,7 +24,7 @@ pub(crate) struct Leftovers {
 }
 
 /// Removes the leftovers in these directories.
-pub(crate) fn remove(kind: Kind, places: &[PathBuf]) -> Leftovers {
+pub(crate) fn remove(product: &Product, places: &[PathBuf]) -> Leftovers {
     let mut done = Leftovers::default();
     let mut seen: Vec<PathBuf> = Vec::new();
     for place in places.iter().filter_map(|place| std::fs::canonicalize(place).ok()) {
@@ -42,12 +33,12 @@ pub(crate) fn remove(kind: Kind, places: &[PathBuf]) -> Leftovers {
         }
         let entries = std::fs::read_dir(&place).into_iter().flatten().flatten();
         let mut dirs: Vec<PathBuf> = entries
-            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(kind.prefix)))
+            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(product.prefix)))
             .map(|entry| entry.path())
             .collect();
         dirs.sort();
         for dir in dirs {
-            match examine(kind, &dir) {
+            match examine(product, &dir) {
                 Ok(Some(line)) => done.removed.push(line),
                 Ok(None) => {}
                 // Somebody else cleans up at the same time.
@@ -61,7 +52,7 @@ pub(crate) fn remove(kind: Kind, places: &[PathBuf]) -> Leftovers {
 }
 
 /// Removes `dir` if it is loadline's and its owner is dead.
-fn examine(kind: Kind, dir: &Path) -> io::Result<Option<String>> {
+fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     let metadata = std::fs::symlink_metadata(dir)?;
     if !metadata.is_dir() {
         return Ok(None);
@@ -79,7 +70,7 @@ fn examine(kind: Kind, dir: &Path) -> io::Result<Option<String>> {
     }
     let owner = match Owner::read(dir) {
         Ok(Some(owner)) => owner,
-        Ok(None) => return remove_unfinished(kind, dir, &metadata),
+        Ok(None) => return remove_unfinished(product, dir, &metadata),
         Err(e) => return Ok(Some(format!("left alone «{shown}»: its owner file cannot be read ({e})"))),
     };
     if owner.process_lives() {
@@ -87,16 +78,16 @@ fn examine(kind: Kind, dir: &Path) -> io::Result<Option<String>> {
     }
     // Held until the directory is gone, so that nobody else cleans up here at the same time.
     let Some(_lock) = owner::try_lock(dir)? else { return Ok(None) };
-    let ran = (kind.remove)(dir, &owner)?;
+    let ran = files::remove(product, dir, &owner)?;
     let stopped = if ran { " (the server still ran and was stopped)" } else { "" };
     Ok(Some(format!(
         "removed «{shown}», a private {} server whose owner, loadline as process {}, is gone{stopped}",
-        kind.product, owner.pid
+        product.name, owner.pid
     )))
 }
 
 /// A start or a removal that was cut off leaves a directory with nothing but its lock.
-fn remove_unfinished(kind: Kind, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
+fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
     let ours = [owner::LOCK, owner::DRAFT];
     let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
     let only_ours = names.iter().all(|name| ours.iter().any(|ours| name == ours));
@@ -109,13 +100,5 @@ fn remove_unfinished(kind: Kind, dir: &Path, metadata: &std::fs::Metadata) -> io
         absent_is_fine(std::fs::remove_file(dir.join(name)))?;
     }
     std::fs::remove_dir(dir)?;
-    Ok(Some(format!("removed «{}», an unfinished private {} server", dir.display(), kind.product)))
-}
-
-/// Removing what is not there is no failure.
-pub(crate) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    Ok(Some(format!("removed «{}», an unfinished private {} server", dir.display(), product.name)))
 }

@@ -99,6 +99,14 @@ pub(crate) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Removing what is not there is no failure.
+pub(crate) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -8,6 +8,7 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
+use super::product::Product;
 use super::user::ServerUser;
 use crate::error::TargetError;
 
@@ -16,7 +17,7 @@ pub(crate) const FALLBACK: &str = "/var/tmp";
 
 /// The directory under which the server is made.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,
     /// What and why, for the report.
@@ -32,10 +33,8 @@ const LEAST_FREE: u64 = 256 << 20;
 /// What a place is wanted for.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// Scheme of the target's URL, for messages.
-    pub(crate) scheme: &'static str,
-    /// The setting that says how large the log grows, for messages.
-    pub(crate) log_setting: &'static str,
+    /// The server's product.
+    pub(crate) product: &'static Product,
     /// The URL's directory.
     pub(crate) dir: Option<&'a Path>,
     /// The results folder.
@@ -47,8 +46,8 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Place, TargetError> {
-    let Wanted { scheme, log_setting, .. } = wanted;
+pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Location, TargetError> {
+    let Product { scheme, log_setting, .. } = wanted.product;
     let place = choose_directory(wanted)?;
     match free_bytes(&place.parent) {
         Some(free) if free < LEAST_FREE => {
@@ -72,11 +71,11 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
-    let Wanted { scheme, scratch, user, program, .. } = wanted;
+fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
+    let Wanted { product, scratch, user, program, .. } = wanted;
     if let Some(dir) = wanted.dir {
-        let parent = directory(dir, scheme)?;
-        if !can_reach(user, &parent, program, scheme)? {
+        let parent = directory(dir, product)?;
+        if !can_reach(user, &parent, program, product)? {
             return Err(TargetError::Usage(format!(
                 "the server runs as the user «{}», which cannot get to «{}»: give it the right to pass (chmod o+x on \
                  the directory and those above it) or name another directory",
@@ -85,22 +84,22 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
             )));
         }
         let note = format!("its files were in {}, as the target's URL says", parent.display());
-        return Ok(Place { parent, note, made: None });
+        return Ok(Location { parent, note, made: None });
     }
     let made = (!scratch.exists()).then(|| scratch.to_owned());
     if made.is_some() {
-        std::fs::create_dir_all(scratch).map_err(|e| cannot_use(scratch, scheme, &e))?;
+        std::fs::create_dir_all(scratch).map_err(|e| product.cannot_use(scratch, &e))?;
     }
-    let parent = directory(scratch, scheme)?;
-    if can_reach(user, &parent, program, scheme)? {
+    let parent = directory(scratch, product)?;
+    if can_reach(user, &parent, program, product)? {
         let note = format!("its files were in {}, next to the results", parent.display());
-        return Ok(Place { parent, note, made });
+        return Ok(Location { parent, note, made });
     }
     if let Some(made) = made {
         // It stays if it is used by now, and is of no use to the server in either case.
         let _ = std::fs::remove_dir(made);
     }
-    let fallback = directory(Path::new(FALLBACK), scheme)?;
+    let fallback = directory(Path::new(FALLBACK), product)?;
     let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
     // The results folder may be gone again; the directory above it then has the same device.
     let results = parent.ancestors().find_map(device);
@@ -114,31 +113,23 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Place, TargetError> {
         user.name,
         parent.display()
     );
-    Ok(Place { parent: fallback, note, made: None })
+    Ok(Location { parent: fallback, note, made: None })
 }
 
-fn directory(path: &Path, scheme: &str) -> Result<PathBuf, TargetError> {
-    let real = std::fs::canonicalize(path).map_err(|e| cannot_use(path, scheme, &e))?;
+fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
+    let real = std::fs::canonicalize(path).map_err(|e| product.cannot_use(path, &e))?;
     if !real.is_dir() {
-        return Err(cannot_use(path, scheme, &ErrorKind::NotADirectory.into()));
+        return Err(product.cannot_use(path, &ErrorKind::NotADirectory.into()));
     }
     Ok(real)
 }
 
-/// The error for a directory that cannot be used.
-pub(crate) fn cannot_use(path: &Path, scheme: &str, e: &std::io::Error) -> TargetError {
-    TargetError::Local(format!(
-        "the private server cannot be made in «{}»: {e}. Name another directory with {scheme}:/dir",
-        path.display()
-    ))
-}
-
 /// Tried by a process of that user, as mode bits alone do not tell (access lists, network mounts).
-fn can_reach(user: &ServerUser, dir: &Path, program: &Path, scheme: &str) -> Result<bool, TargetError> {
+fn can_reach(user: &ServerUser, dir: &Path, program: &Path, product: &Product) -> Result<bool, TargetError> {
     let tried = user.command(program, Signal::SIGKILL).arg("--version").current_dir(dir).output();
     match tried {
         Ok(_) => Ok(true),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
-        Err(e) => Err(cannot_use(dir, scheme, &e)),
+        Err(e) => Err(product.cannot_use(dir, &e)),
     }
 }

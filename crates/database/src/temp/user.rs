@@ -9,6 +9,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, Uid, User, getegid, geteuid, getpid, getppid};
 
+use super::product::Product;
 use crate::error::TargetError;
 
 /// A user, and whether loadline has to change to it.
@@ -22,8 +23,9 @@ pub(crate) struct ServerUser {
 }
 
 impl ServerUser {
-    /// Oneself; as root the user `preferred` if there is one, else `nobody`.
-    pub(crate) fn choose(product: &str, preferred: &str) -> Result<ServerUser, TargetError> {
+    /// Oneself; as root the user that the product prefers if there is one, else `nobody`.
+    pub(crate) fn choose(product: &Product) -> Result<ServerUser, TargetError> {
+        let (product, preferred) = (product.name, product.user);
         let me = geteuid();
         if !me.is_root() {
             let name = User::from_uid(me).ok().flatten().map_or_else(|| me.to_string(), |user| user.name);
@@ -66,6 +68,28 @@ impl ServerUser {
             command.pre_exec(move || die_with(loadline, at_death));
         }
         command
+    }
+
+    /// What `program --version` says behind `after`. Asked as this user, so that binaries out of its reach show.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(crate) fn version(&self, program: &Path, after: &str, scheme: &str) -> Result<String, TargetError> {
+        let failed = |why: String| {
+            TargetError::Local(format!(
+                "the user «{}» cannot run «{} --version»: {why}. Name other binaries with {scheme}:?bin=/dir",
+                self.name,
+                program.display()
+            ))
+        };
+        let output = self.command(program, Signal::SIGKILL).arg("--version").output();
+        let output = output.map_err(|e| failed(e.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next());
+        version.filter(|_| output.status.success()).map(str::to_owned).ok_or_else(|| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            failed(format!("it answers «{}»", [text.trim(), stderr.trim()].concat()))
+        })
     }
 }
 

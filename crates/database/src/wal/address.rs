@@ -1,14 +1,12 @@
 //! The URL of a reference log: where it lies and how it is written.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_model::format::{nearest, parse_bytes, parse_duration_s};
-use percent_encoding::percent_decode_str;
+use loadline_model::format::{parse_bytes, parse_duration_s};
 
 use crate::error::TargetError;
+use crate::url::{choice, path, unknown};
 
 pub(super) const SCHEME: &str = "wal";
 
@@ -173,12 +171,7 @@ impl Address {
                     off(value).map_or_else(|| bytes(name, value, 4096, 1 << 30).map(Some), |()| Ok(None))?;
             }
             "flush-every" => self.flush_every = off(value).map_or_else(|| every(value).map(Some), |()| Ok(None))?,
-            _ => {
-                let known = PARAMETERS.iter().map(|(n, _)| *n);
-                let near = nearest(name, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-                let known = known.collect::<Vec<_>>().join(", ");
-                return Err(format!("unknown parameter «{name}»{near} (known: {known})"));
-            }
+            _ => return Err(unknown(name, &PARAMETERS.iter().map(|(n, _)| *n).collect::<Vec<_>>())),
         }
         Ok(())
     }
@@ -202,17 +195,7 @@ impl Address {
 }
 
 fn folder(value: &str) -> Result<PathBuf, String> {
-    let bytes: Vec<u8> = percent_decode_str(value).collect();
-    if bytes.is_empty() || bytes.contains(&0) {
-        return Err(format!("«{value}» is no folder"));
-    }
-    Ok(PathBuf::from(OsString::from_vec(bytes)))
-}
-
-fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
-    all.iter().find(|(n, _)| *n == value).map(|(_, v)| *v).ok_or_else(|| {
-        format!("{name} «{value}» must be one of {}", all.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", "))
-    })
+    path(value).ok_or_else(|| format!("«{value}» is no folder"))
 }
 
 /// A size that is a multiple of the largest block.

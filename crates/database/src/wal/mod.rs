@@ -13,14 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::registry::{OpenRequest, TargetKind};
+use crate::facts::Facts;
+use crate::folder;
+use crate::kind::TargetKind;
 use crate::render::Rendered;
-use crate::session::{ClientSession, DatabaseSession, JobLimit, Observer, RunLock, Target};
+use crate::request::OpenRequest;
+use crate::role::{
+    Administration, ClientDriver, ClientSession, Doctor, JobLimit, LogSpace, Observation, Observer, RunLock,
+};
+use crate::target::{Abilities, Target};
 use crate::work::Work;
 use address::{Address, SCHEME};
 use place::Folder;
@@ -60,7 +66,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {
-        let mut removed = place::clean_leftovers(&request.scratch)?;
+        let mut removed = folder::clean_leftovers(&request.scratch, place::TEMP_PREFIX)?;
         for folder in Address::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
             removed.extend(place::clean(&folder)?);
         }
@@ -69,6 +75,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
     native_report: None,
 };
+
+static FACTS: Facts = Facts::without_data("it is itself what others are held against");
 
 struct Wal {
     address: Address,
@@ -178,6 +186,10 @@ impl Drop for Held {
 }
 
 impl Target for Wal {
+    fn facts(&self) -> &Facts {
+        &FACTS
+    }
+
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let off = |value: Option<String>| value.unwrap_or_else(|| "off".to_owned());
         let a = &self.address;
@@ -209,6 +221,60 @@ impl Target for Wal {
         })
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { ..Abilities::default() }
+    }
+}
+
+impl Administration for Wal {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        // The folders are locked against other processes; within this one there is this flag.
+        let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(Folder::held) {
+            return Err(TargetError::Refused("another run uses this log: wait for it".into()));
+        }
+        Ok(RunLock::new(Held(Arc::clone(&self.locked))))
+    }
+
+    fn create(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+
+    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        self.writer.session().and_then(|mut s| s.flush()).map_err(session::failed)?;
+        Ok(None)
+    }
+
+    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let mut removed = Vec::new();
+        for folder in &self.folders {
+            removed.extend(folder.remove()?);
+        }
+        Ok(removed)
+    }
+
+    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
+        self.clean()
+    }
+}
+
+impl Doctor for Wal {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let mut out = vec![Finding::new("device", Severity::Ok, "device", self.device.as_str(), "")];
         let a = &self.address;
@@ -220,40 +286,22 @@ impl Target for Wal {
         Ok(out)
     }
 
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        // The folders are locked against other processes; within this one there is this flag.
-        let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(Folder::held) {
-            return Err(TargetError::Refused("another run uses this log: wait for it".into()));
-        }
-        Ok(RunLock::new(Held(Arc::clone(&self.locked))))
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         Ok(JobLimit { jobs: None, because: String::new() })
     }
+}
 
-    fn create(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        self.writer.session().and_then(|mut s| s.flush()).map_err(session::failed)?;
-        Ok(None)
-    }
-
+impl ClientDriver for Wal {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         Ok(Box::new(WalSession::open(&self.writer, work)?))
     }
+}
 
-    fn database_session(&self, _: &Work, _: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Err(TargetError::Unsupported(NO_PROCEDURES.into()))
-    }
-
+impl Observation for Wal {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
     }
@@ -263,24 +311,8 @@ impl Target for Wal {
         Ok(i64::try_from(self.writer.stats().records).ok())
     }
 
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         Vec::new()
-    }
-
-    fn no_limit(&self) -> Option<&'static str> {
-        Some("it is itself what others are held against")
-    }
-
-    fn in_process(&self) -> bool {
-        true
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let mut removed = Vec::new();
-        for folder in &self.folders {
-            removed.extend(folder.remove()?);
-        }
-        Ok(removed)
     }
 }
 

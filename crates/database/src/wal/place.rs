@@ -1,23 +1,17 @@
 //! Where a reference log lies: a folder of its own under each of the folders that were named.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::error::TargetError;
+use crate::folder::{self, OWNER, io, lock, remove};
 
 /// Name of the folder that is made under a folder of the user's choice.
 const FOLDER: &str = "loadline-wal";
 /// Prefix of folders next to the results.
-const TEMP_PREFIX: &str = "loadline-wal-";
-/// File that says whose the folder is; locked as long as its run lives.
-const OWNER: &str = "owner.lock";
-
-fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
-    move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
-}
-
+pub(super) const TEMP_PREFIX: &str = "loadline-wal-";
 /// A folder that this process alone writes log files to.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -47,13 +41,7 @@ impl Folder {
 
     /// Makes a folder in `scratch` that goes with this value.
     pub(super) fn temporary(scratch: &Path) -> Result<Folder, TargetError> {
-        fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
-        clean_leftovers(scratch)?;
-        let folder = tempfile::Builder::new()
-            .prefix(TEMP_PREFIX)
-            .tempdir_in(scratch)
-            .map_err(io("making a folder in", scratch))?;
-        let owner = own(folder.path())?;
+        let (folder, owner) = folder::temporary(scratch, TEMP_PREFIX)?;
         Ok(Folder { path: folder.path().to_owned(), owner, temporary: Some(folder) })
     }
 
@@ -77,16 +65,9 @@ impl Folder {
 
 /// Takes the owner file; refused while another process holds it.
 fn own(path: &Path) -> Result<File, TargetError> {
-    let name = path.join(OWNER);
-    let file = File::create(&name).map_err(io("writing", &name))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(TargetError::Refused(format!(
-            "another loadline run keeps its log in {}: wait for it or give another folder",
-            path.display()
-        ))),
-        Err(TryLockError::Error(e)) => Err(io("locking", &name)(e)),
-    }
+    let in_use =
+        || format!("another loadline run keeps its log in {}: wait for it or give another folder", path.display());
+    lock(&path.join(OWNER), in_use)
 }
 
 /// Refuses a folder that loadline did not make.
@@ -106,23 +87,6 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, TargetError> {
     Ok(entries.flatten().map(|e| e.path()).filter(|p| p.is_file() && !p.ends_with(OWNER)).collect())
 }
 
-/// Removes a folder. The log prepares its next file in the background: one that comes while the folder is being
-/// emptied is removed in another round.
-fn remove(path: &Path) -> Result<String, TargetError> {
-    let mut removed = fs::remove_dir_all(path);
-    for _ in 0..50 {
-        match &removed {
-            Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-                removed = fs::remove_dir_all(path);
-            }
-            _ => break,
-        }
-    }
-    removed.map_err(io("removing", path))?;
-    Ok(format!("removed {}", path.display()))
-}
-
 /// Removes the folder under `parent` if a dead run left it there.
 pub(super) fn clean(parent: &Path) -> Result<Vec<String>, TargetError> {
     let path = parent.join(FOLDER);
@@ -134,21 +98,6 @@ pub(super) fn clean(parent: &Path) -> Result<Vec<String>, TargetError> {
     let removed = remove(&path);
     drop(owner);
     removed.map(|text| vec![text])
-}
-
-/// Removes the temporary folders in `scratch` whose owner is dead.
-pub(super) fn clean_leftovers(scratch: &Path) -> Result<Vec<String>, TargetError> {
-    let Ok(entries) = fs::read_dir(scratch) else { return Ok(Vec::new()) };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
-        // Without an owner file it is not, or not yet, one of ours.
-        let Some(owner) = ours.then(|| File::open(entry.path().join(OWNER)).ok()).flatten() else { continue };
-        if owner.try_lock().is_ok() {
-            removed.push(format!("{} (its run is dead)", remove(&entry.path())?));
-        }
-    }
-    Ok(removed)
 }
 
 #[cfg(test)]
@@ -176,11 +125,11 @@ mod tests {
     #[test]
     fn what_a_dead_run_left_next_to_the_results_goes() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::temporary(dir.path()).unwrap();
+        let living = Folder::temporary(dir.path()).unwrap();
         let dead = dir.path().join(format!("{TEMP_PREFIX}dead"));
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join(OWNER), "").unwrap();
-        assert_eq!(clean_leftovers(dir.path()).unwrap().len(), 1);
-        assert!(folder.path().exists() && !dead.exists());
+        assert_eq!(folder::clean_leftovers(dir.path(), TEMP_PREFIX).unwrap().len(), 1);
+        assert!(living.path().exists() && !dead.exists());
     }
 }

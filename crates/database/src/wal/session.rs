@@ -8,7 +8,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit};
 
 use crate::error::TargetError;
-use crate::session::{Canceller, ClientSession, Observer};
+use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
 
 /// A failure of the log: nothing more is durable there until it is opened again.
@@ -66,6 +66,10 @@ impl ClientSession for WalSession {
         }
         self.session.append_parts(&parts[..n]).map_err(failed)?;
         Ok(self.rows.get(statement).copied().unwrap_or(0))
+    }
+
+    fn bulk(&mut self, _: usize, _: i64, _: u32) -> Result<u64, TargetError> {
+        Err(TargetError::Unsupported(super::NO_SQL.into()))
     }
 
     #[inline]

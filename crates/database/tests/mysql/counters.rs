@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{Observer, Target, clock};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Capability, Driver, Snapshot};
+use loadline_model::{Capability, Driver, Snapshot, column};
 use loadline_workload::Arg;
 
 use crate::server::{Server, alone, server, work};
@@ -64,9 +64,9 @@ fn commits_are_counted_to_the_last_one() {
     target.create(&huge).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
     target.load(&huge, 2).unwrap();
-    target.install(&huge).unwrap();
-    target.in_database_overhead_ns(&huge).unwrap();
-    let mut session = target.database_session(&huge, 1).unwrap();
+    target.abilities().driver().unwrap().install(&huge).unwrap();
+    target.abilities().driver().unwrap().overhead_ns().unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
     let before = observer.snapshot().unwrap();
     let mut done = 0;
     for _ in 0..4 {
@@ -75,13 +75,22 @@ fn commits_are_counted_to_the_last_one() {
     let after = observer.snapshot().unwrap();
     assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64));
     assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
-    assert!(target.absent_columns().iter().any(|(id, _)| *id == "redo_sync_writes_per_s"));
+    assert!(target.absent_columns().iter().any(|(id, _)| *id == column::REDO_SYNC_WRITES_PER_S));
     target.create(&small).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
-    assert!(target.absent_columns().iter().all(|(id, _)| *id != "redo_sync_writes_per_s"));
-    for (id, why) in target.absent_columns() {
-        assert!(loadline_model::column::column(id).is_some() && !why.is_empty(), "{id}");
-    }
+    assert!(target.absent_columns().iter().all(|(id, _)| *id != column::REDO_SYNC_WRITES_PER_S));
+    assert!(target.absent_columns().iter().all(|(_, why)| !why.is_empty()));
+
+    // Tests of workloads follow each other in each repetition, their tables made once.
+    target.load(&small, 2).unwrap();
+    target.reset(&huge, Driver::Database).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
+    target.reset(&small, Driver::Client).unwrap();
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
+    let mut client = target.client_session(&small, 0).unwrap();
+    let before = observer.snapshot().unwrap();
+    client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap();
+    assert_eq!(before.delta(&observer.snapshot().unwrap(), counter::COMMITS), Some(1.0));
 }
 
 #[test]
@@ -155,7 +164,7 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
         let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
-        let sampled = profile.mean_sessions(target.log_sync_events()).unwrap();
+        let sampled = profile.mean_sessions(target.facts().log_sync_events).unwrap();
         assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
         assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
     }
@@ -198,11 +207,14 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
             server.sql(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"));
             let (_, after, profile) = under_load(target.as_ref(), observer.as_mut(), 8);
             assert!(!after.counters.contains_key(counter::LOG_WAIT_NS), "a part of the wait is not the wait");
-            (profile.mean_sessions(target.log_sync_events()).unwrap(), profile)
+            (profile.mean_sessions(target.facts().log_sync_events).unwrap(), profile)
         };
         let (without, with) = (waiting(0), waiting(1));
         assert!(with.0 > 5.0 * without.0 && with.0 <= 8.0, "waiting: {with:?}; not waiting: {without:?}");
-        assert!(target.log_sync_events().contains(&held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
+        assert!(
+            target.facts().log_sync_events.contains(&held_back) && with.1.sessions.contains_key(held_back),
+            "{with:?}"
+        );
     }
 }
 

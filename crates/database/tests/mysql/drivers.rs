@@ -53,12 +53,12 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
         let prepare = || {
             target.create(&work).unwrap();
             target.load(&work, 3).unwrap();
-            target.install(&work).unwrap();
+            target.abilities().driver().unwrap().install(&work).unwrap();
         };
         prepare();
         let loaded = contents(&server, &work);
         let job = 1;
-        let mut session = target.database_session(&work, job).unwrap();
+        let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
         for _ in 0..20 {
             // A slice whose end is past does one transaction.
             let slice = session.run_slice(0).unwrap();
@@ -89,8 +89,8 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
     let work = work("LGWR-LAT1", &[]);
     server.target.create(&work).unwrap();
     server.target.load(&work, 1).unwrap();
-    server.target.install(&work).unwrap();
-    let mut session = server.target.database_session(&work, 0).unwrap();
+    server.target.abilities().driver().unwrap().install(&work).unwrap();
+    let mut session = server.target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     for _ in 0..3 {
         let begin = clock::now_ns();
         let until = begin + 200_000_000;
@@ -150,8 +150,8 @@ fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
             let target = server.as_users("plain")?;
             target.create(&work)?;
             target.load(&work, 1)?;
-            target.install(&work)?;
-            let mut session = target.database_session(&work, 0)?;
+            target.abilities().driver().unwrap().install(&work)?;
+            let mut session = target.abilities().driver().unwrap().database_session(&work, 0)?;
             for _ in 0..5 {
                 session.run_slice(0)?;
             }

@@ -34,7 +34,7 @@ fn two_nodes_of_one_server_are_counted_once() {
     let _alone = alone();
     server.sql("CREATE OR REPLACE USER second@localhost; GRANT ALL ON *.* TO second@localhost");
     let target = open(&server, &server.request("second"));
-    assert_eq!(target.nodes(), 2);
+    assert_eq!(target.facts().nodes, 2);
     let small = work("LGWR-LAT1", &[]);
     target.create(&small).unwrap();
     target.load(&small, 4).unwrap();

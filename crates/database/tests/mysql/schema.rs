@@ -17,7 +17,7 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
     let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();
-    target.install(&work).unwrap();
+    target.abilities().driver().unwrap().install(&work).unwrap();
     // A load that was cut off is gone on with.
     server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");
     target.load(&work, 3).unwrap();
@@ -188,8 +188,8 @@ fn rows_come_in_the_same_by_either_path() {
     target.load_watched(&work, 1, &rest).unwrap();
     assert_eq!((rest.done()[0].rows_loaded, server.sql(sum)), (4096, whole.clone()));
     target.clean_after_run(true).unwrap();
-    assert!(target.data_set().unwrap()[0].kept);
-    target.drop_data_set().unwrap();
+    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
+    target.abilities().data_set.unwrap().drop_data_set().unwrap();
     // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
     // They are given back as the load goes on: the server has few of them.
     server.sql("SET GLOBAL local_infile = 0; SET GLOBAL max_prepared_stmt_count = 12");
@@ -232,7 +232,7 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     let other = server.as_users("root").unwrap();
     other.load(&work, 1).unwrap();
     assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
-    target.drop_own(&work).unwrap();
+    target.drop_tables(&work).unwrap();
     assert_eq!(server.sql("SHOW TABLES FROM loadline LIKE 'sto%'"), "");
     target.clean().unwrap();
 }

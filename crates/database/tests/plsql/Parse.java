@@ -34,12 +34,21 @@ class Parse {
                 worker.join(name.endsWith("-whole") ? 10_000 : 1_000);
                 var said = worker.isAlive() ? "the parser does not come to an end" : reason[0];
                 if (worker.isAlive()) {
-                    worker.setPriority(Thread.MIN_PRIORITY);
+                    end(worker);
                 }
                 System.out.println(said == null ? "ok " + name : "bad " + name + " " + said);
             }
         }
         System.out.flush();
         Runtime.getRuntime().halt(0);
+    }
+
+    // Threads that go on for ever take the CPU from all others. From Java 20 on they cannot be ended.
+    private static void end(Thread worker) {
+        try {
+            Thread.class.getMethod("stop").invoke(worker);
+        } catch (ReflectiveOperationException e) {
+            worker.setPriority(Thread.MIN_PRIORITY);
+        }
     }
 }

@@ -25,7 +25,7 @@ fn prepared(db: &Db, work: &Work, jobs: u32) -> Box<dyn Target> {
     let target = db.target();
     target.create(work).unwrap();
     target.load(work, jobs).unwrap();
-    target.install(work).unwrap();
+    target.abilities().driver().unwrap().install(work).unwrap();
     target
 }
 
@@ -58,7 +58,7 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
         let loaded = contents(&db, &work);
         let job = 1;
         let mut done = 0;
-        let mut session = target.database_session(&work, job).unwrap();
+        let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
         while done < 20 {
             // A slice whose end is past does one transaction.
             let slice = session.run_slice(0).unwrap();
@@ -88,7 +88,7 @@ fn a_slice_counts_each_of_its_transactions_once() {
     let db = server().database("slices");
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
-    let mut session = target.database_session(&work, 0).unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     let (mut transactions, mut last_end) = (0, 0);
     for _ in 0..3 {
         let before = clock::now_ns();
@@ -123,7 +123,7 @@ fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
     db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 0");
-    let mut session = target.database_session(&work, 0).unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     match session.run_slice(0).map(|_| ()) {
         Err(TargetError::Statement(e)) => assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}"),
         other => panic!("{other:?}"),
@@ -204,7 +204,7 @@ fn a_killed_backend_is_a_lost_session() {
         Err(TargetError::Lost(e)) => assert!(e.contains("57P01"), "the server's reason is told: {e}"),
         other => panic!("{other:?}"),
     }
-    let mut database = target.database_session(&work, 1).unwrap();
+    let mut database = target.abilities().driver().unwrap().database_session(&work, 1).unwrap();
     let worker = std::thread::spawn(move || database.run_slice(clock::now_ns() + 20_000_000_000).map(|_| ()));
     std::thread::sleep(std::time::Duration::from_millis(300));
     kill(1);
@@ -216,7 +216,7 @@ fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
     let db = server().database("cancelled");
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
-    let mut session = target.database_session(&work, 0).unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     let canceller = session.canceller();
     let worker = std::thread::spawn(move || session.run_slice(clock::now_ns() + 60_000_000_000).map(|_| ()));
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -248,7 +248,7 @@ fn commit_modes_and_settings_reach_the_sessions() {
         ));
         let mut client = target.client_session(&work, 0).unwrap();
         transact(&mut work.stream(0).unwrap(), &work, client.as_mut());
-        target.database_session(&work, 0).unwrap().run_slice(0).unwrap();
+        target.abilities().driver().unwrap().database_session(&work, 0).unwrap().run_slice(0).unwrap();
         assert_eq!(db.psql("SELECT string_agg(s, ',') FROM seen"), format!("{expected},{expected}"), "{code}");
         db.psql("DROP TABLE seen");
     }
@@ -257,7 +257,6 @@ fn commit_modes_and_settings_reach_the_sessions() {
 #[test]
 fn the_cost_of_the_loop_itself_is_small() {
     let db = server().database("overhead");
-    let work = work("LGWR-LAT1", &[]);
-    let ns = db.target().in_database_overhead_ns(&work).unwrap().unwrap();
+    let ns = db.target().abilities().driver().unwrap().overhead_ns().unwrap().unwrap();
     assert!((200.0..100_000.0).contains(&ns), "{ns} ns");
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{LoadProgress, TargetError, Work};
-use loadline_model::Severity;
+use loadline_model::{Driver, Severity};
 use loadline_workload::Arg;
 
 use crate::server::{open, request, server, work};
@@ -66,8 +66,8 @@ fn the_largest_payload_stays_in_line_and_updates_stay_on_their_page() {
     let target = db.target();
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
-    target.install(&work).unwrap();
-    let mut session = target.database_session(&work, 0).unwrap();
+    target.abilities().driver().unwrap().install(&work).unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     for _ in 0..300 {
         session.run_slice(0).unwrap();
     }
@@ -83,7 +83,7 @@ fn cleaning_removes_what_was_made_and_nothing_else() {
     let target = db.target();
     assert_eq!(target.clean().unwrap(), Vec::<String>::new());
     target.create(&work).unwrap();
-    target.install(&work).unwrap();
+    target.abilities().driver().unwrap().install(&work).unwrap();
     assert!(db.psql("SELECT obj_description('loadline'::regnamespace)").contains("loadline clean removes it"));
     let removed = target.clean().unwrap().join("; ");
     for part in ["loadline.lgwr_lat1_redo", "loadline.lgwr_lat1_run", "schema loadline"] {
@@ -91,7 +91,8 @@ fn cleaning_removes_what_was_made_and_nothing_else() {
     }
     assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
     db.psql("CREATE SCHEMA loadline; CREATE TABLE loadline.precious(a int)");
-    for result in [target.create(&work), target.install(&work), target.clean().map(drop)] {
+    for result in [target.create(&work), target.abilities().driver().unwrap().install(&work), target.clean().map(drop)]
+    {
         match result {
             Err(TargetError::Refused(e)) => assert!(e.contains("did not make"), "{e}"),
             other => panic!("{other:?}"),
@@ -157,7 +158,7 @@ fn nodes_of_one_instance_are_counted_once() {
     let mut two = request(&db.url());
     two.nodes = vec![s.tcp_url("postgres", "127.0.0.1", "nodes")];
     let target = loadline_database::open(&two).unwrap();
-    assert_eq!(target.nodes(), 2);
+    assert_eq!(target.facts().nodes, 2);
     let work = work("LGWR-LAT1", &[]);
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();
@@ -190,7 +191,7 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
     let whole = db.psql(sum);
     let keys = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup'";
     assert_eq!(db.psql(keys), "1", "the key is made when the rows are there");
-    let found = target.data_set().unwrap();
+    let found = target.abilities().data_set.unwrap().data_set().unwrap();
     assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
     // Complete is complete: nothing is counted or loaded any more.
     let again = LoadProgress::default();
@@ -211,11 +212,11 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
     // A run that does not keep them removes them; one that does not have them made leaves kept ones.
     target.clean_after_run(true).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'loadline'"), "2");
-    assert!(target.data_set().unwrap()[0].kept);
+    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
     target.clean_after_run(false).unwrap();
     target.load(&work, 1).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM loadline.data_lookup"), "100000");
-    target.drop_data_set().unwrap();
+    target.abilities().data_set.unwrap().drop_data_set().unwrap();
     target.load(&other, 1).unwrap();
     target.clean_after_run(false).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
@@ -254,7 +255,7 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     db.psql("DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT sto_read_async_spread_pkey");
     let rest = load(db.target().as_ref());
     assert!(rest[0].rows_loaded == 0 && db.psql(keys) == "2", "{rest:?}");
-    target.drop_own(&work).unwrap();
+    target.drop_tables(&work).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'sto%'"), "0");
     target.clean().unwrap();
 }
@@ -272,11 +273,11 @@ fn data_are_not_complete_without_their_statistics() {
     );
     target.create(&work).unwrap();
     assert!(target.load(&work, 1).is_err());
-    let found = target.data_set().unwrap();
+    let found = target.abilities().data_set.unwrap().data_set().unwrap();
     assert!(found.iter().all(|t| !t.complete), "{found:?}");
     db.psql("DROP EVENT TRIGGER cut");
     target.load(&work, 1).unwrap();
-    assert!(target.data_set().unwrap()[0].complete);
+    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].complete);
     let analyzed = "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'data_lookup'";
     assert_eq!(db.psql(analyzed), "t");
     target.clean().unwrap();
@@ -294,15 +295,18 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
     target.create(&work(1)).unwrap();
     target.load(&work(1), 1).unwrap();
     for workers in [12, 2, 1] {
-        target.reset(&work(workers)).unwrap();
+        target.reset(&work(workers), Driver::Client).unwrap();
         // By the size of this table the planner would take seven at the most.
-        let together = target.together(&work(workers)).unwrap().unwrap();
-        assert_eq!((together.planned, together.came), (workers as u32, workers as u32));
+        let tried = target.abilities().parallel_queries.unwrap().try_parallel(&work(workers)).unwrap().unwrap();
+        assert_eq!((tried.planned, tried.launched), (workers as u32, workers as u32));
     }
-    assert_eq!(target.most_together().unwrap().map(|m| m.0), Some(17));
+    assert_eq!(
+        target.abilities().parallel_queries.unwrap().max_parallel_workers().unwrap().map(|m| m.workers),
+        Some(17)
+    );
 
     // Workers come and go all the time: one that has just started does not hide what the others do.
-    target.reset(&work(8)).unwrap();
+    target.reset(&work(8), Driver::Client).unwrap();
     let mut session = target.client_session(&work(8), 0).unwrap();
     let mut observer = target.observer().unwrap();
     let stop = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! Columns that every test has: which test it is, its machine, its load and its times.
 
-use super::{Column, NOT, OWN, define};
+use super::{Cell, Column, NOT, OWN, define, text, text_or_absent};
 use crate::format::Format;
 
 const CPU: &[(&str, &str)] = &[
@@ -8,143 +8,107 @@ const CPU: &[(&str, &str)] = &[
     ("*", "/proc/stat of the database's machine, both edges of the window"),
 ];
 
-pub(super) const COLUMNS: &[Column] = &[
-    define!("platform", "Platform", "", Format::Text, "Name of the platform.", NOT),
-    define!("workload", "Workload", "", Format::Text, "Code of the workload in the catalogue.", NOT),
-    define!("run", "Run", "", Format::Text, "Run id: the folder that holds everything about the test.", NOT),
-    define!("test", "Test", "", Format::Integer, "Number of the test in its run.", NOT),
-    define!("nodes", "Nodes", "", Format::Integer, "Instances of the target over which jobs are spread.", NOT),
-    define!("jobs", "Jobs", "", Format::Integer, "Load-generating sessions.", NOT),
-    define!(
-        "cpu_busy_pct",
-        "CPU busy",
-        "%",
-        Format::Integer,
-        "Share of CPU time that was not idle and not waiting for I/O.",
-        CPU
-    ),
-    define!("cpu_user_pct", "CPU user", "%", Format::Integer, "Share of CPU time in user mode (nice included).", CPU),
-    define!(
-        "cpu_sys_pct",
-        "CPU sys",
-        "%",
-        Format::Integer,
-        "Share of CPU time in the kernel (interrupts and stolen time included).",
-        CPU
-    ),
-    define!("cpu_idle_pct", "CPU idle", "%", Format::Integer, "Share of CPU time idle.", CPU),
-    define!(
-        "cpu_iowait_pct",
-        "CPU iowait",
-        "%",
-        Format::Integer,
-        "Share of CPU time idle while I/O was outstanding.",
-        CPU
-    ),
-    define!(
-        "commit_throughput_tps",
-        "Commit throughput",
-        "tps",
-        Format::Integer,
-        "Transactions that completed inside the common window, per second of it, over all jobs.",
-        OWN
-    ),
-    define!(
-        "commit_latency_ms",
-        "Commit latency",
-        "ms",
-        Format::Fixed(3),
-        "Mean transaction time: from a transaction's first statement to the return of its commit.",
-        OWN
-    ),
-    define!("elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN),
-    define!(
-        "commit_time_ns_p50",
-        "Commit time p50",
-        "ms",
-        Format::NsAsMs,
-        "Median time from the issue of COMMIT to its return.",
-        OWN
-    ),
-    define!(
-        "commit_time_ns_p99",
-        "Commit time p99",
-        "ms",
-        Format::NsAsMs,
-        "99th percentile of the time from the issue of COMMIT to its return.",
-        OWN
-    ),
-    define!(
-        "commit_time_ns_max",
-        "Commit time max",
-        "ms",
-        Format::NsAsMs,
-        "Longest time from the issue of COMMIT to its return.",
-        OWN
-    ),
-    define!("errors", "Errors", "", Format::Integer, "Transactions that ended with an error in the window.", OWN),
-    define!("target", "Target", "", Format::Text, "URL of the target without secrets.", NOT),
-    define!(
-        "driver",
-        "Driver",
-        "",
-        Format::Text,
-        "database: a procedure runs and times the loop; client: loadline does.",
-        NOT
-    ),
-    define!("valid", "Valid", "", Format::YesNo, "Whether every check of the test passed.", NOT),
-    define!("invalid_reason", "Why invalid", "", Format::Text, "What failed.", NOT),
-    define!("repetition", "Repetition", "", Format::Integer, "Which repetition of the same test.", NOT),
-    define!("transaction_time_ns_p50", "Transaction time p50", "ms", Format::NsAsMs, "Median transaction time.", OWN),
-    define!(
-        "transaction_time_ns_p99",
-        "Transaction time p99",
-        "ms",
-        Format::NsAsMs,
-        "99th percentile of the transaction time.",
-        OWN
-    ),
-    define!("transaction_time_ns_max", "Transaction time max", "ms", Format::NsAsMs, "Longest transaction time.", OWN),
-    define!("commit_time_ns_mean", "Commit time mean", "ms", Format::NsAsMs, "Mean commit time.", OWN),
-    define!("rate_tps", "Rate", "tps", Format::Fixed(1), "Rate that was asked for (open loop).", NOT),
-    define!(
-        "response_time_ns_mean",
-        "Response time mean",
-        "ms",
-        Format::NsAsMs,
-        "Open loop: mean time from the intended start of a transaction to the return of its commit.",
-        OWN
-    ),
-    define!(
-        "response_time_ns_p50",
-        "Response time p50",
-        "ms",
-        Format::NsAsMs,
-        "Open loop: median time from the intended start of a transaction to the return of its commit.",
-        OWN
-    ),
-    define!(
-        "response_time_ns_p99",
-        "Response time p99",
-        "ms",
-        Format::NsAsMs,
+/// Shares of CPU time, busy first.
+pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
+
+/// The columns of one kind of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// The mean.
+    pub mean: &'static Column,
+    /// The median.
+    pub p50: &'static Column,
+    /// The 99th percentile.
+    pub p99: &'static Column,
+    /// The longest.
+    pub max: &'static Column,
+}
+
+impl Times {
+    /// All four, the mean first.
+    #[must_use]
+    pub const fn all(self) -> [&'static Column; 4] {
+        [self.mean, self.p50, self.p99, self.max]
+    }
+}
+
+/// From the issue of COMMIT to its return.
+pub const COMMIT_TIMES: Times =
+    Times { mean: COMMIT_TIME_NS_MEAN, p50: COMMIT_TIME_NS_P50, p99: COMMIT_TIME_NS_P99, max: COMMIT_TIME_NS_MAX };
+/// From a transaction's first statement to the return of its commit.
+pub const TRANSACTION_TIMES: Times = Times {
+    mean: TRANSACTION_TIME_NS_MEAN,
+    p50: TRANSACTION_TIME_NS_P50,
+    p99: TRANSACTION_TIME_NS_P99,
+    max: TRANSACTION_TIME_NS_MAX,
+};
+/// From the intended start of a transaction to the return of its commit.
+pub const RESPONSE_TIMES: Times = Times {
+    mean: RESPONSE_TIME_NS_MEAN,
+    p50: RESPONSE_TIME_NS_P50,
+    p99: RESPONSE_TIME_NS_P99,
+    max: RESPONSE_TIME_NS_MAX,
+};
+
+define! {
+    PLATFORM: "platform", "Platform", "", Format::Text, "Name of the platform.", NOT, |r| text(&r.platform);
+    WORKLOAD: "workload", "Workload", "", Format::Text,
+        "Code of the workload in the catalogue.", NOT, |r| text(&r.workload);
+    RUN: "run", "Run", "", Format::Text,
+        "Run id: the folder that holds everything about the test.", NOT, |r| text(&r.run);
+    TEST: "test", "Test", "", Format::Integer, "Number of the test in its run.", NOT, |r| Cell::Number(r.test.into());
+    NODES: "nodes", "Nodes", "", Format::Integer,
+        "Instances of the target over which jobs are spread.", NOT, |r| Cell::Number(r.nodes.into());
+    JOBS: "jobs", "Jobs", "", Format::Integer, "Load-generating sessions.", NOT, |r| Cell::Number(r.jobs.into());
+    CPU_BUSY_PCT: "cpu_busy_pct", "CPU busy", "%", Format::Integer,
+        "Share of CPU time that was not idle and not waiting for I/O.", CPU;
+    CPU_USER_PCT: "cpu_user_pct", "CPU user", "%", Format::Integer,
+        "Share of CPU time in user mode (nice included).", CPU;
+    CPU_SYS_PCT: "cpu_sys_pct", "CPU sys", "%", Format::Integer,
+        "Share of CPU time in the kernel (interrupts and stolen time included).", CPU;
+    CPU_IDLE_PCT: "cpu_idle_pct", "CPU idle", "%", Format::Integer, "Share of CPU time idle.", CPU;
+    CPU_IOWAIT_PCT: "cpu_iowait_pct", "CPU iowait", "%", Format::Integer,
+        "Share of CPU time idle while I/O was outstanding.", CPU;
+    COMMIT_THROUGHPUT_TPS: "commit_throughput_tps", "Commit throughput", "tps", Format::Integer,
+        "Transactions that completed inside the common window, per second of it, over all jobs.", OWN;
+    COMMIT_LATENCY_MS: "commit_latency_ms", "Commit latency", "ms", Format::Fixed(3),
+        "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
+    ELAPSED_S: "elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN;
+    COMMIT_TIME_NS_P50: "commit_time_ns_p50", "Commit time p50", "ms", Format::NsAsMs,
+        "Median time from the issue of COMMIT to its return.", OWN;
+    COMMIT_TIME_NS_P99: "commit_time_ns_p99", "Commit time p99", "ms", Format::NsAsMs,
+        "99th percentile of the time from the issue of COMMIT to its return.", OWN;
+    COMMIT_TIME_NS_MAX: "commit_time_ns_max", "Commit time max", "ms", Format::NsAsMs,
+        "Longest time from the issue of COMMIT to its return.", OWN;
+    ERRORS: "errors", "Errors", "", Format::Integer, "Transactions that ended with an error in the window.", OWN;
+    TARGET: "target", "Target", "", Format::Text, "URL of the target without secrets.", NOT, |r| text(&r.target);
+    DRIVER: "driver", "Driver", "", Format::Text,
+        "database: a procedure runs and times the loop; client: loadline does.", NOT, |r| text(r.driver.name());
+    VALID: "valid", "Valid", "", Format::YesNo,
+        "Whether every check of the test passed.", NOT, |r| text(if r.valid { "true" } else { "false" });
+    INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
+        "What failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
+    REPETITION: "repetition", "Repetition", "", Format::Integer,
+        "Which repetition of the same test.", NOT, |r| Cell::Number(r.repetition.into());
+    TRANSACTION_TIME_NS_P50: "transaction_time_ns_p50", "Transaction time p50", "ms", Format::NsAsMs,
+        "Median transaction time.", OWN;
+    TRANSACTION_TIME_NS_P99: "transaction_time_ns_p99", "Transaction time p99", "ms", Format::NsAsMs,
+        "99th percentile of the transaction time.", OWN;
+    TRANSACTION_TIME_NS_MAX: "transaction_time_ns_max", "Transaction time max", "ms", Format::NsAsMs,
+        "Longest transaction time.", OWN;
+    COMMIT_TIME_NS_MEAN: "commit_time_ns_mean", "Commit time mean", "ms", Format::NsAsMs, "Mean commit time.", OWN;
+    RATE_TPS: "rate_tps", "Rate", "tps", Format::Fixed(1), "Rate that was asked for (open loop).", NOT;
+    RESPONSE_TIME_NS_MEAN: "response_time_ns_mean", "Response time mean", "ms", Format::NsAsMs,
+        "Open loop: mean time from the intended start of a transaction to the return of its commit.", OWN;
+    RESPONSE_TIME_NS_P50: "response_time_ns_p50", "Response time p50", "ms", Format::NsAsMs,
+        "Open loop: median time from the intended start of a transaction to the return of its commit.", OWN;
+    RESPONSE_TIME_NS_P99: "response_time_ns_p99", "Response time p99", "ms", Format::NsAsMs,
         "Open loop: 99th percentile of the time from the intended start of a transaction to the return of its commit.",
-        OWN
-    ),
-    define!(
-        "response_time_ns_max",
-        "Response time max",
-        "ms",
-        Format::NsAsMs,
-        "Open loop: longest time from the intended start of a transaction to the return of its commit.",
-        OWN
-    ),
-    define!("commits", "Commits", "", Format::Integer, "Transactions that completed inside the window.", OWN),
-    define!(
-        "commits_database",
-        "Commits by the database",
-        "",
-        Format::Integer,
+        OWN;
+    RESPONSE_TIME_NS_MAX: "response_time_ns_max", "Response time max", "ms", Format::NsAsMs,
+        "Open loop: longest time from the intended start of a transaction to the return of its commit.", OWN;
+    COMMITS: "commits", "Commits", "", Format::Integer, "Transactions that completed inside the window.", OWN;
+    COMMITS_DATABASE: "commits_database", "Commits by the database", "", Format::Integer,
         "Commits that the database itself counted between the snapshots at both edges of the window.",
         &[
             ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
@@ -152,105 +116,41 @@ pub(super) const COLUMNS: &[Column] = &[
             ("null", "the engine's own count"),
             ("oracle", "V$SYSSTAT «user commits», all sessions of the database"),
             ("wal", "the log's own count of commits")
-        ]
-    ),
-    define!(
-        "statements_per_tx",
-        "Statements per transaction",
-        "",
-        Format::Integer,
-        "Statements of one transaction, its commit not counted.",
-        NOT
-    ),
-    define!(
-        "rows_per_tx",
-        "Rows per transaction",
-        "",
-        Format::Integer,
-        "Rows read or changed by one transaction.",
-        NOT
-    ),
-    define!(
-        "rows_changed_database",
-        "Rows changed, by the database",
-        "",
-        Format::Integer,
+        ];
+    STATEMENTS_PER_TX: "statements_per_tx", "Statements per transaction", "", Format::Integer,
+        "Statements of one transaction, its commit not counted.", NOT;
+    ROWS_PER_TX: "rows_per_tx", "Rows per transaction", "", Format::Integer,
+        "Rows read or changed by one transaction.", NOT;
+    ROWS_CHANGED_DATABASE: "rows_changed_database", "Rows changed, by the database", "", Format::Integer,
         "Growth of the sum of all change counters in the workload's rows over the whole test, warm-up included.",
-        &[("*", "the workload's consistency query, before and after the test")]
-    ),
-    define!(
-        "outside_tx_pct",
-        "Time outside transactions",
-        "%",
-        Format::Fixed(2),
+        &[("*", "the workload's consistency query, before and after the test")];
+    OUTSIDE_TX_PCT: "outside_tx_pct", "Time outside transactions", "%", Format::Fixed(2),
         "Closed loop: share of the jobs' time in the window that was not inside a transaction: what loadline's own loop took.",
-        OWN
-    ),
-    define!(
-        "client_cpu_us_per_tx",
-        "Client CPU",
-        "µs/tx",
-        Format::Fixed(2),
+        OWN;
+    CLIENT_CPU_US_PER_TX: "client_cpu_us_per_tx", "Client CPU", "µs/tx", Format::Fixed(2),
         "CPU time of the loadline process per transaction.",
-        &[("*", "getrusage(RUSAGE_SELF) at both edges of the window")]
-    ),
-    define!(
-        "client_cpu_pct",
-        "Client CPU",
-        "%",
-        Format::Integer,
+        &[("*", "getrusage(RUSAGE_SELF) at both edges of the window")];
+    CLIENT_CPU_PCT: "client_cpu_pct", "Client CPU", "%", Format::Integer,
         "CPU time of the loadline process, as a share of its machine.",
-        &[("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")]
-    ),
-    define!(
-        "device_writes_per_s",
-        "Log device writes",
-        "1/s",
-        Format::Integer,
-        "Writes completed by the device under the log, per second.",
-        &[("*", "/proc/diskstats")]
-    ),
-    define!(
-        "device_write_mib_per_s",
-        "Log device data",
-        "MiB/s",
-        Format::Fixed(2),
-        "Bytes written by the device under the log.",
-        &[("*", "/proc/diskstats")]
-    ),
-    define!(
-        "device_util_pct",
-        "Log device busy",
-        "%",
-        Format::Integer,
+        &[("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")];
+    DEVICE_WRITES_PER_S: "device_writes_per_s", "Log device writes", "1/s", Format::Integer,
+        "Writes completed by the device under the log, per second.", &[("*", "/proc/diskstats")];
+    DEVICE_WRITE_MIB_PER_S: "device_write_mib_per_s", "Log device data", "MiB/s", Format::Fixed(2),
+        "Bytes written by the device under the log.", &[("*", "/proc/diskstats")];
+    DEVICE_UTIL_PCT: "device_util_pct", "Log device busy", "%", Format::Integer,
         "Share of the window in which the device under the log had I/O in flight.",
-        &[("*", "/proc/diskstats, io_ticks")]
-    ),
-    define!("warmup_s", "Warm-up", "s", Format::Fixed(1), "Time before the window opened.", NOT),
-    define!("started_at", "Start of window", "", Format::Text, "Wall-clock time at which the window opened, UTC.", NOT),
-    define!("forced", "Forced", "", Format::Text, "What was refused and overridden with --force.", NOT),
-    define!(
-        "transaction_time_ns_mean",
-        "Transaction time mean",
-        "ms",
-        Format::NsAsMs,
-        "Mean transaction time: from a transaction's first statement to the return of its commit.",
-        OWN
-    ),
-    define!(
-        "tx_per_s",
-        "Transactions",
-        "1/s",
-        Format::Integer,
+        &[("*", "/proc/diskstats, io_ticks")];
+    WARMUP_S: "warmup_s", "Warm-up", "s", Format::Fixed(1), "Time before the window opened.", NOT;
+    STARTED_AT: "started_at", "Start of window", "", Format::Text,
+        "Wall-clock time at which the window opened, UTC.", NOT, |r| text(&r.started_at);
+    FORCED: "forced", "Forced", "", Format::Text,
+        "What was refused and overridden with --force.", NOT, |r| text_or_absent(r.forced.as_ref());
+    TRANSACTION_TIME_NS_MEAN: "transaction_time_ns_mean", "Transaction time mean", "ms", Format::NsAsMs,
+        "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
+    TX_PER_S: "tx_per_s", "Transactions", "1/s", Format::Integer,
         "Transactions that completed inside the common window, per second of it, over all jobs: commit_throughput_tps under the name that tables of loads give it.",
-        OWN
-    ),
-    define!(
-        "threads",
-        "Threads",
-        "",
-        Format::Integer,
+        OWN;
+    THREADS: "threads", "Threads", "", Format::Integer,
         "Processes that do one statement of a job together, its own session among them; 1 where that works alone.",
-        NOT
-    ),
-];
+        NOT;
+}

@@ -3,25 +3,16 @@
 use super::{Column, NOT, OWN, define};
 use crate::format::Format;
 
-pub(super) const COLUMNS: &[Column] = &[
-    define!(
-        "redo_blocks_per_s",
-        "Redo blocks",
-        "1/s",
-        Format::Integer,
+define! {
+    REDO_BLOCKS_PER_S: "redo_blocks_per_s", "Redo blocks", "1/s", Format::Integer,
         "Log blocks written per second, in the database's own log block size.",
         &[
             ("postgres", "pg_stat_io (object wal) write_bytes / wal_block_size, from 18 on"),
             ("sqlite", "pages written to the log, counted on their way to the file"),
             ("oracle", "V$SYSSTAT «redo blocks written»"),
             ("wal", "blocks written, as the log writer counts them")
-        ]
-    ),
-    define!(
-        "redo_writes_per_s",
-        "Redo writes",
-        "1/s",
-        Format::Integer,
+        ];
+    REDO_WRITES_PER_S: "redo_writes_per_s", "Redo writes", "1/s", Format::Integer,
         "Write calls to the log per second.",
         &[
             ("postgres", "pg_stat_wal.wal_write (14 to 17), pg_stat_io wal writes (18)"),
@@ -29,13 +20,8 @@ pub(super) const COLUMNS: &[Column] = &[
             ("mysql", "Innodb_log_writes"),
             ("oracle", "V$SYSSTAT «redo writes»"),
             ("wal", "calls that wrote to the log device")
-        ]
-    ),
-    define!(
-        "redo_sync_writes_per_s",
-        "Redo sync writes",
-        "1/s",
-        Format::Integer,
+        ];
+    REDO_SYNC_WRITES_PER_S: "redo_sync_writes_per_s", "Redo sync writes", "1/s", Format::Integer,
         "Syncs of the log per second.",
         &[
             ("postgres", "pg_stat_wal.wal_sync (14 to 17), pg_stat_io wal fsyncs (18)"),
@@ -46,13 +32,8 @@ pub(super) const COLUMNS: &[Column] = &[
             ("sqlite", "syncs of the log, counted on their way to the file"),
             ("oracle", "V$SYSSTAT «redo synch writes»: commits that forced the log to disk and waited"),
             ("wal", "calls that made the log durable")
-        ]
-    ),
-    define!(
-        "redo_mib_per_s",
-        "Redo data",
-        "MiB/s",
-        Format::Fixed(2),
+        ];
+    REDO_MIB_PER_S: "redo_mib_per_s", "Redo data", "MiB/s", Format::Fixed(2),
         "Redo generated per second.",
         &[
             ("postgres", "pg_current_wal_insert_lsn(), difference over the window"),
@@ -63,21 +44,10 @@ pub(super) const COLUMNS: &[Column] = &[
             ("sqlite", "bytes written to the log, counted on their way to the file"),
             ("oracle", "V$SYSSTAT «redo size»"),
             ("wal", "bytes of records and commits with their headers; what fills up blocks is not in it")
-        ]
-    ),
-    define!(
-        "redo_kib_per_tx",
-        "Redo data",
-        "KiB/tx",
-        Format::Fixed(2),
-        "Redo generated per transaction.",
-        &[("*", "redo_mib_per_s / commit_throughput_tps")]
-    ),
-    define!(
-        "log_file_sync_ms",
-        "Log file sync",
-        "ms",
-        Format::Fixed(3),
+        ];
+    REDO_KIB_PER_TX: "redo_kib_per_tx", "Redo data", "KiB/tx", Format::Fixed(2),
+        "Redo generated per transaction.", &[("*", "redo_mib_per_s / commit_throughput_tps")];
+    LOG_FILE_SYNC_MS: "log_file_sync_ms", "Log file sync", "ms", Format::Fixed(3),
         "What the database itself says sessions waited for the log writer, per commit.",
         &[
             (
@@ -91,37 +61,17 @@ pub(super) const COLUMNS: &[Column] = &[
             ("sqlite", "time in syncs of the log, timed on their way to the file / commits"),
             ("oracle", "V$SYSTEM_EVENT «log file sync», time waited / commits"),
             ("wal", "time in commits that waited, copying left out / commits")
-        ]
-    ),
-    define!(
-        "flash_cache_write_pct",
-        "Flash cache write",
-        "%",
-        Format::Fixed(2),
+        ];
+    FLASH_CACHE_WRITE_PCT: "flash_cache_write_pct", "Flash cache write", "%", Format::Fixed(2),
         "Share of the database's physical write requests (data files and logs) that Exadata's flash cache took.",
-        &[("oracle", "V$SYSSTAT «physical write requests optimized» / «physical write total IO requests»")]
-    ),
-    define!(
-        "limit_share_pct",
-        "Share of the limit",
-        "%",
-        Format::Integer,
+        &[("oracle", "V$SYSSTAT «physical write requests optimized» / «physical write total IO requests»")];
+    LIMIT_SHARE_PCT: "limit_share_pct", "Share of the limit", "%", Format::Integer,
         "Throughput as a share of what the hardware allows for the same work, measured in the same run.",
-        &[("*", "commit_throughput_tps / limit_tps")]
-    ),
-    define!(
-        "limit_tps",
-        "Limit",
-        "tps",
-        Format::Integer,
+        &[("*", "commit_throughput_tps / limit_tps")];
+    LIMIT_TPS: "limit_tps", "Limit", "tps", Format::Integer,
         "What the hardware allows for the same work: the reference log writer with the same jobs and redo per transaction, on the filesystem of the database's log, right before and after the test.",
-        OWN
-    ),
-    define!(
-        "commits_per_redo_sync",
-        "Commits per redo sync",
-        "",
-        Format::Fixed(2),
+        OWN;
+    COMMITS_PER_REDO_SYNC: "commits_per_redo_sync", "Commits per redo sync", "", Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; can never exceed the number of jobs.",
         &[
             ("postgres", "pg_stat_database.xact_commit / redo syncs, the same snapshots"),
@@ -131,85 +81,28 @@ pub(super) const COLUMNS: &[Column] = &[
                 "oracle",
                 "V$SYSSTAT «user commits» / «redo synch writes»; commits per write of the log are commit_throughput_tps / redo_writes_per_s"
             )
-        ]
-    ),
-    define!(
-        "redo_bytes_per_tx",
-        "Redo per transaction",
-        "B",
-        Format::Fixed(1),
-        "Redo generated per transaction, bytes.",
-        NOT
-    ),
-    define!(
-        "log_part_wait_us",
-        "Commit: wait",
-        "µs",
-        Format::Fixed(1),
+        ];
+    REDO_BYTES_PER_TX: "redo_bytes_per_tx", "Redo per transaction", "B", Format::Fixed(1),
+        "Redo generated per transaction, bytes.", NOT;
+    LOG_PART_WAIT_US: "log_part_wait_us", "Commit: wait", "µs", Format::Fixed(1),
         "Time per commit before the write of its group began: for the group before it, for others to join, for copies.",
-        &[("wal", "the log writer's own clock")]
-    ),
-    define!(
-        "log_part_copy_us",
-        "Commit: copy",
-        "µs",
-        Format::Fixed(1),
-        "Time per commit copying its records to the log buffer.",
-        &[("wal", "the log writer's own clock")]
-    ),
-    define!(
-        "log_part_write_us",
-        "Commit: write",
-        "µs",
-        Format::Fixed(1),
-        "Time per commit handing its group to the device.",
-        &[("wal", "the log writer's own clock")]
-    ),
-    define!(
-        "log_part_sync_us",
-        "Commit: sync",
-        "µs",
-        Format::Fixed(1),
-        "Time per commit making its group durable.",
-        &[("wal", "the log writer's own clock")]
-    ),
-    define!(
-        "log_part_wake_us",
-        "Commit: wake",
-        "µs",
-        Format::Fixed(1),
+        &[("wal", "the log writer's own clock")];
+    LOG_PART_COPY_US: "log_part_copy_us", "Commit: copy", "µs", Format::Fixed(1),
+        "Time per commit copying its records to the log buffer.", &[("wal", "the log writer's own clock")];
+    LOG_PART_WRITE_US: "log_part_write_us", "Commit: write", "µs", Format::Fixed(1),
+        "Time per commit handing its group to the device.", &[("wal", "the log writer's own clock")];
+    LOG_PART_SYNC_US: "log_part_sync_us", "Commit: sync", "µs", Format::Fixed(1),
+        "Time per commit making its group durable.", &[("wal", "the log writer's own clock")];
+    LOG_PART_WAKE_US: "log_part_wake_us", "Commit: wake", "µs", Format::Fixed(1),
         "Time per commit from its group being durable to its job running again.",
-        &[("wal", "the log writer's own clock")]
-    ),
-    define!(
-        "log_group_commits",
-        "Commits per group",
-        "",
-        Format::Fixed(2),
-        "Commits that one write of the log made durable.",
-        &[("wal", "commits / groups written")]
-    ),
-    define!(
-        "log_fill_kib",
-        "Buffer fill",
-        "KiB",
-        Format::Fixed(1),
-        "Bytes in the log buffer when a write began, mean over the writes.",
-        &[("wal", "counted by the log writer")]
-    ),
-    define!(
-        "log_full_us",
-        "Buffer full",
-        "µs/tx",
-        Format::Fixed(1),
-        "Time per commit that jobs waited for room in the log buffer.",
-        &[("wal", "counted by the log writer")]
-    ),
-    define!(
-        "redo_write_time_us",
-        "Redo write time",
-        "µs",
-        Format::Fixed(1),
+        &[("wal", "the log writer's own clock")];
+    LOG_GROUP_COMMITS: "log_group_commits", "Commits per group", "", Format::Fixed(2),
+        "Commits that one write of the log made durable.", &[("wal", "commits / groups written")];
+    LOG_FILL_KIB: "log_fill_kib", "Buffer fill", "KiB", Format::Fixed(1),
+        "Bytes in the log buffer when a write began, mean over the writes.", &[("wal", "counted by the log writer")];
+    LOG_FULL_US: "log_full_us", "Buffer full", "µs/tx", Format::Fixed(1),
+        "Time per commit that jobs waited for room in the log buffer.", &[("wal", "counted by the log writer")];
+    REDO_WRITE_TIME_US: "redo_write_time_us", "Redo write time", "µs", Format::Fixed(1),
         "Mean time of a write call to the log.",
         &[
             (
@@ -219,21 +112,11 @@ pub(super) const COLUMNS: &[Column] = &[
             ("sqlite", "write calls to the log, timed on their way to the file"),
             ("oracle", "V$SYSTEM_EVENT «log file parallel write», time waited / V$SYSSTAT «redo writes»"),
             ("wal", "the log writer's own clock")
-        ]
-    ),
-    define!(
-        "redo_syncs",
-        "Redo syncs",
-        "",
-        Format::Integer,
+        ];
+    REDO_SYNCS: "redo_syncs", "Redo syncs", "", Format::Integer,
         "Syncs of the log in the window: how many, not how many per second, as published tables of loads have it.",
-        &[("*", "the counter of redo_sync_writes_per_s, difference over the window")]
-    ),
-    define!(
-        "redo_sync_time_us",
-        "Redo sync time",
-        "µs",
-        Format::Fixed(1),
+        &[("*", "the counter of redo_sync_writes_per_s, difference over the window")];
+    REDO_SYNC_TIME_US: "redo_sync_time_us", "Redo sync time", "µs", Format::Fixed(1),
         "Mean time of a sync of the log.",
         &[
             (
@@ -243,6 +126,5 @@ pub(super) const COLUMNS: &[Column] = &[
             ("sqlite", "syncs of the log, timed on their way to the file"),
             ("oracle", "V$SYSSTAT «redo synch time (usec)» / «redo synch writes»"),
             ("wal", "the log writer's own clock")
-        ]
-    ),
-];
+        ];
+}

@@ -1,5 +1,9 @@
 //! Every column, defined once: terminal, CSV, HTML, Markdown and docs are drawn from this table.
 
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
 use crate::format::{self, Format};
 use crate::record::TestRecord;
 
@@ -9,10 +13,16 @@ mod storage;
 mod tables;
 mod work;
 
+pub use base::*;
+pub use log::*;
+pub use storage::*;
 pub use tables::*;
+pub use work::*;
 
-/// One column of a result table.
+/// One column of a result table. Each is a constant of this module, its id in capitals: made with `define!` in
+/// one of the files beside this one, and nowhere else. Two columns are equal if their ids are.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Column {
     /// Stable id, the same in `tests.jsonl`, CSV and `--columns`. It carries its unit last.
     pub id: &'static str,
@@ -26,6 +36,28 @@ pub struct Column {
     pub meaning: &'static str,
     /// Where it comes from, by target kind; `*` is any other.
     pub sources: &'static [(&'static str, &'static str)],
+    /// Reads it from a field of the record; `None` for a figure.
+    field: Option<fn(&TestRecord) -> Cell>,
+}
+
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Column {}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id)
+    }
+}
+
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id)
+    }
 }
 
 /// A cell of a table.
@@ -42,18 +74,36 @@ pub enum Cell {
 const NOT: &[(&str, &str)] = &[];
 const OWN: &[(&str, &str)] = &[("*", "the jobs' own clocks and counts")];
 
+/// Defines columns, in the order of `loadline columns`. A line is the constant, the id, the heading, the unit, the
+/// format, the meaning, the sources, and for a field of [`TestRecord`] how it is read.
 macro_rules! define {
-    ($id:literal, $title:literal, $unit:literal, $format:expr, $meaning:literal, $sources:expr) => {
-        Column { id: $id, title: $title, unit: $unit, format: $format, meaning: $meaning, sources: $sources }
+    ($($name:ident: $id:literal, $title:literal, $unit:literal, $format:expr, $meaning:literal, $sources:expr
+        $(, $field:expr)?;)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $name: &Column = &Column {
+                id: $id,
+                title: $title,
+                unit: $unit,
+                format: $format,
+                meaning: $meaning,
+                sources: $sources,
+                field: define!(@field $($field)?),
+            };
+            const _: () = assert!(stringify!($name).eq_ignore_ascii_case($id), "the constant is the id in capitals");
+        )*
+        pub(super) const COLUMNS: &[&Column] = &[$($name),*];
     };
+    (@field) => { None };
+    (@field $field:expr) => { Some($field) };
 }
 use define;
 
-const PARTS: [&[Column]; 4] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS];
+const PARTS: [&[&Column]; 4] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS];
 const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len();
 
 /// The parts one after the other.
-const fn joined() -> [Column; COUNT] {
+const fn joined() -> [&'static Column; COUNT] {
     let mut all = [PARTS[0][0]; COUNT];
     let (mut part, mut next) = (0, 0);
     while part < PARTS.len() {
@@ -69,40 +119,65 @@ const fn joined() -> [Column; COUNT] {
 }
 
 /// All columns.
-pub static COLUMNS: &[Column] = &joined();
+pub static COLUMNS: &[&Column] = &joined();
 
-/// Column `id`.
+/// Column `id`, which a user or a stored file named.
 #[must_use]
 pub fn column(id: &str) -> Option<&'static Column> {
-    COLUMNS.iter().find(|c| c.id == id)
+    COLUMNS.iter().copied().find(|c| c.id == id)
+}
+
+fn text(t: &str) -> Cell {
+    Cell::Text(t.to_owned())
+}
+
+fn text_or_absent(t: Option<&String>) -> Cell {
+    t.map_or(Cell::Absent, |t| text(t))
+}
+
+/// Why a figure is absent whose value is no number.
+pub const NOT_FINITE: &str = "its value could not be computed from the counters";
+
+impl TestRecord {
+    /// Sets the figure of `column`; a value that is not finite becomes absent instead.
+    pub fn set(&mut self, column: &Column, value: f64) {
+        if value.is_finite() {
+            self.absent.remove(column.id);
+            self.figures.insert(column.id.to_owned(), value);
+        } else {
+            self.leave_out(column, NOT_FINITE);
+        }
+    }
+
+    /// Says why the figure of `column` is missing.
+    pub fn leave_out(&mut self, column: &Column, reason: impl Into<String>) {
+        self.figures.remove(column.id);
+        self.absent.insert(column.id.to_owned(), reason.into());
+    }
+
+    /// The figure of `column`, if it was measured.
+    #[must_use]
+    pub fn figure(&self, column: &Column) -> Option<f64> {
+        self.figures.get(column.id).copied()
+    }
+
+    /// Why the figure of `column` is missing, if that was said.
+    #[must_use]
+    pub fn why_absent(&self, column: &Column) -> Option<&str> {
+        self.absent.get(column.id).map(String::as_str)
+    }
 }
 
 impl Column {
     /// This column's cell of `record`.
     #[must_use]
     pub fn cell(&self, record: &TestRecord) -> Cell {
-        let text = |t: &str| Cell::Text(t.to_owned());
-        match self.id {
-            "platform" => text(&record.platform),
-            "workload" => text(&record.workload),
-            "run" => text(&record.run),
-            "test" => Cell::Number(f64::from(record.test)),
-            "nodes" => Cell::Number(f64::from(record.nodes)),
-            "jobs" => Cell::Number(f64::from(record.jobs)),
-            "target" => text(&record.target),
-            "driver" => text(record.driver.name()),
-            "valid" => text(if record.valid { "true" } else { "false" }),
-            "invalid_reason" => record.invalid_reason.as_deref().map_or(Cell::Absent, text),
-            "forced" => record.forced.as_deref().map_or(Cell::Absent, text),
-            "repetition" => Cell::Number(f64::from(record.repetition)),
-            "started_at" => text(&record.started_at),
-            "data_source" => record.data_source.as_deref().map_or(Cell::Absent, text),
-            id => {
-                // What was swept is known, whether or not somebody made a figure of it.
-                let swept = || record.parameters.get(id).filter(|_| record.swept.as_deref() == Some(id));
-                record.figure(id).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
-            }
+        if let Some(field) = self.field {
+            return field(record);
         }
+        // What was swept is known, whether or not somebody made a figure of it.
+        let swept = || record.parameters.get(self.id).filter(|_| record.swept.as_deref() == Some(self.id));
+        record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 
     /// The cell as people see it.
@@ -150,18 +225,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_tables_name_known_columns() {
+    fn ids_are_unique_and_files_hold_each_once() {
         for (i, c) in COLUMNS.iter().enumerate() {
             assert!(!COLUMNS[..i].iter().any(|d| d.id == c.id), "{} is defined twice", c.id);
             assert!(c.meaning.ends_with('.'), "{}: the meaning is a sentence", c.id);
         }
         for table in TABLES {
-            for id in table.shown.iter().chain(table.also_in_files) {
-                assert!(column(id).is_some(), "{} is no column", id);
+            let in_files: Vec<_> = table.file_columns().collect();
+            for (i, c) in in_files.iter().enumerate() {
+                assert!(!in_files[..i].contains(c), "{c} stands once in files");
             }
-            let in_files: Vec<_> = table.file_columns().map(|c| c.id).collect();
-            for id in table.shown.iter().chain(table.also_in_files) {
-                assert_eq!(in_files.iter().filter(|f| f == &id).count(), 1, "{id} stands once in files");
+            for c in table.shown {
+                assert!(in_files.contains(c), "{c} is in files");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Columns of storage and of the cache before it: reads, writes, waits, and checkpoints.
 
-use super::{Column, NOT, OWN, define};
+use super::{Column, NOT, OWN, define, text_or_absent};
 use crate::format::Format;
 
 /// Single-block reads and the time they took, as the database itself times them.
@@ -22,88 +22,47 @@ const READ_TIME: &[(&str, &str)] = &[
 const READ_SPREAD: &[(&str, &str)] = &[("*", "the jobs' own times of transactions that read one block each")];
 const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device under the data files")];
 
-pub(super) const COLUMNS: &[Column] = &[
-    define!(
-        "block_bytes",
-        "Block",
-        "B",
-        Format::Integer,
+define! {
+    BLOCK_BYTES: "block_bytes", "Block", "B", Format::Integer,
         "Size of a block of the database's data files, bytes.",
         &[
             ("postgres", "block_size"),
             ("mysql", "innodb_page_size"),
             ("sqlite", "PRAGMA page_size"),
             ("oracle", "USER_TABLESPACES.BLOCK_SIZE of the user's default tablespace")
-        ]
-    ),
-    define!(
-        "write_pct",
-        "Updates",
-        "%",
-        Format::Integer,
-        "Updates as a share of all statements.",
-        &[("*", "parameter write-pct of the workload")]
-    ),
-    define!(
-        "cache_hit_pct",
-        "Cache hits",
-        "%",
-        Format::Fixed(3),
+        ];
+    WRITE_PCT: "write_pct", "Updates", "%", Format::Integer,
+        "Updates as a share of all statements.", &[("*", "parameter write-pct of the workload")];
+    CACHE_HIT_PCT: "cache_hit_pct", "Cache hits", "%", Format::Fixed(3),
         "Share of the reads of blocks that the database's own cache served.",
-        &[("*", "1 − block_reads_per_s / block_gets_per_s")]
-    ),
-    define!(
-        "block_gets_per_s",
-        "Block gets",
-        "1/s",
-        Format::Integer,
+        &[("*", "1 − block_reads_per_s / block_gets_per_s")];
+    BLOCK_GETS_PER_S: "block_gets_per_s", "Block gets", "1/s", Format::Integer,
         "Logical reads: blocks that the database looked up in its cache, found or not, per second.",
         &[
             ("postgres", "pg_stat_database.blks_hit + blks_read"),
             ("mysql", "Innodb_buffer_pool_read_requests"),
             ("sqlite", "sqlite3_db_status CACHE_HIT + CACHE_MISS of all sessions"),
             ("oracle", "V$SYSSTAT «session logical reads»")
-        ]
-    ),
-    define!(
-        "block_reads_per_s",
-        "Block reads",
-        "1/s",
-        Format::Integer,
+        ];
+    BLOCK_READS_PER_S: "block_reads_per_s", "Block reads", "1/s", Format::Integer,
         "Physical reads, as the database counts them: blocks that its cache did not have, per second. The operating system may still have had them.",
         &[
             ("postgres", "pg_stat_database.blks_read"),
             ("mysql", "Innodb_pages_read, those read ahead included"),
             ("sqlite", "sqlite3_db_status CACHE_MISS of all sessions"),
             ("oracle", "V$SYSSTAT «physical reads»")
-        ]
-    ),
-    define!(
-        "read_mib_per_s",
-        "Read",
-        "MiB/s",
-        Format::Fixed(1),
+        ];
+    READ_MIB_PER_S: "read_mib_per_s", "Read", "MiB/s", Format::Fixed(1),
         "Bytes that the database read from its data files per second.",
         &[
             ("postgres", "pg_stat_database.blks_read × block_size"),
             ("mysql", "Innodb_pages_read × Innodb_page_size"),
             ("sqlite", "bytes read from the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical read bytes»")
-        ]
-    ),
-    define!(
-        "read_time_us_mean",
-        "Read time",
-        "µs",
-        Format::Fixed(1),
-        "Mean time of a read call to the data files.",
-        READ_TIME
-    ),
-    define!(
-        "read_wait_pct",
-        "Read waits",
-        "%",
-        Format::Fixed(1),
+        ];
+    READ_TIME_US_MEAN: "read_time_us_mean", "Read time", "µs", Format::Fixed(1),
+        "Mean time of a read call to the data files.", READ_TIME;
+    READ_WAIT_PCT: "read_wait_pct", "Read waits", "%", Format::Fixed(1),
         "Share of the jobs' time that reads of data files took, as the database itself times them; not told where it does not. Above 100 % blocks are read ahead, while nobody waits.",
         &[
             ("postgres", "pg_stat_database.blk_read_time / (jobs × window), with track_io_timing"),
@@ -112,77 +71,27 @@ pub(super) const COLUMNS: &[Column] = &[
                 "oracle",
                 "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / (jobs × window)"
             )
-        ]
-    ),
-    define!(
-        "read_time_us_p50",
-        "Read time p50",
-        "µs",
-        Format::Fixed(1),
-        "Median time of a single-block read.",
-        READ_SPREAD
-    ),
-    define!(
-        "read_time_us_p99",
-        "Read time p99",
-        "µs",
-        Format::Fixed(1),
-        "99th percentile of the time of a single-block read.",
-        READ_SPREAD
-    ),
-    define!(
-        "reads_within_512us_pct",
-        "Reads ≤ 512 µs",
-        "%",
-        Format::Fixed(1),
-        "Share of the single-block reads that took 512 µs or less.",
-        READ_SPREAD
-    ),
-    define!(
-        "device_reads_per_s",
-        "Device reads",
-        "1/s",
-        Format::Integer,
-        "Reads completed by the device under the data files, per second.",
-        DEVICE
-    ),
-    define!(
-        "device_read_mib_per_s",
-        "Device read",
-        "MiB/s",
-        Format::Fixed(1),
-        "Bytes read from the device under the data files per second.",
-        DEVICE
-    ),
-    define!(
-        "device_read_share_pct",
-        "From the device",
-        "%",
-        Format::Integer,
+        ];
+    READ_TIME_US_P50: "read_time_us_p50", "Read time p50", "µs", Format::Fixed(1),
+        "Median time of a single-block read.", READ_SPREAD;
+    READ_TIME_US_P99: "read_time_us_p99", "Read time p99", "µs", Format::Fixed(1),
+        "99th percentile of the time of a single-block read.", READ_SPREAD;
+    READS_WITHIN_512US_PCT: "reads_within_512us_pct", "Reads ≤ 512 µs", "%", Format::Fixed(1),
+        "Share of the single-block reads that took 512 µs or less.", READ_SPREAD;
+    DEVICE_READS_PER_S: "device_reads_per_s", "Device reads", "1/s", Format::Integer,
+        "Reads completed by the device under the data files, per second.", DEVICE;
+    DEVICE_READ_MIB_PER_S: "device_read_mib_per_s", "Device read", "MiB/s", Format::Fixed(1),
+        "Bytes read from the device under the data files per second.", DEVICE;
+    DEVICE_READ_SHARE_PCT: "device_read_share_pct", "From the device", "%", Format::Integer,
         "Bytes read from the device as a share of those that the database read: what is missing to 100 % came from the operating system's page cache; above 100 % somebody reads ahead.",
-        &[("*", "device_read_mib_per_s / read_mib_per_s")]
-    ),
-    define!(
-        "data_source",
-        "Data from",
-        "",
-        Format::Text,
+        &[("*", "device_read_mib_per_s / read_mib_per_s")];
+    DATA_SOURCE: "data_source", "Data from", "", Format::Text,
         "Where the blocks came from that the database read: device, cached (by the operating system), or lukewarm (some of both).",
-        &[("*", "device_read_share_pct")]
-    ),
-    define!(
-        "io_per_s",
-        "I/O",
-        "1/s",
-        Format::Integer,
+        &[("*", "device_read_share_pct")], |r| text_or_absent(r.data_source.as_ref());
+    IO_PER_S: "io_per_s", "I/O", "1/s", Format::Integer,
         "Reads and writes of data files together, as the database counts them, per second.",
-        &[("*", "read calls + write calls of data files, between the snapshots")]
-    ),
-    define!(
-        "buffer_wait_pct",
-        "Buffer waits",
-        "%",
-        Format::Fixed(1),
+        &[("*", "read calls + write calls of data files, between the snapshots")];
+    BUFFER_WAIT_PCT: "buffer_wait_pct", "Buffer waits", "%", Format::Fixed(1),
         "Share of the jobs' time in which they waited for a place in the block cache or for a block in it.",
         &[
             (
@@ -190,13 +99,8 @@ pub(super) const COLUMNS: &[Column] = &[
                 "wait events of the job sessions, sampled: IO:DataFileWrite, DataFileFlush and DataFileExtend, BufferIO, BufferContent, BufferMapping, BufferPin; where commits do not wait, those for the log as well (WALSync, WALWrite), as the redo of a block goes before it"
             ),
             ("oracle", "V$SYSTEM_EVENT «free buffer waits», «write complete waits», time waited / (jobs × window)")
-        ]
-    ),
-    define!(
-        "physical_writes_per_s",
-        "Physical writes",
-        "1/s",
-        Format::Integer,
+        ];
+    PHYSICAL_WRITES_PER_S: "physical_writes_per_s", "Physical writes", "1/s", Format::Integer,
         "Write calls to the data files per second.",
         &[
             (
@@ -206,13 +110,8 @@ pub(super) const COLUMNS: &[Column] = &[
             ("mysql", "Innodb_pages_written + Innodb_dblwr_writes"),
             ("sqlite", "pages written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical write IO requests»")
-        ]
-    ),
-    define!(
-        "physical_written_blocks_per_s",
-        "Written blocks",
-        "1/s",
-        Format::Integer,
+        ];
+    PHYSICAL_WRITTEN_BLOCKS_PER_S: "physical_written_blocks_per_s", "Written blocks", "1/s", Format::Integer,
         "Blocks written to the data files per second.",
         &[
             (
@@ -222,13 +121,8 @@ pub(super) const COLUMNS: &[Column] = &[
             ("mysql", "Innodb_pages_written"),
             ("sqlite", "pages written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical writes»")
-        ]
-    ),
-    define!(
-        "physical_written_mib_per_s",
-        "Written data",
-        "MiB/s",
-        Format::Fixed(1),
+        ];
+    PHYSICAL_WRITTEN_MIB_PER_S: "physical_written_mib_per_s", "Written data", "MiB/s", Format::Fixed(1),
         "Bytes written to the data files per second.",
         &[
             ("postgres", "blocks written × block_size (up to 17), pg_stat_io.write_bytes (18)"),
@@ -238,46 +132,15 @@ pub(super) const COLUMNS: &[Column] = &[
             ),
             ("sqlite", "bytes written to the database's file, counted on their way"),
             ("oracle", "V$SYSSTAT «physical write bytes»")
-        ]
-    ),
-    define!(
-        "checkpoint_share_pct",
-        "In checkpoints",
-        "%",
-        Format::Integer,
-        "Share of the window in which a checkpoint was under way.",
-        NOT
-    ),
-    define!(
-        "checkpoint_tps",
-        "Checkpoint throughput",
-        "tps",
-        Format::Integer,
-        "Transactions per second while a checkpoint was under way.",
-        OWN
-    ),
-    define!(
-        "calm_tps",
-        "Calm throughput",
-        "tps",
-        Format::Integer,
-        "Transactions per second while no checkpoint was under way.",
-        OWN
-    ),
-    define!(
-        "checkpoint_time_ns_p99",
-        "Checkpoint p99",
-        "ms",
-        Format::NsAsMs,
-        "99th percentile of the time of transactions that ended while a checkpoint was under way.",
-        OWN
-    ),
-    define!(
-        "calm_time_ns_p99",
-        "Calm p99",
-        "ms",
-        Format::NsAsMs,
-        "99th percentile of the time of transactions that ended while no checkpoint was under way.",
-        OWN
-    ),
-];
+        ];
+    CHECKPOINT_SHARE_PCT: "checkpoint_share_pct", "In checkpoints", "%", Format::Integer,
+        "Share of the window in which a checkpoint was under way.", NOT;
+    CHECKPOINT_TPS: "checkpoint_tps", "Checkpoint throughput", "tps", Format::Integer,
+        "Transactions per second while a checkpoint was under way.", OWN;
+    CALM_TPS: "calm_tps", "Calm throughput", "tps", Format::Integer,
+        "Transactions per second while no checkpoint was under way.", OWN;
+    CHECKPOINT_TIME_NS_P99: "checkpoint_time_ns_p99", "Checkpoint p99", "ms", Format::NsAsMs,
+        "99th percentile of the time of transactions that ended while a checkpoint was under way.", OWN;
+    CALM_TIME_NS_P99: "calm_time_ns_p99", "Calm p99", "ms", Format::NsAsMs,
+        "99th percentile of the time of transactions that ended while no checkpoint was under way.", OWN;
+}

@@ -1,8 +1,9 @@
 //! Charts: figures over jobs with a line a platform, and throughput over time with a line a test.
 
-use loadline_analyze::sweep::{JOBS, LATENCY, THROUGHPUT, standing};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{JOBS, standing};
 use loadline_analyze::{Interval, Sweep};
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
 use loadline_model::format::Format;
 use loadline_model::{Column, TestRecord};
 
@@ -14,14 +15,11 @@ use crate::svg;
 use crate::words::{lower, place, swept, swept_title, told, told_heading};
 
 /// Columns that are drawn for a workload whose records name no KPIs.
-const USUAL: [&str; 3] = [THROUGHPUT, LATENCY, "redo_mib_per_s"];
+const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
 /// As many charts stand in a row.
 const PER_ROW: u8 = 3;
 /// What was swept is drawn on a logarithmic axis from this ratio of its ends on.
 const WIDE: f64 = 16.0;
-/// More points than this in a line are averaged: paper and eyes tell no more apart.
-const MOST_POINTS: usize = 300;
-
 /// More charts over time than this are folded away.
 const MOST_OPEN: usize = 8;
 
@@ -40,15 +38,16 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
         }
     }
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
-    let ids: Vec<&str> = named.map_or(USUAL.to_vec(), |kpis| kpis.iter().map(String::as_str).collect());
+    let columns: Vec<&'static Column> =
+        named.map_or(USUAL.to_vec(), |kpis| kpis.iter().filter_map(|id| column(id)).collect());
     // Elsewhere the time of a transaction is not one of commits.
     let log = sweeps().all(|s| s.group == "log-writer");
     let mut charts = Vec::new();
     for over in overs {
-        let drawn = ids.iter().filter_map(|id| column(id)).filter_map(|column| {
+        let drawn = columns.iter().filter_map(|column| {
             let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
             let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
-            Some(Chart { title, svg })
+            Some(Chart { svg })
         });
         charts.extend(drawn);
     }
@@ -113,7 +112,7 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
         .points
         .iter()
         .filter_map(|p| {
-            let e = p.figure(column.id)?;
+            let e = p.figure(column)?;
             let bar = e.interval().map(|Interval { low, high }| (low.max(0.0) * scale, high * scale));
             let tip = tip(p.at, &with_interval(column, e));
             Some(svg::Point { x: f64::from(p.at), y: e.mean * scale, bar, tip })
@@ -158,9 +157,9 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             let (lines, step) = time_lines(side, &tests, colour);
             longest_step = longest_step.max(step);
             let chart = svg::Chart {
-                title: title.clone(),
+                title,
                 x_label: "Time since the window opened [s]".to_owned(),
-                y_label: column(THROUGHPUT).map(|c| told_heading(c, log)).unwrap_or_default(),
+                y_label: told_heading(THROUGHPUT, log),
                 lines,
                 markers: false,
                 whole_x: false,
@@ -168,7 +167,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
                 height: 250.0,
                 ..svg::Chart::default()
             };
-            charts.extend(chart.svg().map(|svg| Chart { title, svg }));
+            charts.extend(chart.svg().map(|svg| Chart { svg }));
         }
     }
     let mut blocks = Vec::new();
@@ -203,24 +202,10 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
     let lines = tests
         .iter()
         .filter_map(|test| {
-            let series = side.run.series.get(&test.test)?;
-            let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT)?);
-            let rows: Vec<(f64, f64)> = times
-                .into_iter()
-                .zip(values)
-                .filter_map(|(t, v)| Some((t?, v?)))
-                .filter(|(t, v)| *t >= 0.0 && v.is_finite())
-                .collect();
-            let per_point = rows.len().div_ceil(MOST_POINTS).max(1);
-            step = step.max(per_point as f64);
-            let points = rows
-                .chunks(per_point)
-                .map(|chunk| {
-                    let n = chunk.len() as f64;
-                    let sum = chunk.iter().fold((0.0, 0.0), |a, r| (a.0 + r.0 / n, a.1 + r.1 / n));
-                    svg::Point { x: sum.0, y: sum.1, bar: None, tip: String::new() }
-                })
-                .collect();
+            let over_time = side.run.over_time.get(&test.test)?;
+            step = step.max(over_time.rows_per_point as f64);
+            let point = |(x, y): &(f64, f64)| svg::Point { x: *x, y: *y, bar: None, tip: String::new() };
+            let points = over_time.points.iter().map(point).collect();
             let rank = order.iter().position(|j| *j == standing(test)).unwrap_or(0) as f64;
             let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
             let jobs = place(test.swept.as_deref().unwrap_or(JOBS), standing(test));

@@ -4,7 +4,6 @@ use loadline_analyze::compare::At;
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
-use loadline_model::column::column;
 use loadline_model::format::ABSENT;
 
 use super::count;
@@ -86,10 +85,10 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     let mut rows: Vec<Row> = c
         .metrics
         .iter()
-        .filter_map(|m| column(m.id))
-        .filter_map(|column| {
-            let at_peak = peak.and_then(|p| p.factor(column.id));
-            let range = c.range(column.id);
+        .filter_map(|m| {
+            let column = m.column;
+            let at_peak = peak.and_then(|p| p.factor(column));
+            let range = c.range(column);
             if at_peak.is_none() && range.is_none() {
                 return None;
             }
@@ -207,7 +206,7 @@ fn factor_cell(f: &Factor, notes: &mut Notes) -> Cell {
         Some(i) => format!("{text} [{:.2}, {:.2}]", i.low, i.high).into(),
         None if f.n_base == 1 && f.n_other == 1 => Cell { text, mark: notes.mark(ONE_TEST, "") },
         None => {
-            let reason = if f.metric.id.ends_with("_max") {
+            let reason = if f.metric.column.id.ends_with("_max") {
                 "a maximum has no interval".to_owned()
             } else {
                 format!("{} against {} tests: no interval", f.n_other, f.n_base)
@@ -231,12 +230,8 @@ pub(crate) fn in_full(comparisons: &[Comparison]) -> Section {
 }
 
 fn full_table(c: &Comparison) -> Table {
-    let columns: Vec<&'static Column> = c
-        .metrics
-        .iter()
-        .filter(|m| c.rows.iter().any(|r| r.factor(m.id).is_some()))
-        .filter_map(|m| column(m.id))
-        .collect();
+    let columns: Vec<&'static Column> =
+        c.metrics.iter().map(|m| m.column).filter(|column| c.rows.iter().any(|r| r.factor(column).is_some())).collect();
     let mut notes = Notes::default();
     let rows = c
         .rows
@@ -247,7 +242,7 @@ fn full_table(c: &Comparison) -> Table {
                 At::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
             };
             let mut cells: Vec<Cell> = vec![place.into()];
-            cells.extend(columns.iter().map(|column| match row.factor(column.id) {
+            cells.extend(columns.iter().map(|column| match row.factor(column) {
                 Some(f) => factor_cell(f, &mut notes),
                 None if row.refused.is_some() => ABSENT.into(),
                 None => {

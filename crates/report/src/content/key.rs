@@ -3,21 +3,23 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{Bounds, Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
-use loadline_model::column::column;
 use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, TestRecord, column};
 
-use super::page::NO_MEAN;
 use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::side::{Side, group_title, groups, swept};
 use crate::words::{name, place, unit};
 
-const LIMIT: &str = "limit_tps";
+const LIMIT: &Column = column::LIMIT_TPS;
 /// Redo at the peak stands in these cells, for workloads that write.
-const REDO: [&str; 2] = ["redo_mib_per_s", "redo_kib_per_tx"];
+const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
+
+/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
+pub(super) const NO_MEAN: &str =
+    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
 
 /// The section.
 pub(crate) fn section(sides: &[Side<'_>]) -> Section {
@@ -89,21 +91,22 @@ fn row(
     if several {
         cells.push(side.label.as_str().into());
     }
-    match sweep.peak().zip(column(sweep.rate)) {
-        Some((peak, rate)) => {
-            let response = peak.figure("response_time_ns_mean").is_some();
+    match sweep.peak() {
+        Some(peak) => {
+            let rate = sweep.rate;
+            let response = peak.figure(column::RESPONSE_TIME_NS_MEAN).is_some();
             let latency = if response {
-                ["response_time_ns_mean", "response_time_ns_p50", "response_time_ns_p99"]
+                [column::RESPONSE_TIME_NS_MEAN, column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99]
             } else {
-                ["commit_latency_ms", "transaction_time_ns_p50", "transaction_time_ns_p99"]
+                [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99]
             };
             let records = &side.run.records;
-            let reached = figure(records, peak, rate.id, notes);
+            let reached = figure(records, peak, rate, notes);
             let mark = kept::with_mark(&reached.mark, &kept::mark(peak, notes));
             cells.push(Cell { mark, ..reached });
             cells.push(unit(rate).into());
             cells.push(place(&sweep.over, peak.at).into());
-            match time_in_checkpoint(rate.id) {
+            match time_in_checkpoint(rate) {
                 // The rate is of these transactions, and so is the latency beside it.
                 Some(p99) => {
                     let none = || Cell { text: ABSENT.to_owned(), mark: String::new() };
@@ -118,7 +121,7 @@ fn row(
             }
             if limited {
                 cells.push(limit(records, peak, notes));
-                cells.push(figure(records, peak, "limit_share_pct", notes));
+                cells.push(figure(records, peak, column::LIMIT_SHARE_PCT, notes));
             }
         }
         None => {
@@ -145,32 +148,31 @@ fn row(
 }
 
 /// A figure of `point` with its interval, or `–` with the reason that its tests give.
-pub(crate) fn figure(records: &[TestRecord], point: &Point, id: &str, notes: &mut Notes) -> Cell {
-    let Some(column) = column(id) else { return ABSENT.into() };
-    match point.figure(id) {
+pub(crate) fn figure(records: &[TestRecord], point: &Point, column: &Column, notes: &mut Notes) -> Cell {
+    match point.figure(column) {
         Some(e) => with_interval(column, e).into(),
         None => {
-            let reason = reason(records, point, id).unwrap_or("the record gives no reason");
+            let reason = reason(records, point, column).unwrap_or("the record gives no reason");
             Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
         }
     }
 }
 
-/// Why the tests of `point` have no figure `id`.
-pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &Point, id: &str) -> Option<&'a str> {
+/// Why the tests of `point` have no figure of `column`.
+pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &Point, column: &Column) -> Option<&'a str> {
     let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
-    of_point.filter_map(|r| r.absent.get(id)).map(String::as_str).next()
+    of_point.filter_map(|r| r.why_absent(column)).next()
 }
 
 /// The limit, with a note that says what set it.
 fn limit(records: &[TestRecord], point: &Point, notes: &mut Notes) -> Cell {
-    let title = column(LIMIT).map(Column::heading).unwrap_or_default();
-    let mut cell = match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, "limit_share_pct"))
-    {
-        // Records made before the limit had a column of its own say it of the share only.
-        (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
-        _ => figure(records, point, LIMIT, notes),
-    };
+    let title = LIMIT.heading();
+    let mut cell =
+        match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, column::LIMIT_SHARE_PCT)) {
+            // Records made before the limit had a column of its own say it of the share only.
+            (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
+            _ => figure(records, point, LIMIT, notes),
+        };
     let mut marks: Vec<String> = Vec::new();
     for set_by in records.iter().filter(|r| point.tests.contains(&r.test)).filter_map(|r| r.limit.as_ref()) {
         let mark = notes.mark(&what_limits(set_by), &title);
@@ -231,7 +233,7 @@ fn beyond(sweep: &Sweep) -> String {
 
 fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     let ms = |v: f64| duration_ns(v * 1e6);
-    let Some(rate) = column(sweep.rate) else { return ABSENT.to_owned() };
+    let rate = sweep.rate;
     let at = |jobs: u32, throughput: f64, latency: f64, at_least: bool| {
         let jobs = count(jobs as usize, "job", "jobs");
         let least = if at_least { "at least " } else { "" };

@@ -1,14 +1,13 @@
 //! The key figures on one page: a line a workload with what it reached, where, at what latency, and whether
 //! its tests hold; by component group, and with everything that was planned and not measured.
 
-use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::sweep::{LATENCY, RESPONSE};
+use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
 use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
-use loadline_model::column::column;
+use loadline_model::column;
 use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
-use super::key::{figure, reason};
+use super::key::{NO_MEAN, figure, reason};
 use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
@@ -18,13 +17,10 @@ use crate::words::{cut, short_name, short_place, unit, without_numbers};
 /// Reasons are cut to as many characters; with their tests they stand in full.
 const REASON: usize = 200;
 /// The time of a single-block read, which storage is about, where the database tells it.
-const READ: (&str, &str) = ("read_time_us_mean", "read_time_us_p99");
+const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
 /// Time of a transaction, and of one in an open loop.
-const TRANSACTION: (&str, &str) = (LATENCY, "transaction_time_ns_p99");
-const INTENDED: (&str, &str) = (RESPONSE, "response_time_ns_p99");
-/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
-pub(super) const NO_MEAN: &str =
-    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
+const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P99);
+const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
 /// The section: a page a platform.
 pub(crate) fn section(sides: &[Side<'_>]) -> Section {
@@ -90,20 +86,21 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
     let tests = if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() };
     let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
-    match sweep.peak().zip(column(sweep.rate)) {
-        Some((peak, rate)) => {
+    match sweep.peak() {
+        Some(peak) => {
+            let rate = sweep.rate;
             let (mean, p99) = latency(sweep, peak);
             let reached = sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean));
             cells.push(Cell { text: reached, mark: kept::mark(peak, notes) });
             cells.push(unit(rate).into());
             cells.push(short_place(sweep, peak.at).into());
             cells.push(match mean {
-                Some(id) => time(records, peak, id, notes),
+                Some(mean) => time(records, peak, mean, notes),
                 None => Cell { text: ABSENT.to_owned(), mark: notes.mark(NO_MEAN, "Latency [mean]") },
             });
             cells.push(time(records, peak, p99, notes));
             cells.push(tests.into());
-            cells.push(figure(records, peak, "limit_share_pct", notes));
+            cells.push(figure(records, peak, column::LIMIT_SHARE_PCT, notes));
             cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
         }
         None => {
@@ -130,7 +127,7 @@ fn remark(workload: &str, said: &[String]) -> String {
 }
 
 /// Mean and 99th percentile of the time that counts at `point`: that of the transactions which the rate is of.
-fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static str>, &'static str) {
+fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static Column>, &'static Column) {
     let about_reads = sweep.kpis.iter().any(|id| id.starts_with("read_time_us"));
     if let Some(p99) = time_in_checkpoint(sweep.rate) {
         return (None, p99);
@@ -146,12 +143,11 @@ fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static str>, &'static str)
 }
 
 /// A time of `point` in the unit that reads best.
-fn time(records: &[TestRecord], point: &Point, id: &str, notes: &mut Notes) -> Cell {
-    let Some(column) = column(id) else { return ABSENT.into() };
-    match point.figure(id) {
+fn time(records: &[TestRecord], point: &Point, column: &Column, notes: &mut Notes) -> Cell {
+    match point.figure(column) {
         Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
         None => {
-            let why = reason(records, point, id).unwrap_or("the record gives no reason");
+            let why = reason(records, point, column).unwrap_or("the record gives no reason");
             Cell { text: ABSENT.to_owned(), mark: notes.mark(why, column.title) }
         }
     }
@@ -206,14 +202,14 @@ fn why_not(sweep: &Sweep) -> String {
 /// A scan of sizes has a shape instead of a peak.
 fn scan_line(scan: &Scan<'_>) -> Row {
     let r = scan.record;
-    let median = |id: &str| r.figure(id).map_or(ABSENT.to_owned(), short_ns);
+    let median = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), short_ns);
     let cells = vec![
         r.workload.as_str().into(),
         ABSENT.into(),
         "".into(),
         count(r.sizes.len(), "size", "sizes").into(),
-        median("commit_time_ns_mean").into(),
-        median("commit_time_ns_p99").into(),
+        median(column::COMMIT_TIME_NS_MEAN).into(),
+        median(column::COMMIT_TIME_NS_P99).into(),
         if r.valid { "1" } else { "0 of 1" }.into(),
         ABSENT.into(),
         ABSENT.into(),

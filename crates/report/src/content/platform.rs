@@ -1,7 +1,8 @@
 //! What was measured: the manifests of all platforms side by side, and how to run them again.
 
 use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
-use loadline_model::manifest::{Manifest, Storage, TableLoad};
+use loadline_model::machine::Storage;
+use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Jobs, Severity};
 
 use super::{data_set, stop, when};

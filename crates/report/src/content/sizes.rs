@@ -187,7 +187,7 @@ fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -
     let chart = svg::Chart {
         log_x: false,
         unnamed: false,
-        title: title.clone(),
+        title,
         x_label: "Redo since the last commit [MiB]".to_owned(),
         y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
         lines,
@@ -198,7 +198,7 @@ fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -
         width: 600.0,
         height: 290.0,
     };
-    chart.svg().map(|svg| Chart { title, svg })
+    chart.svg().map(|svg| Chart { svg })
 }
 
 /// Medians of all scans of a workload.

@@ -1,8 +1,8 @@
 //! The test tables: one a platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
-use loadline_analyze::sweep::LATENCY;
-use loadline_model::column::{Cell as Value, column};
+use loadline_analyze::kpi::LATENCY;
+use loadline_model::column::{self, Cell as Value, column};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::key::figure;
@@ -87,7 +87,7 @@ pub(crate) fn of_workload(
 pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
-        Columns::of(group).shown_columns().filter(|c| !["run", "workload"].contains(&c.id)).collect();
+        Columns::of(group).shown.iter().copied().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
     if group != WHOLE {
         out.retain(|c| {
             let empty = records.iter().all(|r| matches!(c.cell(r), Value::Absent));
@@ -97,20 +97,20 @@ pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'stati
             !empty
         });
     }
-    let after = |id: &str, out: &[&'static Column]| out.iter().position(|c| c.id == id).map_or(0, |p| p + 1);
-    let mut add = |id: &str, behind: &str| {
-        if let Some(c) = column(id).filter(|c| !out.iter().any(|o| o.id == c.id)) {
-            out.insert(after(behind, &out), c);
+    let mut add = |column: &'static Column, behind: &Column| {
+        if !out.contains(&column) {
+            let at = out.iter().position(|c| *c == behind).map_or(0, |p| p + 1);
+            out.insert(at, column);
         }
     };
     if records.iter().any(|r| r.repetition > 1) {
-        add("repetition", "test");
+        add(column::REPETITION, column::TEST);
     }
     if records.iter().any(|r| records.first().is_some_and(|f| f.driver != r.driver)) {
-        add("driver", "test");
+        add(column::DRIVER, column::TEST);
     }
-    for over in records.iter().filter_map(|r| r.swept.as_deref()) {
-        add(over, "jobs");
+    for over in records.iter().filter_map(|r| column(r.swept.as_deref()?)) {
+        add(over, column::JOBS);
     }
     out
 }
@@ -160,7 +160,7 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
 pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> Cell {
     let absent = matches!(column.cell(record), Value::Absent);
     let mark = if absent && is_numeric(column) {
-        let reason = record.absent.get(column.id).map_or_else(|| unsaid(record), String::as_str);
+        let reason = record.why_absent(column).unwrap_or_else(|| unsaid(record));
         notes.mark(reason, &column.heading())
     } else {
         String::new()
@@ -176,27 +176,27 @@ fn unsaid(record: &TestRecord) -> &'static str {
 
 /// Means with intervals, if anything was repeated.
 fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
-    const LOG: [&str; 6] = [
-        "commit_throughput_tps",
-        "commit_latency_ms",
-        "redo_mib_per_s",
-        "log_file_sync_ms",
-        "commit_time_ns_p50",
-        "commit_time_ns_p99",
+    const LOG: [&Column; 6] = [
+        column::COMMIT_THROUGHPUT_TPS,
+        column::COMMIT_LATENCY_MS,
+        column::REDO_MIB_PER_S,
+        column::LOG_FILE_SYNC_MS,
+        column::COMMIT_TIME_NS_P50,
+        column::COMMIT_TIME_NS_P99,
     ];
-    const TIMES: [&str; 3] = ["transaction_time_ns_mean", "transaction_time_ns_p50", "transaction_time_ns_p99"];
+    const TIMES: [&Column; 3] =
+        [column::TRANSACTION_TIME_NS_MEAN, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
     let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
-    let own = sweep.kpis.iter().map(String::as_str).filter(|id| !log && *id != LATENCY);
-    let mut ids: Vec<&str> = Vec::new();
-    for id in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
-        if !ids.contains(&id) {
-            ids.push(id);
+    let own = sweep.kpis.iter().filter_map(|id| column(id)).filter(|c| !log && *c != LATENCY);
+    let mut columns: Vec<&'static Column> = Vec::new();
+    for column in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
+        if !columns.contains(&column) {
+            columns.push(column);
         }
     }
-    let columns: Vec<&'static Column> = ids.iter().filter_map(|id| column(id)).collect();
     let mut notes = Notes::default();
     let rows = sweep
         .points
@@ -205,7 +205,7 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         .map(|p| {
             let tests = Cell { text: p.tests.len().to_string(), mark: kept::mark(p, &mut notes) };
             let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), tests];
-            cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c.id, &mut notes)));
+            cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c, &mut notes)));
             Row { cells, ..Row::default() }
         })
         .collect();

@@ -1,8 +1,8 @@
 //! Latency histograms by power-of-two buckets, for workloads that wait for storage or the log.
 
-use loadline_analyze::waits::{Bucket, buckets, label};
+use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Point, Sweep};
-use loadline_model::Latencies;
+use loadline_model::column;
 use loadline_model::format::{ABSENT, number};
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Ve
             let mut columns: Vec<(&'static str, Column)> = Vec::new();
             for point in &sweep.points {
                 let Some((heading, latencies)) = times(side.run, group, kinds, point) else { continue };
-                let buckets = buckets(&latencies);
+                let buckets = latencies.buckets();
                 if sweep.peak().is_some_and(|p| p.at == point.at) {
                     let bars = (format!("{} at {}", side.label, place(&sweep.over, point.at)), colour, buckets.clone());
                     part(&mut parts, heading).drawn.push(bars);
@@ -74,7 +74,7 @@ pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Ve
     let mut out: Vec<Block> = Vec::new();
     for Part { heading, blocks, drawn } in parts {
         let title = format!("{workload}: {} at the peak", heading.to_lowercase());
-        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { title, svg }], per_row: 2 });
+        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 2 });
         out.extend(chart.into_iter().chain(blocks));
     }
     if !without.is_empty() {
@@ -102,17 +102,12 @@ fn headings(columns: &[(&'static str, Column)]) -> Vec<&'static str> {
 }
 
 /// The most telling times that are stored of `point`, and what they are of.
-fn times(
-    run: &RunData,
-    group: &str,
-    kinds: &[(&str, &'static str)],
-    point: &Point,
-) -> Option<(&'static str, Latencies)> {
+fn times(run: &RunData, group: &str, kinds: &[(&str, &'static str)], point: &Point) -> Option<(&'static str, Counts)> {
     let (kind, heading, latencies) =
         kinds.iter().find_map(|(kind, heading)| Some((*kind, *heading, merged(run, point, kind)?)))?;
     // Where each transaction was one read of a block, its time is that of the read.
     let of_point = || run.records.iter().filter(|r| point.tests.contains(&r.test));
-    let one_read = group == "storage" && of_point().all(|r| r.figure("read_time_us_p99").is_some());
+    let one_read = group == "storage" && of_point().all(|r| r.figure(column::READ_TIME_US_P99).is_some());
     Some((if kind == "transaction" && one_read { "Read times" } else { heading }, latencies))
 }
 
@@ -148,7 +143,7 @@ pub(crate) fn all<'a>(side: &'a Side<'a>) -> Vec<Waits<'a>> {
     for sweep in &side.sweeps {
         let kinds = KINDS.iter().find(|(group, _)| *group == sweep.group).map_or(&[][..], |(_, kinds)| kinds);
         for (kind, point) in kinds.iter().flat_map(|(kind, _)| sweep.points.iter().map(move |p| (*kind, p))) {
-            let buckets = merged(side.run, point, kind).map(|l| buckets(&l));
+            let buckets = merged(side.run, point, kind).map(|counts| counts.buckets());
             let of = |buckets| Waits {
                 label: &side.label,
                 workload: &sweep.workload,
@@ -164,8 +159,8 @@ pub(crate) fn all<'a>(side: &'a Side<'a>) -> Vec<Waits<'a>> {
 }
 
 /// The histograms of kind `kind` of a point's valid tests, added up; `None` if none holds a latency.
-fn merged(run: &RunData, point: &Point, kind: &str) -> Option<Latencies> {
-    let mut all = Latencies::new();
+fn merged(run: &RunData, point: &Point, kind: &str) -> Option<Counts> {
+    let mut all = Counts::default();
     for stored in point.tests.iter().filter_map(|t| run.histograms.get(t)) {
         stored.iter().filter(|(k, _)| k == kind).for_each(|(_, l)| all.merge(l));
     }

@@ -1,10 +1,9 @@
 //! A line about one test, as it is printed when the test is done.
 
-use loadline_analyze::kpi::rate_of;
-use loadline_analyze::sweep::{JOBS, LATENCY, standing};
-use loadline_model::TestRecord;
-use loadline_model::column::column;
+use loadline_analyze::kpi::{LATENCY, rate_of};
+use loadline_analyze::sweep::{JOBS, standing};
 use loadline_model::format::{ABSENT, number};
+use loadline_model::{Column, TestRecord, column};
 
 use crate::columns::value;
 use crate::words::{place, unit};
@@ -13,7 +12,7 @@ use crate::words::{place, unit};
 /// its redo as well. Without a line end, and without a verdict.
 #[must_use]
 pub fn test_line(record: &TestRecord) -> String {
-    let figure = |id: &str, decimals| record.figure(id).map_or(ABSENT.to_owned(), |v| number(v, decimals));
+    let figure = |column: &Column, decimals| record.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let jobs = place(JOBS, record.jobs);
     let lead = format!("test {:>2}  {:<14}  {jobs:>8}", record.test, record.workload);
     // What was swept stands beside the jobs.
@@ -22,13 +21,12 @@ pub fn test_line(record: &TestRecord) -> String {
     if record.group == "log-writer" || record.kpis.is_empty() {
         return format!(
             "{lead}{swept}  {:>10} tps  {:>9} ms  {:>8} MiB/s of redo",
-            figure("commit_throughput_tps", 0),
+            figure(column::COMMIT_THROUGHPUT_TPS, 0),
             figure(LATENCY, 3),
-            figure("redo_mib_per_s", 2)
+            figure(column::REDO_MIB_PER_S, 2)
         );
     }
-    let rate = column(rate_of(&[record]));
-    let shown = rate.and_then(|c| Some(value(c, record.figure(c.id)?))).unwrap_or(ABSENT.to_owned());
-    let words = rate.map(unit).unwrap_or_default();
-    format!("{lead}{swept}  {shown:>10} {words:<14}  {:>9} ms", figure(LATENCY, 3))
+    let rate = rate_of(&[record]);
+    let shown = record.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v));
+    format!("{lead}{swept}  {shown:>10} {:<14}  {:>9} ms", unit(rate), figure(LATENCY, 3))
 }

@@ -30,6 +30,9 @@ impl ClientSession for Scripted {
         std::thread::sleep(Duration::from_millis(self.sleep_ms));
         Ok(1)
     }
+    fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
+        Ok(rows.into())
+    }
     fn commit(&mut self) -> Result<(), TargetError> {
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! From a scan of sizes to its record, with its checks.
 
 use loadline_database::{Target, Work};
-use loadline_model::column::Cell;
+use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::snapshot::counter;
@@ -30,7 +30,7 @@ pub fn output(target: &dyn Target, work: &Work, scanned: &Scanned, id: &Identity
         group: work.workload.group.into(),
         target: id.target.clone(),
         driver: Driver::Client,
-        nodes: target.nodes(),
+        nodes: target.facts().nodes,
         jobs: 1,
         repetition: id.repetition,
         started_at: rfc3339(scanned.opened_at),
@@ -54,7 +54,7 @@ pub fn output(target: &dyn Target, work: &Work, scanned: &Scanned, id: &Identity
     for column in Table::of(work.workload.group).file_columns() {
         let words = matches!(column.format, Format::Text | Format::YesNo);
         if !words && column.cell(&record) == Cell::Absent {
-            record.leave_out(column.id, NO_LOAD);
+            record.leave_out(column, NO_LOAD);
         }
     }
     for check in checks(work, scanned, id) {
@@ -77,34 +77,39 @@ pub fn output(target: &dyn Target, work: &Work, scanned: &Scanned, id: &Identity
 }
 
 fn figures(record: &mut TestRecord, work: &Work, scanned: &Scanned) {
-    record.set("elapsed_s", scanned.elapsed_ns as f64 / 1e9);
-    record.set("warmup_s", scanned.warmup_ns as f64 / 1e9);
-    record.set("commits", scanned.transactions as f64);
-    record.set("errors", 0.0);
-    for (name, latencies) in [("transaction_time", &scanned.transaction), ("commit_time", &scanned.commit)] {
-        let all =
-            [("p50", latencies.quantile_ns(0.5)), ("p99", latencies.quantile_ns(0.99)), ("max", latencies.max_ns())];
-        for (suffix, ns) in all {
+    record.set(column::ELAPSED_S, scanned.elapsed_ns as f64 / 1e9);
+    record.set(column::WARMUP_S, scanned.warmup_ns as f64 / 1e9);
+    record.set(column::COMMITS, scanned.transactions as f64);
+    record.set(column::ERRORS, 0.0);
+    for (columns, latencies) in
+        [(column::TRANSACTION_TIMES, &scanned.transaction), (column::COMMIT_TIMES, &scanned.commit)]
+    {
+        let all = [
+            (columns.p50, latencies.quantile_ns(0.5)),
+            (columns.p99, latencies.quantile_ns(0.99)),
+            (columns.max, latencies.max_ns()),
+        ];
+        for (column, ns) in all {
             if let Some(ns) = ns {
-                record.set(&format!("{name}_ns_{suffix}"), ns as f64);
+                record.set(column, ns as f64);
             }
         }
     }
     if let Some(mean) = scanned.commit.mean_ns() {
-        record.set("commit_time_ns_mean", mean);
+        record.set(column::COMMIT_TIME_NS_MEAN, mean);
     }
     let (open, close) = (&scanned.scan.0, &scanned.scan.1);
     if let Some(redo) = open.delta(close, counter::REDO_BYTES) {
         let per_tx = redo / scanned.transactions.max(1) as f64;
-        record.set("redo_bytes_per_tx", per_tx);
-        record.set("redo_kib_per_tx", per_tx / 1024.0);
+        record.set(column::REDO_BYTES_PER_TX, per_tx);
+        record.set(column::REDO_KIB_PER_TX, per_tx / 1024.0);
     }
     let commits = open.delta(close, counter::COMMITS);
     if let Some(commits) = commits {
-        record.set("commits_database", commits);
+        record.set(column::COMMITS_DATABASE, commits);
     }
     if let Some(syncs) = open.delta(close, counter::REDO_SYNCS).filter(|s| *s > 0.0) {
-        record.set("commits_per_redo_sync", commits.unwrap_or(scanned.transactions as f64) / syncs);
+        record.set(column::COMMITS_PER_REDO_SYNC, commits.unwrap_or(scanned.transactions as f64) / syncs);
     }
     let per_row = work.program.statements_per_tx() as f64 / work.program.rows_per_tx().max(1) as f64;
     if scanned.left_out > 0 {

@@ -65,12 +65,17 @@ fn missed(missed: Missed) -> String {
     out
 }
 
+/// Bytes of a table as it is stored; `None` if unknown.
+pub(super) fn table_bytes(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+    target.abilities().queries.map_or(Ok(None), |queries| queries.table_bytes(work, table))
+}
+
 /// The data files of a target, or why they cannot be looked after.
 pub(super) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataFiles, String> {
     if !info.local {
         return Err("the database runs on another machine".to_owned());
     }
-    if let Some(own) = target.file_facts().own {
+    if let Some(own) = target.facts().own_files.clone() {
         return Ok(DataFiles::These { open: own.open, named: own.named });
     }
     let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;
@@ -91,7 +96,8 @@ impl Context {
         let small = work.workload.cache == Cache::Device;
         // Where a transaction is to be one read, what leads to its row must fit in.
         let part = if is_one_read(work) { 1 } else { 4 };
-        self.target.set_cache(small.then(|| work.params.size_bytes() / part))
+        let data_bytes = small.then(|| work.params.size_bytes() / part);
+        self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
     }
 
     /// Fills or empties caches, as the workload needs it.
@@ -100,8 +106,10 @@ impl Context {
         match work.workload.cache {
             Cache::Any => {}
             Cache::Hit => {
-                for table in work.workload.tables {
-                    self.target.integer(work, &format!("SELECT COUNT(*) FROM {{{}}}", table.name))?;
+                if let Some(queries) = self.target.abilities().queries {
+                    for table in work.workload.tables {
+                        queries.integer(work, &format!("SELECT COUNT(*) FROM {{{}}}", table.name))?;
+                    }
                 }
             }
             Cache::Device => {
@@ -123,7 +131,7 @@ impl Context {
     fn table_bytes(&self, work: &Work) -> Result<Option<u64>, TargetError> {
         let mut sum = Some(0);
         for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
-            sum = sum.zip(self.target.table_bytes(work, table.name)?).map(|(a, b)| a + b);
+            sum = sum.zip(table_bytes(self.target.as_ref(), work, table.name)?).map(|(a, b)| a + b);
         }
         Ok(sum)
     }

@@ -67,7 +67,7 @@ impl Context {
         if !work.workload.tables.iter().any(large) {
             return;
         }
-        if let Err(e) = self.target.drop_own(work) {
+        if let Err(e) = self.target.drop_tables(work) {
             let code = work.workload.code;
             listener
                 .on(Event::Warning(format!("the tables of {code}, whose tests are done, could not be dropped: {e}")));

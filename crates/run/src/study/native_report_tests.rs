@@ -2,10 +2,13 @@
 
 use std::sync::atomic::AtomicI64;
 
-use loadline_database::{ClientSession, DatabaseSession, JobLimit, LoadProgress, Observer, Work};
-use loadline_model::Capabilities;
+use loadline_database::{
+    Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, LoadProgress, LogSpace,
+    NativeReports, Observation, Observer, Work,
+};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
+use loadline_model::{Capabilities, Column, Driver, column};
 
 use super::*;
 use crate::event::Silent;
@@ -20,49 +23,22 @@ struct Reporting {
 }
 
 impl Target for Reporting {
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
+    }
     fn info(&self) -> Result<TargetInfo, TargetError> {
         self.inner.info()
     }
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        self.inner.capabilities()
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { native_reports: Some(self), ..self.inner.abilities() }
     }
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        self.inner.doctor()
-    }
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        self.inner.lock()
-    }
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        self.inner.job_limit()
-    }
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.inner.create(work)
-    }
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.inner.load_watched(work, jobs, progress)
-    }
-    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        self.inner.client_session(work, job)
-    }
-    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        self.inner.database_session(work, job)
-    }
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        self.inner.observer()
-    }
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.inner.evidence(work)
-    }
-    fn absent_columns(&self) -> Vec<(&'static str, String)> {
-        self.inner.absent_columns()
-    }
-    fn in_process(&self) -> bool {
-        true
-    }
-    fn native_mark(&self) -> Result<Option<i64>, TargetError> {
+}
+
+impl NativeReports for Reporting {
+    fn native_mark(&self) -> Result<i64, TargetError> {
         match self.refuses[0] {
             Some(why) => Err(TargetError::Refused(why.into())),
-            None => Ok(Some(self.marks.fetch_add(1, Ordering::Relaxed))),
+            None => Ok(self.marks.fetch_add(1, Ordering::Relaxed)),
         }
     }
     fn native_report(&self, from: i64) -> Result<String, TargetError> {
@@ -71,8 +47,65 @@ impl Target for Reporting {
             None => Ok(format!("from {from}")),
         }
     }
+}
+
+impl Administration for Reporting {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        self.inner.lock()
+    }
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.inner.create(work)
+    }
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        self.inner.load_watched(work, jobs, progress)
+    }
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        self.inner.log_space(data, indexes)
+    }
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.inner.reset(work, driver)
+    }
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        self.inner.settle()
+    }
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.inner.drop_tables(work)
+    }
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         self.inner.clean()
+    }
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        self.inner.clean_after_run(keep_data)
+    }
+}
+
+impl Doctor for Reporting {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        self.inner.doctor()
+    }
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        self.inner.capabilities()
+    }
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        self.inner.job_limit()
+    }
+}
+
+impl ClientDriver for Reporting {
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        self.inner.client_session(work, job)
+    }
+}
+
+impl Observation for Reporting {
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        self.inner.observer()
+    }
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        self.inner.evidence(work)
+    }
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        self.inner.absent_columns()
     }
 }
 
@@ -154,7 +187,7 @@ fn a_report_that_cannot_be_had_is_said_and_the_test_holds() {
         assert!(!folder.join("awr").exists());
         for record in &records {
             assert!(record.notes.iter().any(|n| n.contains("report") && n.contains("no grant")), "{:?}", record.notes);
-            assert!(record.figure("commit_throughput_tps").is_some());
+            assert!(record.figure(column::COMMIT_THROUGHPUT_TPS).is_some());
         }
     }
 }

@@ -9,7 +9,7 @@ use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
 
 use super::{Context, StudyError};
-use crate::calibrate::{calibrate, measure, with};
+use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::event::{Event, Listener};
 use crate::overhead;
 use crate::plan::planned;
@@ -31,7 +31,7 @@ impl Context {
         let Some((code, work)) = self.manifest.plan.workloads.iter().find_map(|w| at_client(&w)) else {
             return Ok(());
         };
-        let measured = overhead::client_ns_per_tx(&work, &self.interrupted)?;
+        let measured = overhead::client_ns_per_tx(&work, &self.interrupted);
         if self.stopped() {
             return Err(StudyError::Interrupted);
         }
@@ -66,9 +66,9 @@ impl Context {
             self.manifest.calibration.insert(workload.code.clone(), calibration);
         }
         if workload.driver == Driver::Database {
-            self.target.install(&work)?;
+            self.target.abilities().driver()?.install(&work)?;
             if self.manifest.overhead.in_database_ns_per_tx.is_none() {
-                self.manifest.overhead.in_database_ns_per_tx = self.target.in_database_overhead_ns(&work)?;
+                self.manifest.overhead.in_database_ns_per_tx = self.target.abilities().driver()?.overhead_ns()?;
             }
         }
         self.folder.write_manifest(&self.manifest)?;
@@ -81,9 +81,12 @@ impl Context {
         if let Some(size) = size
             && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
         {
-            let seen = measure(&self.target, work)?;
+            let seen = match measure(&self.target, work) {
+                Err(MeasureError::Target(e)) => return Err(e.into()),
+                seen => seen.ok(),
+            };
             return Ok(Calibration {
-                redo_bytes_per_tx: seen.as_ref().ok().copied(),
+                redo_bytes_per_tx: seen,
                 nominal: Some([size.min, size.nominal, size.max]),
                 note: Some("not calibrated: its size was given".into()),
                 ..Calibration::default()

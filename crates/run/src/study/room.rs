@@ -5,7 +5,8 @@ use std::path::Path;
 use loadline_database::{DataTable, FoundTable, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
 use loadline_model::format::bytes;
-use loadline_model::manifest::{Storage, TargetInfo};
+use loadline_model::machine::Storage;
+use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_workload::{CATALOGUE, Scope, Table};
 
@@ -33,7 +34,11 @@ pub(super) struct Room {
 pub(super) fn look(target: &dyn Target, plan: &Plan, info: &TargetInfo, begins: bool) -> Result<Room, StudyError> {
     let works = plan.workloads.iter().map(|w| work(plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let there = if shared.is_empty() { Vec::new() } else { target.data_set()? };
+    let there = if shared.is_empty() {
+        Vec::new()
+    } else {
+        target.abilities().data_set.map_or(Ok(Vec::new()), |d| d.data_set())?
+    };
     let drop_data_set = plan.reload && begins && !there.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
@@ -87,7 +92,7 @@ fn any_work(plan: &Plan, table: &str) -> Option<Work> {
 
 /// Bytes of a table as it is stored; 0 where that is not known, so that no room is counted on that is not there.
 fn stored(target: &dyn Target, work: &Work, table: &str) -> u64 {
-    target.table_bytes(work, table).ok().flatten().unwrap_or(0)
+    super::caches::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
 }
 
 /// What tables take, bytes.
@@ -100,8 +105,8 @@ struct Size {
 impl Size {
     fn of(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
-        let pct = if table.updated_in_place { target.in_place_pct().clamp(1, 100) } else { 100 };
-        let key = u64::from(!target.rows_lie_in_key() && table.primary_key().is_some());
+        let pct = if table.updated_in_place { target.facts().in_place_pct.clamp(1, 100) } else { 100 };
+        let key = u64::from(!target.facts().rows_in_primary_key && table.primary_key().is_some());
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
         Size {
             data: rows.saturating_mul(row),
@@ -191,7 +196,7 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
         return Ok(Vec::new());
     }
     let size = |n: u64| bytes(n as f64);
-    let log = target.log_room(need.data.data, need.data.indexes)?;
+    let log = target.log_space(need.data.data, need.data.indexes)?;
     let data_place = info.storage.get("data").and_then(Place::of);
     let (data_place, log_place) = match data_place {
         Some(data) => {
@@ -202,8 +207,8 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
             (Some(data), place)
         }
         None => {
-            let told = target.free_room()?;
-            let place = |f: loadline_database::FreeRoom| Place {
+            let told = target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?;
+            let place = |f: loadline_database::FreeSpace| Place {
                 name: f.place,
                 filesystem: String::new(),
                 free: f.bytes,

@@ -65,7 +65,7 @@ fn the_log_is_held_against_its_own_filesystem() {
         let need = Need { what: "it needs".into(), data: Size { data: 10 * GIB, indexes: GIB }, given_back: 0 };
         move |target: &dyn Target, info: &TargetInfo| fits(target, info, &need, force)
     };
-    let log = target.log_room(10 * GIB, GIB).unwrap().bytes;
+    let log = target.log_space(10 * GIB, GIB).unwrap().bytes;
     assert!(log < 2 * GIB, "it is used again: {log}");
     let try_it = need(false);
     assert!(try_it(target.as_ref(), &info(11 * GIB + log, None)).is_ok());
@@ -88,7 +88,7 @@ fn only_what_is_missing_needs_room() {
     assert!(all.data >= 100_000 * 124 && all.indexes == 0, "the key is the table: {all:?}");
     target.create(&works[0]).unwrap();
     target.load(&works[0], 1).unwrap();
-    let mut there = target.data_set().unwrap();
+    let mut there = target.abilities().data_set.unwrap().data_set().unwrap();
     assert_eq!(missing(target.as_ref(), &tables, &there), Size::default());
     // A load that was cut off at its end is gone on with where the rest fits.
     there[0].complete = false;
@@ -104,16 +104,16 @@ fn data_are_loaded_anew_in_the_room_of_those_that_go() {
     let works = [work(&plan, &plan.workloads[0]).unwrap()];
     target.create(&works[0]).unwrap();
     target.load(&works[0], 1).unwrap();
-    let stored = target.table_bytes(&works[0], "lookup").unwrap().unwrap();
+    let stored = target.abilities().queries.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
     let all = Size::of(target.as_ref(), &works[0], data_set(&works)[0].1);
-    let log = target.log_room(all.data, all.indexes).unwrap().bytes;
+    let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
     let room = look(target.as_ref(), &plan, &info(enough, None), true).unwrap();
     assert!(room.drop_data_set && room.notes.is_empty(), "{room:?}");
     // Refused, and the data are there as before.
     let said = refusal(look(target.as_ref(), &plan, &info(enough - 1, None), true));
     assert!(said.contains("that are dropped first"), "{said}");
-    assert!(target.data_set().unwrap()[0].complete);
+    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].complete);
     target.clean().unwrap();
 }
 
@@ -138,7 +138,7 @@ impl crate::event::Listener for Watching {
     fn on(&mut self, event: crate::event::Event<'_>) {
         if let crate::event::Event::TestDone(record) = event {
             let target = open(&self.request).unwrap();
-            let there = target.table_bytes(&self.work, "spread").unwrap().is_some();
+            let there = target.abilities().queries.unwrap().table_bytes(&self.work, "spread").unwrap().is_some();
             self.seen.push((record.workload.clone(), there));
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::{TargetError, Together, Work, kind_of};
+use loadline_database::{ParallelWorkers, TargetError, Work, WorkerLimit, kind_of};
 use loadline_model::plan::{Jobs, PlannedWorkload};
-use loadline_model::{Driver, LogWriterPoint, TestLimit, TestRecord};
+use loadline_model::{Column, Driver, LogWriterPoint, TestLimit, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Commit, RowCount, SizeScan, Step, Sweep};
 
+use super::caches::table_bytes;
 use super::window;
 use super::{Context, Limits, StudyError};
 use crate::block_checks::CacheFacts;
@@ -42,7 +43,7 @@ struct Value {
     name: &'static str,
     value: i64,
     /// Column that shows it.
-    column: &'static str,
+    column: &'static Column,
 }
 
 /// What was asked before a test.
@@ -117,9 +118,8 @@ impl Context {
             None => Arc::clone(work),
         };
         // The procedure is that of the value before.
-        match workload.driver {
-            Driver::Database => self.target.install(&work)?,
-            Driver::Client => self.target.at_work(&work),
+        if workload.driver == Driver::Database {
+            self.target.abilities().driver()?.install(&work)?;
         }
         Ok(work)
     }
@@ -140,7 +140,7 @@ impl Context {
             !self.done(&workload.code, repetition).any(of_value)
         };
         let given = workload.parameters.contains_key(*name);
-        let most = if found.workers == Some(*name) { self.most_together(given) } else { i64::MAX };
+        let most = if found.workers == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
         let value = values.iter().filter(|v| **v <= most).find(done);
         value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) }).or_else(next_of_jobs)
     }
@@ -155,7 +155,7 @@ impl Context {
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
                 let points: Vec<(u32, f64)> =
-                    of_jobs(1).map(|r| (r.jobs, r.figure("commit_throughput_tps").unwrap_or(0.0))).collect();
+                    of_jobs(1).map(|r| (r.jobs, r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0))).collect();
                 next_jobs(&points, self.max_jobs)
             }
         }
@@ -204,7 +204,7 @@ impl Context {
         match (half?, &self.limits) {
             (Some(half), Limits::Reference(reference)) => reference.after(half),
             (_, Limits::Points(points)) => {
-                let seen = record.figure("redo_bytes_per_tx").ok_or("the redo of its transactions is not known");
+                let seen = record.figure(column::REDO_BYTES_PER_TX).ok_or("the redo of its transactions is not known");
                 let redo = self.redo_bytes(work).or(seen)?;
                 let mix = work.program.varies().then_some(work.workload.code);
                 LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, record.jobs)
@@ -234,21 +234,26 @@ impl Context {
             consistency: self.consistency(work, before),
             data_bytes: self.data_bytes(work),
             cache: CacheFacts::default(),
-            counter_lag_s: self.target.counter_lag_s(),
+            counter_lag_s: self.target.facts().counter_lag_s,
             cpus: self.manifest.machine.cpus,
         }
     }
 
+    /// Result of a query about the workload's tables; `None` if the target answers none.
+    fn integer(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
+        self.target.abilities().queries.map(|q| q.integer(work, query)).transpose()
+    }
+
     /// Asks what a test is held against, before it.
     fn before(&self, work: &Work) -> Result<Before, TargetError> {
-        let ask = |query| self.target.integer(work, query).map_err(|e| format!("before the test: {e}"));
+        let ask = |query| self.integer(work, query).map_err(|e| format!("before the test: {e}"));
         let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
         Ok(Before { evidence: self.target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
     /// Whether what must hold after a test holds: by how much each query is off.
     fn consistency(&self, work: &Work, before: &Before) -> Vec<(&'static str, Result<Option<i64>, String>)> {
-        let ask = |query: &str| self.target.integer(work, query).map_err(|e| e.to_string());
+        let ask = |query: &str| self.integer(work, query).map_err(|e| e.to_string());
         let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
         let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
             Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
@@ -262,7 +267,7 @@ impl Context {
         let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return self.bulk_bytes(work) };
         let mut sum = 0.0;
         for table in volume.tables {
-            match self.target.table_bytes(work, table).map_err(|e| e.to_string())? {
+            match table_bytes(self.target.as_ref(), work, table).map_err(|e| e.to_string())? {
                 Some(bytes) => sum += bytes as f64,
                 None => return Err("the target does not say how large its tables are".to_owned()),
             }
@@ -282,8 +287,8 @@ impl Context {
         };
         let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
         let count = format!("SELECT COUNT(*) FROM {{{}}}", table.name);
-        let there = self.target.integer(work, &count).map_err(|e| e.to_string())?;
-        let bytes = self.target.table_bytes(work, table.name).map_err(|e| e.to_string())?;
+        let there = self.integer(work, &count).map_err(|e| e.to_string())?;
+        let bytes = table_bytes(self.target.as_ref(), work, table.name).map_err(|e| e.to_string())?;
         match bytes.zip(there.filter(|n| *n > 0)) {
             Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
             None => Err("the target does not say how large its tables are".to_owned()),
@@ -303,6 +308,7 @@ impl Context {
         let failed = |source| StudyError::Test { test, workload: workload.code.clone(), jobs: 1, source };
         let gone = |e: TargetError| failed(TestError::Target(e));
         self.load_again(work, 1, listener).map_err(|e| loading(e, &gone))?;
+        self.target.reset(work, workload.driver).map_err(gone)?;
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         let mark = self.native_mark();
@@ -333,7 +339,7 @@ impl Context {
         workload: &PlannedWorkload,
         work: &Arc<Work>,
         position: TestPosition,
-        swept: Option<&str>,
+        swept: Option<&Column>,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let plan = &self.manifest.plan;
@@ -346,13 +352,13 @@ impl Context {
             return self.one_scan(workload, work, scan, &position, listener);
         }
         self.load_again(work, jobs, listener).map_err(|e| loading(e, &gone))?;
-        self.target.reset(work).map_err(gone)?;
+        self.target.reset(work, workload.driver).map_err(gone)?;
         let half = self.limit_before(work, jobs);
         let unsettled = self.target.settle().map_err(gone)?;
         let before = self.before(work).map_err(gone)?;
         // Outside the test: taking it is work of its own.
         let mark = self.native_mark();
-        let tried = work.together().map(|n| (n, self.target.together(work).map_err(|e| e.to_string())));
+        let tried = work.parallel_workers().map(|n| (n, self.try_parallel(work).map_err(|e| e.to_string())));
         let duration_s = window::of(plan.duration_s, &self.records, work.workload.code, jobs, self.longer);
         let request = Request {
             target: Arc::clone(&self.target),
@@ -388,7 +394,7 @@ impl Context {
         let mut identity = self.identity(workload, work, &position, &before, evidence_after);
         identity.cache = cache;
         let mut output = output(&request, &measured, &identity);
-        output.record.swept = swept.map(str::to_owned);
+        output.record.swept = swept.map(|c| c.id.to_owned());
         if let Some(longer) = window::longer(&output.record, duration_s, self.longer.is_some()) {
             listener.on(Event::Step(format!(
                 "test {test}: transactions are too long for the window, it is made again with {longer:.0} s"
@@ -418,19 +424,19 @@ impl Context {
     fn parallel(
         &self,
         record: &mut TestRecord,
-        tried: Option<(u32, Result<Option<Together>, String>)>,
+        tried: Option<(u32, Result<Option<ParallelWorkers>, String>)>,
         counted: Option<Counted>,
     ) {
         let Some((asked, tried)) = tried else {
-            return record.leave_out("speed_up", "its queries are not run in parallel");
+            return record.leave_out(column::SPEED_UP, "its queries are not run in parallel");
         };
         let cpus = self.manifest.target.local.then_some(self.manifest.machine.cpus);
-        let queries = record.figure("commits").unwrap_or(0.0);
+        let queries = record.figure(column::COMMITS).unwrap_or(0.0);
         let processes = Processes { asked, tried, waits: &record.waits, counted, jobs: record.jobs, queries, cpus };
         let check = parallel::check(&processes);
         record.add_check(check);
         parallel::speed_up(record, &self.records);
-        if let Ok(Some((most, because))) = self.target.most_together() {
+        if let Ok(Some(WorkerLimit { workers: most, because })) = self.worker_limit() {
             record.notes.push(format!(
                 "at most {most} processes do a query together on this server ({because}): a sweep over workers ends there"
             ));
@@ -439,14 +445,23 @@ impl Context {
 
     /// The most workers of a sweep over them; a number that the user gives is not held against it, so that
     /// the test says what came of it.
-    fn most_together(&self, given: bool) -> i64 {
-        let limit = if given { None } else { self.target.most_together().ok().flatten() };
-        limit.map_or(i64::MAX, |(most, _)| most.into())
+    fn max_parallel_workers(&self, given: bool) -> i64 {
+        let limit = if given { None } else { self.worker_limit().ok().flatten() };
+        limit.map_or(i64::MAX, |limit| limit.workers.into())
+    }
+
+    fn worker_limit(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        self.target.abilities().parallel_queries.map_or(Ok(None), |p| p.max_parallel_workers())
+    }
+
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        self.target.abilities().parallel_queries.map_or(Ok(None), |p| p.try_parallel(work))
     }
 
     /// The mark from which the database's own report will be made, if one was asked for.
     fn native_mark(&self) -> Result<Option<i64>, String> {
-        if self.manifest.plan.native_report { self.target.native_mark().map_err(|e| e.to_string()) } else { Ok(None) }
+        let reports = self.target.abilities().native_reports.filter(|_| self.manifest.plan.native_report);
+        reports.map(|r| r.native_mark().map_err(|e| e.to_string())).transpose()
     }
 
     /// Adds the database's own report since `mark`. A test whose report could not be had holds all the
@@ -470,7 +485,8 @@ impl Context {
     fn native_report(&self, mark: i64) -> Result<NativeFile, String> {
         let kind = kind_of(&self.manifest.plan.target).map_err(|e| e.to_string())?;
         let report = kind.native_report.ok_or_else(|| format!("{} makes none", kind.product))?;
-        let text = self.target.native_report(mark).map_err(|e| e.to_string())?;
+        let reports = self.target.abilities().native_reports.ok_or("this target makes no reports of its own")?;
+        let text = reports.native_report(mark).map_err(|e| e.to_string())?;
         Ok(NativeFile { folder: report.folder.to_owned(), extension: report.extension.to_owned(), text })
     }
 }

@@ -1,6 +1,6 @@
 //! How long a test's window is: as the plan says, unless transactions are too long for it.
 
-use loadline_model::TestRecord;
+use loadline_model::{TestRecord, column};
 
 /// A window holds so many transactions of a job at least: what fits in it is chance otherwise.
 const TRANSACTIONS: f64 = 3.0;
@@ -19,7 +19,9 @@ pub(super) fn of(plan_s: f64, records: &[TestRecord], code: &str, jobs: u32, lon
         return longer;
     }
     let before = records.iter().rev().find(|r| r.workload == code);
-    let Some((before, ms)) = before.and_then(|r| Some((r, r.figure("commit_latency_ms")?))) else { return plan_s };
+    let Some((before, ms)) = before.and_then(|r| Some((r, r.figure(column::COMMIT_LATENCY_MS)?))) else {
+        return plan_s;
+    };
     // A platform whose throughput no longer grows takes so much longer with more jobs.
     let expected_s = ms / 1e3 * (f64::from(jobs) / f64::from(before.jobs.max(1))).max(1.0);
     enough(plan_s, expected_s, jobs)
@@ -40,20 +42,21 @@ pub(super) fn resolution(transactions: f64, jobs: u32) -> f64 {
 /// one that it had; `None` where they did not, or where it has been made again already.
 pub(super) fn longer(record: &TestRecord, window_s: f64, again: bool) -> Option<f64> {
     let failed = record.checks.iter().any(|c| c.id == "window" && c.outcome == loadline_model::Outcome::Failed);
-    let transaction_s = record.figure("commit_latency_ms").map(|ms| ms / 1e3);
-    let closed_loop = record.figure("rate_tps").is_none();
-    let few = resolution(record.figure("commits").unwrap_or(0.0), record.jobs) > TOO_COARSE / PARTS && closed_loop;
+    let transaction_s = record.figure(column::COMMIT_LATENCY_MS).map(|ms| ms / 1e3);
+    let closed_loop = record.figure(column::RATE_TPS).is_none();
+    let few =
+        resolution(record.figure(column::COMMITS).unwrap_or(0.0), record.jobs) > TOO_COARSE / PARTS && closed_loop;
     // Nothing completed at all: a transaction takes longer than the window.
     let transaction_s = transaction_s.unwrap_or(window_s);
     let wanted = enough(window_s, transaction_s * if failed { 1.5 } else { 1.2 }, record.jobs);
     // What failed is not too long.
-    let sound = record.figure("errors") == Some(0.0) && record.error_texts.is_empty();
+    let sound = record.figure(column::ERRORS) == Some(0.0) && record.error_texts.is_empty();
     (!again && (failed || few) && sound && wanted > window_s).then_some(wanted)
 }
 
 /// What the record says of a rate that is known coarsely.
 pub(super) fn coarse(record: &TestRecord) -> Option<String> {
-    let (n, open_loop) = (record.figure("commits")?, record.figure("rate_tps").is_some());
+    let (n, open_loop) = (record.figure(column::COMMITS)?, record.figure(column::RATE_TPS).is_some());
     let share = resolution(n, record.jobs);
     (n > 0.0 && !open_loop && share > 0.5 / PARTS).then(|| {
         format!(
@@ -80,8 +83,8 @@ mod tests {
     fn record(latency_ms: Option<f64>, window_holds: bool) -> TestRecord {
         let mut record = crate::job::blank_record("DA-SCAN");
         if let Some(ms) = latency_ms {
-            record.set("commit_latency_ms", ms);
-            record.set("commits", 2.0 * 1e5 / ms);
+            record.set(column::COMMIT_LATENCY_MS, ms);
+            record.set(column::COMMITS, 2.0 * 1e5 / ms);
         }
         record.add_check(Check::require("window", window_holds, String::new()));
         record
@@ -102,9 +105,9 @@ mod tests {
     #[test]
     fn a_rate_that_is_known_coarsely_is_called_so() {
         let mut few = record(Some(200.0), true);
-        few.set("commits", 14.0);
+        few.set(column::COMMITS, 14.0);
         assert!(coarse(&few).unwrap().contains("14 transactions") && coarse(&few).unwrap().contains("10 %"));
-        few.set("commits", 100.0);
+        few.set(column::COMMITS, 100.0);
         assert_eq!(coarse(&few), None);
     }
 
@@ -115,13 +118,13 @@ mod tests {
         assert_eq!(longer(&record(None, false), 1.0, false), wanted(1.0, 1.5), "nothing completed");
         let few = |commits: f64| {
             let mut few = record(Some(200.0), true);
-            few.set("commits", commits);
+            few.set(column::COMMITS, commits);
             few
         };
         assert_eq!(longer(&few(7.0), 1.0, false), wanted(0.2, 1.2), "few: 7 ± 1.4");
         assert_eq!(longer(&few(9.0), 1.0, false), None, "9 ± 1.4 is not worth the time");
         let mut paced = few(7.0);
-        paced.set("rate_tps", 7.0);
+        paced.set(column::RATE_TPS, 7.0);
         assert_eq!(longer(&paced, 1.0, false), None, "as many as were asked for");
         assert_eq!(longer(&record(Some(800.0), true), 1.0, false), None, "it holds");
         assert_eq!(longer(&record(Some(800.0), false), 1.0, true), None, "once");

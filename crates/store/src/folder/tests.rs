@@ -52,7 +52,7 @@ fn a_report_of_the_databases_own_is_kept_beside_the_test() {
     assert_eq!(std::fs::read_to_string(folder.path().join("awr/3.html")).unwrap(), "<p>ä</p>");
     for bad in ["", "..", "a/b", "series", "A"] {
         let error = folder.append(&with(4, bad)).unwrap_err().to_string();
-        assert!(error.contains("is no place"), "{bad}: {error}");
+        assert!(error.contains("is not a valid path"), "{bad}: {error}");
     }
     // A test that could not be stored leaves none.
     std::fs::remove_dir_all(folder.path().join("awr")).unwrap();
@@ -90,10 +90,10 @@ fn results_that_cannot_be_used_are_explained() {
 fn places_without_a_run_are_explained() {
     let dir = tempfile::tempdir().unwrap();
     let open = |path: &Path| StoredRun::open(path).unwrap_err().to_string();
-    assert!(open(dir.path()).ends_with("is no run folder: it has no manifest.json"));
+    assert!(open(dir.path()).ends_with("is not a run folder: it has no manifest.json"));
     assert!(open(&dir.path().join("nowhere")).contains("does not exist"));
     std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
-    assert!(open(&dir.path().join("notes.txt")).contains("is no run folder"));
+    assert!(open(&dir.path().join("notes.txt")).contains("is not a run folder"));
     drop((run(dir.path(), &[]), run(dir.path(), &[])));
     let error = open(dir.path());
     assert!(error.contains("the runs 'r', 'r-2'") && error.ends_with("/r"), "{error}");
@@ -205,7 +205,7 @@ fn a_full_device_is_an_error_that_says_what_is_safe() {
     let text = error.to_string();
     assert!(error.is_full(), "{text}");
     assert!(text.contains("no space left: cannot append to") && text.contains("tests.jsonl'"), "{text}");
-    assert!(text.contains("No test was stored before it; then `loadline run --resume"), "{text}");
+    assert!(text.contains("No test was stored before it; then continue with `loadline run --resume"), "{text}");
     assert!(!folder.path().join("series/1.csv").exists(), "the space of its series is given back");
 }
 

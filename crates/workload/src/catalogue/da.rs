@@ -3,7 +3,7 @@
 //! Each query has a random constant below [`DAYS`], so practically no query is repeated and no result can be cached. It
 //! returns a few rows that need all the work.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::data::{FACT, fact_groups, fact_rows};
 use crate::params::Params;
@@ -16,9 +16,9 @@ pub(super) const BASE: Workload = Workload {
     group: "data-analytics",
     spoiled_by: "Different memory settings for sorts, hashes and temporary tables on the compared platforms (they are in the manifest). A data set that does not fit the cache when the CPU is to be measured, or fits it when storage is. Other work on the CPUs. A window in which few queries complete says little; it is made longer if a query takes more than half of it.",
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows of the fact table" },
-        Kpi { column: "data_mib_per_s", title: "data" },
-        Kpi { column: "commit_latency_ms", title: "time of a query" },
+        Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a query" },
     ],
     tables: &[FACT],
     needs: &[Capability::Rows, Capability::ReadRows],

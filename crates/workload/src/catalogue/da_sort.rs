@@ -1,5 +1,7 @@
 //! DA-SORT: sorts the fact table, and finds the largest rows.
 
+use loadline_model::column;
+
 use super::da;
 use crate::data::fact_rows;
 use crate::workload::{Kpi, Workload};
@@ -13,9 +15,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     summary: "sort of the fact table, and its 100 largest rows",
     description: "Each transaction is two queries on all rows of the fact table. The first returns the 100 rows in the middle of the table sorted by amount: half of the table must be sorted to find them, and a database that keeps only the needed rows keeps half of them. The second returns the 100 rows with the largest amounts, for which a heap of 100 is enough. Sorted rows are three numbers wide; a sort that exceeds the query's memory goes to temporary files.",
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows of the fact table" },
-        Kpi { column: "data_mib_per_s", title: "data" },
-        Kpi { column: "commit_latency_ms", title: "time of both queries, begin and commit included" },
+        Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of both queries, begin and commit included" },
     ],
     volume: Some(|params| da::volume(params, 2)),
     program: |params| {

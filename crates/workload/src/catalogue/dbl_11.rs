@@ -1,6 +1,6 @@
 //! DBL-11: conventional inserts, one statement per row.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::params::Param;
@@ -18,9 +18,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction inserts rows into an empty table with a primary key, one INSERT statement per row as applications do, and commits durably. First one job with 1, 2, 4, 5, 10, 20, 50 and 100 rows per transaction: more and more rows share the cost of a commit. Then 2 rows per transaction over rising numbers of jobs. Keys are new and ascending within a job; a row has 24 bytes of numbers and 120 bytes of payload. The SQL service time is the mean time in the statements of a transaction, without its commit. Every point uses separate transactions and commits, also that of one row.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows inserted" },
-        Kpi { column: "tx_per_s", title: "transactions" },
-        Kpi { column: "sql_service_time_s", title: "time in the statements of a transaction" },
+        Kpi { column: column::ROWS_PER_S, title: "rows inserted" },
+        Kpi { column: column::TX_PER_S, title: "transactions" },
+        Kpi { column: column::SQL_SERVICE_TIME_S, title: "time in the statements of a transaction" },
     ],
     tables: dbl::ENTRIES,
     params: PARAMS,
@@ -28,7 +28,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     sweep: Sweep::Parameter {
         name: "rows",
         values: &[1, 2, 4, 5, 10, 20, 50, 100],
-        column: "rows_per_tx",
+        column: column::ROWS_PER_TX,
         then_jobs: true,
     },
     evidence: Some(dbl::ENTRIES_EVIDENCE),

@@ -1,6 +1,6 @@
 //! DBL-12: several rows in one statement.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::params::Param;
@@ -22,9 +22,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "As DBL-11, but all rows of a transaction are in one INSERT statement: one parse, one round trip, one transaction. First one job with 1, 2, 5, 10, 20, 50 and 100 rows per statement, then 20 rows over rising numbers of jobs. Compared with DBL-11 at the same number of rows per transaction, it shows the cost of a statement in addition to its row. Databases without several rows in VALUES get INSERT ALL.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows inserted" },
-        Kpi { column: "tx_per_s", title: "transactions" },
-        Kpi { column: "sql_service_time_s", title: "time in the statement of a transaction" },
+        Kpi { column: column::ROWS_PER_S, title: "rows inserted" },
+        Kpi { column: column::TX_PER_S, title: "transactions" },
+        Kpi { column: column::SQL_SERVICE_TIME_S, title: "time in the statement of a transaction" },
     ],
     tables: dbl::ENTRIES,
     params: PARAMS,
@@ -32,7 +32,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     sweep: Sweep::Parameter {
         name: "rows",
         values: &[1, 2, 5, 10, 20, 50, 100],
-        column: "rows_per_tx",
+        column: column::ROWS_PER_TX,
         then_jobs: true,
     },
     evidence: Some(dbl::ENTRIES_EVIDENCE),

@@ -1,6 +1,6 @@
 //! DBL-22: bulk load by the fastest path.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::params::Param;
@@ -28,11 +28,14 @@ pub(super) static WORKLOAD: Workload = Workload {
     summary: "bulk load by the fastest path, without and with indexes",
     description: "Each transaction adds 10,000 rows to an empty table by the database's fastest way for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
     spoiled_by: dbl::SPOILED_BY,
-    kpis: &[Kpi { column: "rows_per_s", title: "rows loaded" }, Kpi { column: "data_mib_per_s", title: "data loaded" }],
+    kpis: &[
+        Kpi { column: column::ROWS_PER_S, title: "rows loaded" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data loaded" },
+    ],
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::BulkLoad],
-    sweep: Sweep::Parameter { name: "indexes", values: &[0, 1], column: "indexes", then_jobs: true },
+    sweep: Sweep::Parameter { name: "indexes", values: &[0, 1], column: column::INDEXES, then_jobs: true },
     evidence: Some(Evidence {
         query: "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM {heap} UNION ALL SELECT COUNT(*) AS n FROM {indexed}) both_tables",
         counts: "rows in the tables",

@@ -1,6 +1,6 @@
 //! DBL-INDEX: how fast an index is built.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::params::Param;
@@ -32,8 +32,8 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction creates an index on a column whose values are in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the time includes the drop, which takes little). One process builds it; the server's settings determine the memory of its sort.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
-        Kpi { column: "rows_per_s", title: "rows indexed" },
-        Kpi { column: "commit_latency_ms", title: "time to create and drop the index" },
+        Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time to create and drop the index" },
     ],
     tables: TABLES,
     params: PARAMS,

@@ -1,6 +1,6 @@
 //! Common parts of the log-writer workloads: one table, one statement, different numbers of rows.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -9,15 +9,15 @@ use crate::workload::{Evidence, Kpi};
 
 /// KPIs of the workloads that measure commit latency.
 pub(super) const LATENCY_KPIS: &[Kpi] = &[
-    Kpi { column: "commit_throughput_tps", title: "commit throughput" },
-    Kpi { column: "commit_latency_ms", title: "commit latency" },
-    Kpi { column: "commit_time_ns_p99", title: "99th percentile of the commit itself" },
+    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
+    Kpi { column: column::COMMIT_LATENCY_MS, title: "commit latency" },
+    Kpi { column: column::COMMIT_TIME_NS_P99, title: "99th percentile of the commit itself" },
 ];
 
 /// KPIs of the workload that measures redo throughput.
 pub(super) const THROUGHPUT_KPIS: &[Kpi] = &[
-    Kpi { column: "redo_mib_per_s", title: "redo throughput" },
-    Kpi { column: "commit_throughput_tps", title: "commit throughput" },
+    Kpi { column: column::REDO_MIB_PER_S, title: "redo throughput" },
+    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
 ];
 
 /// Needs of a durable commit.

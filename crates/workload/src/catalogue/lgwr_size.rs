@@ -1,6 +1,6 @@
 //! LGWR-SIZE: how long a commit takes by the redo written since the last one.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::lgwr;
 use crate::params::Param;
@@ -8,8 +8,8 @@ use crate::program::Commit;
 use crate::workload::{Kpi, RedoSize, SizeScan, Workload};
 
 const KPIS: &[Kpi] = &[
-    Kpi { column: "commit_time_ns_p50", title: "median commit time over all sizes" },
-    Kpi { column: "commit_time_ns_max", title: "longest commit" },
+    Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
+    Kpi { column: column::COMMIT_TIME_NS_MAX, title: "longest commit" },
 ];
 
 const PARAMS: &[Param] = &[

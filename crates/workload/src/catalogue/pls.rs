@@ -1,6 +1,6 @@
 //! Common parts of the procedural-code workloads: computations, and a commit with nothing to make durable.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::params::Params;
 use crate::program::{Commit, Generator, Kernel, Program, Step};
@@ -11,9 +11,9 @@ pub(super) const BASE: Workload = Workload {
     group: "procedural-code",
     spoiled_by: "Other work on the CPUs, a changing CPU clock, an active debugger or profiler of the database's language. The transactions read and write no rows.",
     kpis: &[
-        Kpi { column: "mops_per_s", title: "operations of all jobs" },
-        Kpi { column: "mops_per_s_per_job", title: "operations of a job" },
-        Kpi { column: "commit_latency_ms", title: "time of a transaction" },
+        Kpi { column: column::MOPS_PER_S, title: "operations of all jobs" },
+        Kpi { column: column::MOPS_PER_S_PER_JOB, title: "operations of a job" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a transaction" },
     ],
     needs: &[Capability::Procedures],
     ..Workload::BASE

@@ -1,6 +1,6 @@
 //! SRV-MIXED: queries of single rows and ranges, and some scans.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::params::Param;
@@ -20,9 +20,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
-        Kpi { column: "queries_per_s", title: "queries" },
-        Kpi { column: "rows_per_s", title: "rows fetched" },
-        Kpi { column: "commit_latency_ms", title: "time of a mix of 100 queries" },
+        Kpi { column: column::QUERIES_PER_S, title: "queries" },
+        Kpi { column: column::ROWS_PER_S, title: "rows fetched" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a mix of 100 queries" },
     ],
     tables: srv::TABLES,
     params: PARAMS,

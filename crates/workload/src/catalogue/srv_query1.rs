@@ -1,6 +1,6 @@
 //! SRV-QUERY1: one row by primary key.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::program::{Commit, Generator, Program, Step};
@@ -14,8 +14,8 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that fetches one random row by its primary key; the table is in the database's cache. The figures are how many such queries the CPUs execute per second and how long one takes: the cost of executing a prepared query, few locks, an index search and sending one row.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
-        Kpi { column: "queries_per_s", title: "queries" },
-        Kpi { column: "commit_latency_ms", title: "time of a query" },
+        Kpi { column: column::QUERIES_PER_S, title: "queries" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a query" },
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],

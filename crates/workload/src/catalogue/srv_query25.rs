@@ -1,6 +1,6 @@
 //! SRV-QUERY25: 25 rows by index range.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::program::{Commit, Generator, Program, Step};
@@ -14,9 +14,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that fetches 25 consecutive rows by primary key, starting at a random one; the table is in the database's cache. The figures are queries and rows per second.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
-        Kpi { column: "queries_per_s", title: "queries" },
-        Kpi { column: "rows_per_s", title: "rows" },
-        Kpi { column: "commit_latency_ms", title: "time of a query" },
+        Kpi { column: column::QUERIES_PER_S, title: "queries" },
+        Kpi { column: column::ROWS_PER_S, title: "rows" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a query" },
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],

@@ -1,6 +1,6 @@
 //! SRV-SCAN: full scan of a cached table with a filter.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::data::LOOKUPS;
@@ -15,9 +15,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that reads a table of 100,000 rows completely from the database's cache and sums one column of the rows that pass a filter (one in ten). No index helps, and queries do not run in parallel: more jobs are more queries. The figures are MiB (of the table as stored) and rows per second.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
-        Kpi { column: "data_mib_per_s", title: "data scanned" },
-        Kpi { column: "rows_per_s", title: "rows scanned" },
-        Kpi { column: "commit_latency_ms", title: "time of a scan" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data scanned" },
+        Kpi { column: column::ROWS_PER_S, title: "rows scanned" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a scan" },
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],

@@ -1,6 +1,6 @@
 //! STO-RANDOM: random reads and updates with a minimal cache.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::params::{Param, Params};
@@ -29,14 +29,14 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction reads random rows of a large table by primary key and changes one other random row: four reads per change (80/20), or one (50/50). The cache is so small that nearly every statement reads a block, and every change leaves a dirty block that must be written before its buffer is free again. The figures are reads and writes of data files per second, and the share of the jobs' time spent waiting for a free buffer or freeing one by writing a block. The commit does not wait: the log is not measured. One update per transaction, so deadlocks are impossible. First one job with both mixes, then a sweep over jobs with 80/20.",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
-        Kpi { column: "io_per_s", title: "reads and writes" },
-        Kpi { column: "physical_writes_per_s", title: "writes" },
-        Kpi { column: "buffer_wait_pct", title: "time waiting for buffers" },
+        Kpi { column: column::IO_PER_S, title: "reads and writes" },
+        Kpi { column: column::PHYSICAL_WRITES_PER_S, title: "writes" },
+        Kpi { column: column::BUFFER_WAIT_PCT, title: "time waiting for buffers" },
     ],
     tables: &[sto::BLOCKS],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
-    sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: "write_pct", then_jobs: true },
+    sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
     cache: Cache::Device,
     program: |params| {
         let rows = sto::rows(params);

@@ -1,6 +1,6 @@
 //! STO-READ-ASYNC: random single-block reads, many at a time.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::params::{Param, Params};
@@ -48,9 +48,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours are anywhere in a large table. So it needs as many random blocks, and knows all of them before it reads the first. A database that prefetches or reads asynchronously has many of these reads in flight; one that reads block by block has one per job. The difference to STO-READ shows which. The figures are block reads and MiB per second; the block size is the database's (column Block: usually 8 KiB or 16 KiB).",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
-        Kpi { column: "block_reads_per_s", title: "reads" },
-        Kpi { column: "read_mib_per_s", title: "data read" },
-        Kpi { column: "transaction_time_ns_p50", title: "time of a batch" },
+        Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
+        Kpi { column: column::READ_MIB_PER_S, title: "data read" },
+        Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "time of a batch" },
     ],
     tables: &[SPREAD],
     params: PARAMS,

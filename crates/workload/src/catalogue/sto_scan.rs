@@ -1,6 +1,6 @@
 //! STO-SCAN: parallel sequential reads of a large table.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::params::{Param, Params};
@@ -28,9 +28,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one query that reads a piece of a large table (65,536 rows, about 16 MiB) by a range of the primary key, in which order the table is stored, and sums a column. Pieces are random, so jobs read different ones. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
-        Kpi { column: "data_mib_per_s", title: "data read" },
-        Kpi { column: "rows_per_s", title: "rows" },
-        Kpi { column: "transaction_time_ns_p50", title: "time of a piece" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "data read" },
+        Kpi { column: column::ROWS_PER_S, title: "rows" },
+        Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "time of a piece" },
     ],
     tables: sto::READ_TABLES,
     params: PARAMS,

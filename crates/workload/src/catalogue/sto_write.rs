@@ -1,6 +1,6 @@
 //! STO-WRITE: parallel creation of a large table.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
@@ -31,9 +31,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the database's fastest way for many rows. All jobs add to the same table, which is empty before each test. The figure is MiB of the finished table per second. Next to it are the bytes that the database wrote to its data files in the window (each byte is logged as well) and the bytes written to the device; the check data-written compares both with the rows.",
     spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take. A test that has not written nine tenths of its rows at the window end is invalid. Disk space: the table grows with rate and window.",
     kpis: &[
-        Kpi { column: "data_mib_per_s", title: "table created" },
-        Kpi { column: "physical_written_mib_per_s", title: "written to data files" },
-        Kpi { column: "rows_per_s", title: "rows" },
+        Kpi { column: column::DATA_MIB_PER_S, title: "table created" },
+        Kpi { column: column::PHYSICAL_WRITTEN_MIB_PER_S, title: "written to data files" },
+        Kpi { column: column::ROWS_PER_S, title: "rows" },
     ],
     tables: &[MADE],
     params: PARAMS,

@@ -3,7 +3,7 @@
 //! Deadlocks are impossible, because all transactions lock rows in the same order: one account, then stock by rising
 //! key (each order line is drawn from its own segment of keys), then new rows with unique keys. Reads lock nothing.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -125,9 +125,9 @@ pub(super) const ENTRIES: Param = Param {
 
 /// KPIs of all of them.
 pub(super) const KPIS: &[Kpi] = &[
-    Kpi { column: "commit_throughput_tps", title: "transactions" },
-    Kpi { column: "transaction_time_ns_p50", title: "median transaction time" },
-    Kpi { column: "transaction_time_ns_p99", title: "99th percentile of transaction time" },
+    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "transactions" },
+    Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "median transaction time" },
+    Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
 ];
 
 /// Needs of those that only read.

@@ -1,9 +1,12 @@
 //! TP-REPORT: 500 entries of a ledger.
 
+use loadline_model::column;
+
 use super::tp;
 use crate::workload::{Kpi, Workload};
 
-const KPIS: &[Kpi] = &[tp::KPIS[0], Kpi { column: "rows_per_s", title: "rows fetched" }, tp::KPIS[1], tp::KPIS[2]];
+const KPIS: &[Kpi] =
+    &[tp::KPIS[0], Kpi { column: column::ROWS_PER_S, title: "rows fetched" }, tp::KPIS[1], tp::KPIS[2]];
 
 /// TP-REPORT.
 pub(super) static WORKLOAD: Workload = Workload {

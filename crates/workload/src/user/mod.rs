@@ -6,7 +6,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use loadline_model::Capability;
-use loadline_model::column::column;
+use loadline_model::column::{self, column};
 use thiserror::Error;
 use toml::de::DeTable;
 
@@ -32,9 +32,9 @@ const MAX_CODE: usize = 20;
 const GROUP: &str = "transaction-processing";
 /// Default KPIs.
 const KPIS: &[Kpi] = &[
-    Kpi { column: "commit_throughput_tps", title: "transactions" },
-    Kpi { column: "transaction_time_ns_p50", title: "median transaction time" },
-    Kpi { column: "transaction_time_ns_p99", title: "99th percentile of transaction time" },
+    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "transactions" },
+    Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "median transaction time" },
+    Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
 ];
 
 /// An error in a workload file.
@@ -206,7 +206,7 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
             let text = format!("there is no column '{id}'{near} (`loadline columns` lists all)");
             return Err(source.error(at.span(), text));
         };
-        out.push(Kpi { column: found.id, title: leak(f.text("title")?) });
+        out.push(Kpi { column: found, title: leak(f.text("title")?) });
     }
     Ok(if out.is_empty() { KPIS } else { out.leak() })
 }

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
-
 use crate::error::TargetError;
 use crate::mysql::version::Version;
 use crate::temp::user::ServerUser;
@@ -36,7 +34,7 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
         Some(dir) => named(dir)?,
         None => installed()?,
     };
-    let version = version_of(&server, user)?;
+    let version = user.version(&server, "Ver ", "mariadb-temp")?;
     Version::parse(&version).check(&server.display().to_string()).map_err(|e| TargetError::Local(e.to_string()))?;
     Ok(Binaries { server, install, base, version })
 }
@@ -75,15 +73,4 @@ fn installed() -> Result<Places, TargetError> {
         )
     })?;
     Ok((server, install, None))
-}
-
-/// Asks as the server's user, so that binaries out of its reach show here.
-fn version_of(server: &Path, user: &ServerUser) -> Result<String, TargetError> {
-    let failed = |why: String| {
-        TargetError::Local(format!("the user «{}» cannot run «{} --version»: {why}", user.name, server.display()))
-    };
-    let output = user.command(server, Signal::SIGKILL).arg("--version").output().map_err(|e| failed(e.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.split_once("Ver ").and_then(|(_, rest)| rest.split_whitespace().next());
-    version.map(str::to_owned).ok_or_else(|| failed(format!("it answers «{}»", text.trim())))
 }

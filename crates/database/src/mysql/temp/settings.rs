@@ -6,14 +6,17 @@ use std::iter;
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 
+use super::PRODUCT;
 use super::binaries::Binaries;
 use crate::error::TargetError;
 use crate::mysql::cache::CHUNK;
 use crate::mysql::performance::MARIADB_STAGES;
+use crate::temp::product::cannot_run;
+use crate::temp::settings::{Settings, normal};
 use crate::temp::user::ServerUser;
 
 /// What loadline needs as it is to reach the server and to find its process.
-const RESERVED: [&str; 14] = [
+pub(super) const RESERVED: &[&str] = &[
     "datadir",
     "socket",
     "port",
@@ -32,112 +35,61 @@ const RESERVED: [&str; 14] = [
 
 const MIB: u64 = 1 << 20;
 
-/// `-` and `_` mean the same in names of options.
-fn normal(name: &str) -> String {
-    name.to_ascii_lowercase().replace('-', "_")
-}
-
 /// Buffer pool of a server on a machine with so much memory, bytes.
 fn usual_pool(memory_bytes: u64) -> u64 {
     (memory_bytes / 8 / CHUNK * CHUNK).clamp(128 * MIB, 1024 * MIB)
 }
 
-/// All settings of a server.
-#[derive(Debug)]
-pub(super) struct Settings {
-    /// loadline's own that the user has not replaced.
-    defaults: Vec<(&'static str, String)>,
-    given: BTreeMap<String, String>,
+/// loadline's own settings for a machine with that much memory, and the user's.
+pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
+    let pool = usual_pool(memory_bytes) / MIB;
+    let mut defaults = vec![
+        ("innodb_flush_log_at_trx_commit", "1".to_owned()),
+        ("innodb_doublewrite", "1".to_owned()),
+        ("innodb_flush_method", "O_DIRECT".to_owned()),
+        ("innodb_buffer_pool_size", format!("{pool}M")),
+        ("innodb_buffer_pool_chunk_size", CHUNK.to_string()),
+        ("innodb_log_file_size", "2G".to_owned()),
+        ("max_connections", "300".to_owned()),
+        ("query_cache_type", "0".to_owned()),
+        ("query_cache_size", "0".to_owned()),
+        ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
+        ("performance_schema", "0".to_owned()),
+    ];
+    // With a binary log it times all of a commit. What that stage alone costs is lost in the noise (12
+    // interleaved starts with and without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3
+    // and +10 %).
+    if given.iter().any(|(name, value)| normal(name) == "log_bin" && !matches!(value.as_str(), "0" | "OFF" | "off")) {
+        let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
+        let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
+        defaults.retain(|(name, _)| *name != "performance_schema");
+        defaults.push(("performance_schema", "1".to_owned()));
+        defaults.extend(instruments.map(|what| ("performance_schema_instrument", what)));
+    }
+    Settings::new(&PRODUCT, defaults, given)
 }
 
-impl Settings {
-    /// The settings for a machine with that much memory and the user's own.
-    pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
-        let pool = usual_pool(memory_bytes) / MIB;
-        let mut defaults = vec![
-            ("innodb_flush_log_at_trx_commit", "1".to_owned()),
-            ("innodb_doublewrite", "1".to_owned()),
-            ("innodb_flush_method", "O_DIRECT".to_owned()),
-            ("innodb_buffer_pool_size", format!("{pool}M")),
-            ("innodb_buffer_pool_chunk_size", CHUNK.to_string()),
-            ("innodb_log_file_size", "2G".to_owned()),
-            ("max_connections", "300".to_owned()),
-            ("query_cache_type", "0".to_owned()),
-            ("query_cache_size", "0".to_owned()),
-            ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
-            ("performance_schema", "0".to_owned()),
-        ];
-        // With a binary log it times all of a commit. What that stage alone costs is lost in the noise (12
-        // interleaved starts with and without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3
-        // and +10 %).
-        if given.iter().any(|(name, value)| normal(name) == "log_bin" && !matches!(value.as_str(), "0" | "OFF" | "off"))
-        {
-            let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
-            let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
-            defaults.retain(|(name, _)| *name != "performance_schema");
-            defaults.push(("performance_schema", "1".to_owned()));
-            defaults.extend(instruments.map(|what| ("performance_schema_instrument", what)));
-        }
-        defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
-        Settings { defaults, given: given.clone() }
-    }
+/// Size of the buffer pool that loadline chose, bytes; `None` if the user did.
+pub(super) fn own_pool(settings: &Settings, memory_bytes: u64) -> Option<u64> {
+    let chunk_or_pool = ["innodb_buffer_pool_size", "innodb_buffer_pool_chunk_size"];
+    let given = settings.given.keys().any(|name| chunk_or_pool.contains(&normal(name).as_str()));
+    (!given).then(|| usual_pool(memory_bytes))
+}
 
-    /// Size of the buffer pool that loadline chose, bytes; `None` if the user did.
-    pub(super) fn own_pool(&self, memory_bytes: u64) -> Option<u64> {
-        let chunk_or_pool = ["innodb_buffer_pool_size", "innodb_buffer_pool_chunk_size"];
-        let given = self.given.keys().any(|name| chunk_or_pool.contains(&normal(name).as_str()));
-        (!given).then(|| usual_pool(memory_bytes))
-    }
-
-    /// Arguments of the server.
-    pub(super) fn arguments(&self) -> Vec<String> {
-        let defaults = self.defaults.iter().map(|(name, value)| argument(name, value));
-        defaults.chain(self.given.iter().map(|(name, value)| argument(name, value))).collect()
-    }
-
-    /// For the report.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
-        if !self.given.is_empty() {
-            let given: Vec<String> = self
-                .given
-                .iter()
-                .map(|(name, value)| {
-                    let hidden = ["password", "secret", "key"].iter().any(|part| normal(name).contains(part));
-                    format!("{name}={}", if hidden { "(not shown)" } else { value })
-                })
-                .collect();
-            notes.push(format!("settings given with --setting: {}", given.join(", ")));
-        }
-        notes
-    }
+/// Arguments of the server.
+pub(super) fn arguments(settings: &Settings) -> Vec<String> {
+    settings.all().map(|(name, value)| argument(name, value)).collect()
 }
 
 fn argument(name: &str, value: &str) -> String {
     format!("--{}={value}", name.replace('_', "-"))
 }
 
-/// What can be said of the settings before a server is asked.
-pub(super) fn check_names(given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-    for (name, value) in given {
-        if RESERVED.contains(&normal(name).as_str()) {
-            return Err(TargetError::Usage(format!(
-                "--setting {name}: loadline sets «{name}» of its private server itself, leave it out"
-            )));
-        }
-        let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-        if !plain || name.starts_with('-') {
-            return Err(TargetError::Usage(format!("--setting {name}: «{name}» is no name of a setting")));
-        }
-        if value.chars().any(char::is_control) {
-            return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
-        }
-        if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {
-            return Err(TargetError::Usage(format!("the setting «{name}» is given twice, also as «{other}»")));
-        }
-    }
-    Ok(())
+/// Whether a name can be one of a setting, so that nothing else is asked for by it.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 /// Asks MariaDB about each setting alone (`mariadbd --name=value --help --verbose`).
@@ -149,9 +101,12 @@ pub(super) fn check_values(
     let ask = |more: &[String]| {
         let mut command = user.command(&binaries.server, Signal::SIGKILL);
         command.arg("--no-defaults").args(more).args(["--help", "--verbose"]);
-        command.output().map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.server.display())))
+        command.output().map_err(|e| cannot_run(&binaries.server, &e))
     };
     for (name, value) in given {
+        if !is_name(name) {
+            return Err(TargetError::Usage(format!("--setting {name}: «{name}» is no name of a setting")));
+        }
         let output = ask(&[argument(name, value)])?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if stderr.contains("unknown variable") || stderr.contains("unknown option") {
@@ -183,7 +138,7 @@ mod tests {
     #[test]
     fn a_given_setting_replaces_a_default_in_any_spelling() {
         let given: BTreeMap<String, String> = [("Innodb-Log-File-Size".to_owned(), "1G".to_owned())].into();
-        let arguments = Settings::new(8 << 30, &given).arguments();
+        let arguments = arguments(&settings(8 << 30, &given));
         let sizes: Vec<_> = arguments.iter().filter(|a| a.to_lowercase().contains("log-file-size")).collect();
         assert_eq!(sizes, ["--Innodb-Log-File-Size=1G"]);
         assert!(arguments.contains(&"--innodb-buffer-pool-size=1024M".to_owned()));
@@ -193,7 +148,7 @@ mod tests {
     fn commits_are_timed_with_a_binary_log_only() {
         let of = |pairs: &[(&str, &str)]| {
             let given = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-            Settings::new(8 << 30, &given).arguments()
+            arguments(&settings(8 << 30, &given))
         };
         let timed = "--performance-schema-instrument=stage/sql/Commit=ON".to_owned();
         let with = of(&[("log-bin", "bin")]);
@@ -207,11 +162,11 @@ mod tests {
 
     #[test]
     fn what_loadline_needs_is_reserved() {
-        for (name, words) in [("data-dir", ""), ("datadir", "itself"), ("skip-networking", "itself"), ("-x", "no name")]
-        {
+        for (name, words) in [("data-dir", ""), ("datadir", "itself"), ("skip-networking", "itself")] {
             let given = [(name.to_owned(), "1".to_owned())].into();
-            let said = check_names(&given).map_or_else(|e| e.to_string(), |()| String::new());
+            let said = PRODUCT.check_names(&given).map_or_else(|e| e.to_string(), |()| String::new());
             assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{name}: {said}");
         }
+        assert!(is_name("log-bin") && !is_name("-x") && !is_name("a=b") && !is_name(""));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::*;
 
 /// What a peer does with a connection, once it has read the first packet.
-fn peer(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> Place {
+fn peer(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> OraAddress {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -17,12 +17,12 @@ fn peer(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> Place
         let _ = socket.read(&mut first);
         answer(&mut socket);
     });
-    Place::parse(&format!("oracle://ann:geheim@127.0.0.1:{port}/pdb1")).unwrap()
+    OraAddress::parse(&format!("oracle://ann:geheim@127.0.0.1:{port}/pdb1")).unwrap()
 }
 
-fn outcome(place: &Place, at_most: Duration) -> TargetError {
+fn outcome(address: &OraAddress, at_most: Duration) -> TargetError {
     let password = Secret::new("geheim".into());
-    let error = dial_within(place, &password, "test", at_most).err().expect("no session without a server");
+    let error = dial_within(address, &password, "test", at_most).err().expect("no session without a server");
     assert!(!error.to_string().contains("geheim"), "{error}");
     assert!(error.to_string().contains("127.0.0.1"), "the error says where: {error}");
     error
@@ -49,8 +49,8 @@ fn refuse(text: &str) -> Vec<u8> {
 #[test]
 fn nobody_there_is_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let place = Place::parse(&format!("oracle://ann@127.0.0.1:{port}/x")).unwrap();
-    assert!(matches!(outcome(&place, SOON), TargetError::Unreachable(_)));
+    let address = OraAddress::parse(&format!("oracle://ann@127.0.0.1:{port}/x")).unwrap();
+    assert!(matches!(outcome(&address, SOON), TargetError::Unreachable(_)));
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn a_listener_that_refuses_says_why() {
         (12500, "listener's log"),
     ] {
         let text = format!("(DESCRIPTION=(TMP=)(VSNNUM=0)(ERR={code})(ERROR_STACK=(ERROR=(CODE={code})(EMFI=4))))");
-        let place = peer(move |s| s.write_all(&refuse(&text)).unwrap());
-        let error = outcome(&place, SOON);
+        let address = peer(move |s| s.write_all(&refuse(&text)).unwrap());
+        let error = outcome(&address, SOON);
         let refused = matches!(error, TargetError::Refused(_));
         assert!(refused && error.to_string().contains(says), "{code}: {error:?}");
     }
@@ -83,12 +83,12 @@ fn what_is_no_listener_is_unreachable_and_no_panic() {
     for answer in answers {
         let shown = String::from_utf8_lossy(&answer).into_owned();
         let bytes = answer.clone();
-        let place = peer(move |s| {
+        let address = peer(move |s| {
             let _ = s.write_all(&bytes);
         });
-        let error = outcome(&place, SOON);
+        let error = outcome(&address, SOON);
         assert!(matches!(error, TargetError::Unreachable(_)), "{shown}: {error:?}");
-        // What it panicked with is part of the error, with the place, and not printed.
+        // What it panicked with is part of the error, with the address, and not printed.
         let panicked = answer == packet(99, b"????") || answer == refuse("(ERR=many)");
         assert_eq!(error.to_string().contains(".rs:"), panicked, "{shown}: {error:?}");
     }
@@ -96,11 +96,11 @@ fn what_is_no_listener_is_unreachable_and_no_panic() {
 
 #[test]
 fn a_peer_that_says_nothing_is_given_up() {
-    let place = peer(|s| {
+    let address = peer(|s| {
         let _ = s.read(&mut [0; 16]);
     });
     let began = Instant::now();
-    let error = outcome(&place, Duration::from_millis(500));
+    let error = outcome(&address, Duration::from_millis(500));
     assert!(matches!(error, TargetError::Unreachable(_)) && error.to_string().contains("within"), "{error:?}");
     assert!(began.elapsed() < SOON);
 }

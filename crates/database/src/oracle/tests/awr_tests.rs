@@ -48,14 +48,15 @@ fn an_awr_report_is_made_between_two_snapshots() {
     let asked = OpenRequest { native_report: true, ..request() };
     let paper = willing();
     let target = cluster::Oracle::open(&asked, paper.dial()).unwrap();
-    let mark = target.native_mark().unwrap().unwrap();
-    assert_eq!(target.native_report(mark).unwrap(), "<html>\n\n</html>\n");
+    let reports = target.abilities().native_reports.unwrap();
+    let mark = reports.native_mark().unwrap();
+    assert_eq!(reports.native_report(mark).unwrap(), "<html>\n\n</html>\n");
     let sent: Vec<String> =
         paper.texts().into_iter().filter(|t| t.contains("WORKLOAD") || t.contains("DBA_HIST")).collect();
     assert_eq!(sent, [awr::SNAPSHOT, awr::SNAPSHOT, awr::FILED, awr::OF_INSTANCE]);
     // Without the option there is nothing to report from.
     let plain = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-    assert_eq!(plain.native_mark().unwrap(), None);
+    assert!(plain.abilities().native_reports.is_none());
 
     // On a cluster the report is of all instances; what is not filed has no report.
     let answering = |filed: &'static [&'static str]| {
@@ -70,9 +71,13 @@ fn an_awr_report_is_made_between_two_snapshots() {
         })
     };
     let cluster_of = |paper: &Paper| cluster::Oracle::open(&asked, paper.dial()).unwrap();
-    assert_eq!(cluster_of(&answering(&["4711", "1", "2"])).native_report(7).unwrap(), "all\n");
+    assert_eq!(
+        cluster_of(&answering(&["4711", "1", "2"])).abilities().native_reports.unwrap().native_report(7).unwrap(),
+        "all\n"
+    );
     for (filed, says) in [(&[][..], "not in DBA_HIST_SNAPSHOT"), (&["4711", "1", "1"][..], "is empty")] {
-        let error = cluster_of(&answering(filed)).native_report(7).unwrap_err().to_string();
+        let error =
+            cluster_of(&answering(filed)).abilities().native_reports.unwrap().native_report(7).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("snapshot 7 to snapshot 8"), "{error}");
     }
     // Without the grant it says what to ask for.
@@ -82,6 +87,8 @@ fn an_awr_report_is_made_between_two_snapshots() {
         }
         Ok(vec![])
     });
-    let Err(TargetError::Refused(text)) = cluster_of(&refusing).native_mark() else { panic!("it was taken") };
+    let refusing = cluster_of(&refusing);
+    let mark = refusing.abilities().native_reports.unwrap().native_mark();
+    let Err(TargetError::Refused(text)) = mark else { panic!("it was taken") };
     assert!(text.contains("PLS-00201") && text.contains("GRANT EXECUTE"), "{text}");
 }

@@ -6,13 +6,13 @@ use super::*;
 /// to another one each time.
 fn cluster_dial() -> &'static super::session::Dial {
     let calls = std::sync::atomic::AtomicU32::new(0);
-    Box::leak(Box::new(move |place: &place::Place, _: &crate::registry::Secret, _: &str| {
+    Box::leak(Box::new(move |address: &address::OraAddress, _: &crate::secret::Secret, _: &str| {
         let n = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let instance = place.host.strip_prefix("rac").map_or_else(|| n.to_string(), str::to_owned);
+        let instance = address.host.strip_prefix("rac").map_or_else(|| n.to_string(), str::to_owned);
         let paper = Paper::new(move |sql, _| {
             Ok(if sql.contains("'INSTANCE') FROM") { vec![row(&[&instance])] } else { vec![row(&["1"])] })
         });
-        Ok(Box::new(paper) as Box<dyn super::session::Session>)
+        Ok(Box::new(paper) as Box<dyn super::session::OraSession>)
     }))
 }
 
@@ -24,7 +24,7 @@ fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
         cluster::Oracle::open(&request, cluster_dial())
     };
     let target = with(["rac1", "rac2"]).unwrap();
-    assert_eq!(target.nodes(), 2);
+    assert_eq!(target.facts().nodes, 2);
     for job in 0..4 {
         target.client_session(&work(), job).unwrap();
     }

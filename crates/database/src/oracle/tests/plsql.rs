@@ -45,7 +45,7 @@ fn parse(scripts: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>>
 }
 
 /// PMD's grammar reads OFFSET and FETCH, and not one behind the other: the words are held to the reference
-/// by a test of `render.rs`.
+/// by a test of `sql.rs`.
 fn without_offset(text: &str) -> String {
     let mut words = text.split(" OFFSET ");
     let first = words.next().unwrap_or_default().to_owned();

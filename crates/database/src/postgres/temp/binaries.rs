@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
-
-use super::user::ServerUser;
 use crate::error::TargetError;
+use crate::temp::user::ServerUser;
 
 /// The oldest version whose counters loadline knows.
 const OLDEST: u32 = 14;
@@ -48,7 +46,7 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
             )
         })?,
     };
-    let version = version_of(&dir, user)?;
+    let version = user.version(&dir.join("postgres"), "(PostgreSQL) ", "postgres-temp")?;
     let major = leading_number(&version);
     if major < OLDEST {
         return Err(TargetError::Local(format!(
@@ -86,29 +84,6 @@ fn newest(mut found: Vec<(u32, PathBuf)>) -> Option<PathBuf> {
 fn in_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).find(|dir| dir.is_absolute() && is_complete(dir))
-}
-
-/// Asks as the server's user, so that binaries out of its reach show here.
-fn version_of(dir: &Path, user: &ServerUser) -> Result<String, TargetError> {
-    let program = dir.join("postgres");
-    let failed = |why: &str| {
-        TargetError::Local(format!(
-            "the user «{}» cannot run «{} --version»: {why}. Name other binaries with postgres-temp:?bin=/dir",
-            user.name,
-            program.display()
-        ))
-    };
-    let output =
-        user.command(&program, Signal::SIGKILL).arg("--version").output().map_err(|e| failed(&e.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let version = text.split_once("(PostgreSQL) ").and_then(|(_, rest)| rest.split_whitespace().next());
-    match version {
-        Some(version) if output.status.success() => Ok(version.to_owned()),
-        _ => Err(failed(&format!(
-            "it answers «{}»",
-            [text.trim(), String::from_utf8_lossy(&output.stderr).trim()].concat()
-        ))),
-    }
 }
 
 fn leading_number(text: &str) -> u32 {

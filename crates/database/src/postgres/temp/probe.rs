@@ -8,6 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use crate::postgres::protocol::{self, ServerError};
+
 /// What the server answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -32,7 +37,10 @@ pub(super) fn ask(socket: &Path, user: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(&startup(user))?;
+    let mut startup = BytesMut::new();
+    let parameters = [("user", user), ("database", "postgres"), ("application_name", "loadline start")];
+    frontend::startup_message(parameters, &mut startup)?;
+    stream.write_all(&startup)?;
     let answer = read_answer(&mut stream)?;
     if answer == Answer::Ready {
         // Terminate. The server closes then; that it may have done so before does not matter.
@@ -41,28 +49,14 @@ pub(super) fn ask(socket: &Path, user: &str) -> io::Result<Answer> {
     Ok(answer)
 }
 
-fn startup(user: &str) -> Vec<u8> {
-    let mut body = 196_608_u32.to_be_bytes().to_vec(); // protocol 3.0
-    for text in ["user", user, "database", "postgres", "application_name", "loadline start"] {
-        body.extend_from_slice(text.as_bytes());
-        body.push(0);
-    }
-    body.push(0);
-    let mut message = (body.len() as u32 + 4).to_be_bytes().to_vec();
-    message.extend(body);
-    message
-}
-
 fn read_answer(stream: &mut impl Read) -> io::Result<Answer> {
     loop {
         let mut head = [0_u8; 5];
         stream.read_exact(&mut head)?;
-        let [kind, length @ ..] = head;
-        let length = (u32::from_be_bytes(length) as usize).saturating_sub(4);
-        if length > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is not PostgreSQL's protocol"));
-        }
-        let mut body = vec![0; length];
+        let header = protocol::header(&head).ok().flatten().filter(|(_, length)| *length <= LONGEST);
+        let odd = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not PostgreSQL's protocol");
+        let (kind, length) = header.ok_or_else(odd)?;
+        let mut body = vec![0; length.saturating_sub(head.len())];
         stream.read_exact(&mut body)?;
         match kind {
             b'Z' => return Ok(Answer::Ready),
@@ -76,13 +70,11 @@ fn read_answer(stream: &mut impl Read) -> io::Result<Answer> {
 }
 
 fn refusal(body: &[u8]) -> Answer {
-    let field = |code: u8| {
-        let field = body.split(|b| *b == 0).find(|f| f.first() == Some(&code))?;
-        Some(String::from_utf8_lossy(&field[1..]).into_owned())
-    };
-    match field(b'C') {
-        Some(code) if code == STARTING => Answer::Starting,
-        _ => Answer::Refused(field(b'M').unwrap_or_else(|| "no reason given".to_owned())),
+    let error = ServerError::parse(body);
+    match error.code.as_str() {
+        STARTING => Answer::Starting,
+        _ if error.message.is_empty() => Answer::Refused("no reason given".to_owned()),
+        _ => Answer::Refused(error.message),
     }
 }
 

@@ -1,15 +1,12 @@
-//! The server's processes as the system shows them: for what is left when the server was killed, or
-//! belongs to a loadline that is gone.
-//!
-//! Processes are known by what everybody may read (`/proc/PID/cmdline` and its owner), as root in a
-//! container may not look into the processes of another user.
+//! What the processes of a private PostgreSQL look like, and how they are ended.
 
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
+
+use crate::temp::processes::{self, Process, wait_gone};
 
 /// What is sent to a server to end it, and how long it has to follow: fast shutdown, immediate
 /// shutdown, and the end.
@@ -34,66 +31,32 @@ pub(super) struct Marks<'a> {
     pub(super) initdb: Option<i32>,
 }
 
-/// A process of the server.
-pub(super) struct Process {
-    pub(super) pid: Pid,
-    role: Role,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Postmaster,
     Backend,
     /// initdb or one of its helpers.
     Initdb,
 }
 
-/// Ends all processes of a server. Returns whether there were any, or the number of those that
-/// would not go.
-pub(super) fn end_all(marks: Marks<'_>) -> Result<bool, usize> {
-    let mut found = running(marks);
-    let found_any = !found.is_empty();
+/// Ends all processes of a server. Returns whether there were any.
+pub(super) fn end_all(marks: Marks<'_>) -> io::Result<bool> {
+    let found = running(marks);
     if found.iter().any(|p| p.role == Role::Initdb) {
-        wait_gone(marks, HELPERS_PATIENCE);
+        wait_gone(|| running(marks), HELPERS_PATIENCE);
     }
-    for (signal, patience) in STAGES {
-        found = running(marks);
-        // To a backend SIGINT means no more than «cancel the query».
-        found.retain(|p| signal != Signal::SIGINT || p.role == Role::Postmaster);
-        if found.is_empty() {
-            continue;
-        }
-        for process in &found {
-            let _ = kill(process.pid, signal);
-        }
-        wait_gone(marks, patience);
-    }
-    match running(marks).len() {
-        0 => Ok(found_any),
-        left => Err(left),
-    }
-}
-
-fn wait_gone(marks: Marks<'_>, patience: Duration) {
-    let deadline = Instant::now() + patience;
-    while !running(marks).is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    // To a backend SIGINT means no more than "cancel the query".
+    let gets = |signal, role: &Role| signal != Signal::SIGINT || *role == Role::Postmaster;
+    let ran = processes::end_all(&STAGES, || running(marks), gets)?;
+    Ok(ran || !found.is_empty())
 }
 
 /// The processes of a server.
-pub(super) fn running(marks: Marks<'_>) -> Vec<Process> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let of_initdb = || marks.initdb.is_some() && group_of(&entry.path().join("stat")) == marks.initdb;
-            let role = role_in(&cmdline, marks.name)
-                .or_else(|| (is_of_initdb(&cmdline) && of_initdb()).then_some(Role::Initdb))?;
-            (entry.metadata().ok()?.uid() == marks.uid).then_some(Process { pid: Pid::from_raw(pid), role })
-        })
-        .collect()
+pub(super) fn running(marks: Marks<'_>) -> Vec<Process<Role>> {
+    processes::running(marks.uid, |process, cmdline| {
+        let of_initdb = || marks.initdb.is_some() && group_of(&process.join("stat")) == marks.initdb;
+        role_in(cmdline, marks.name).or_else(|| (is_of_initdb(cmdline) && of_initdb()).then_some(Role::Initdb))
+    })
 }
 
 /// The role in the server called `name`: its postmaster (`…/postgres -D …/NAME/data …`), or one of

@@ -6,12 +6,15 @@ use std::path::Path;
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 
+use super::PRODUCT;
 use super::binaries::Binaries;
-use super::user::ServerUser;
 use crate::error::TargetError;
+use crate::temp::product::cannot_run;
+use crate::temp::settings::Settings;
+use crate::temp::user::ServerUser;
 
 /// What loadline needs as it is to reach the server, to read its log and to find its processes.
-const RESERVED: [&str; 15] = [
+pub(super) const RESERVED: &[&str] = &[
     "cluster_name",
     "config_file",
     "data_directory",
@@ -36,106 +39,50 @@ pub(super) fn shared_buffers(memory_bytes: u64) -> u64 {
     (memory_bytes / 8 / MIB).clamp(16, 1024)
 }
 
-/// All settings of a server.
-#[derive(Debug)]
-pub(super) struct Settings {
-    /// loadline's own that the user has not replaced.
-    defaults: Vec<(&'static str, String)>,
-    given: BTreeMap<String, String>,
+/// loadline's own settings for a machine with that much memory, and the user's.
+pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
+    let on = || "on".to_owned();
+    let defaults = vec![
+        ("fsync", on()),
+        ("synchronous_commit", on()),
+        ("full_page_writes", on()),
+        ("autovacuum", on()),
+        ("max_connections", "300".to_owned()),
+        ("shared_buffers", format!("{}MB", shared_buffers(memory_bytes))),
+        ("max_wal_size", "4GB".to_owned()),
+        ("checkpoint_timeout", "15min".to_owned()),
+        // As for a device that serves many reads at once; what is usual is one for a single disk.
+        ("effective_io_concurrency", "32".to_owned()),
+        // Two looks at the clock for each write of the log.
+        ("track_wal_io_timing", on()),
+    ];
+    Settings::new(&PRODUCT, defaults, given)
 }
 
-impl Settings {
-    /// The settings for a machine with that much memory and the user's own.
-    pub(super) fn new(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
-        let shared_buffers = shared_buffers(memory_bytes);
-        let on = || "on".to_owned();
-        let mut defaults = vec![
-            ("fsync", on()),
-            ("synchronous_commit", on()),
-            ("full_page_writes", on()),
-            ("autovacuum", on()),
-            ("max_connections", "300".to_owned()),
-            ("shared_buffers", format!("{shared_buffers}MB")),
-            ("max_wal_size", "4GB".to_owned()),
-            ("checkpoint_timeout", "15min".to_owned()),
-            // As for a device that serves many reads at once; what is usual is one for a single disk.
-            ("effective_io_concurrency", "32".to_owned()),
-            // Two looks at the clock for each write of the log.
-            ("track_wal_io_timing", on()),
-        ];
-        defaults.retain(|(name, _)| !given.keys().any(|g| g.eq_ignore_ascii_case(name)));
-        Settings { defaults, given: given.clone() }
-    }
-
-    /// Sets loadline's own value of shared_buffers, MiB; `false` if the user's stands, or if it is the same.
-    pub(super) fn set_shared_buffers(&mut self, mib: u64) -> bool {
-        let value = format!("{mib}MB");
-        let own = self.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
-        own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
-    }
-
-    /// The configuration file: what initdb found for this machine first, so that all else wins.
-    pub(super) fn file(&self, name: &str, sockets: &str) -> String {
-        let fixed = [
-            ("cluster_name", name),
-            ("listen_addresses", ""),
-            ("unix_socket_directories", sockets),
-            ("unix_socket_permissions", "0700"),
-            ("log_destination", "stderr"),
-            ("logging_collector", "off"),
-            ("log_line_prefix", "%m [%p] "),
-        ];
-        let defaults = self.defaults.iter().map(|(name, value)| (*name, value.as_str()));
-        let given = self.given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut text = "include 'data/postgresql.conf'\n".to_owned();
-        for (name, value) in defaults.chain(given).chain(fixed) {
-            let value = value.replace('\\', "\\\\").replace('\'', "''");
-            text.push_str(&format!("{name} = '{value}'\n"));
-        }
-        text
-    }
-
-    /// For the report.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
-        if !self.given.is_empty() {
-            notes.push(format!("settings given with --setting: {}", shown(&self.given)));
-        }
-        notes
-    }
+/// Sets loadline's own value of shared_buffers, MiB; `false` if the user's stands, or if it is the same.
+pub(super) fn set_shared_buffers(settings: &mut Settings, mib: u64) -> bool {
+    let value = format!("{mib}MB");
+    let own = settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
+    own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
 }
 
-/// Settings for people to read; a value that may hold a password is not shown.
-pub(super) fn shown(settings: &BTreeMap<String, String>) -> String {
-    let one = |(name, value): (&String, &String)| {
-        if is_secret(name) { format!("{name}=(not shown)") } else { format!("{name}={value}") }
-    };
-    settings.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["password", "passphrase", "conninfo", "secret"].iter().any(|part| name.contains(part))
-}
-
-/// What can be said of the settings before a server is asked.
-pub(super) fn check_names(given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-    for (name, value) in given {
-        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
-            return Err(TargetError::Usage(format!(
-                "--setting {name}: loadline sets «{name}» of its private server itself, leave it out"
-            )));
-        }
-        if value.chars().any(char::is_control) {
-            return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
-        }
-        // Two spellings of one name: which of them wins would be a matter of luck.
-        if let Some(other) = given.keys().find(|other| *other != name && other.eq_ignore_ascii_case(name)) {
-            return Err(TargetError::Usage(format!("the setting «{name}» is given twice, also as «{other}»")));
-        }
+/// The configuration file: what initdb found for this machine first, so that all else wins.
+pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
+    let fixed = [
+        ("cluster_name", name),
+        ("listen_addresses", ""),
+        ("unix_socket_directories", sockets),
+        ("unix_socket_permissions", "0700"),
+        ("log_destination", "stderr"),
+        ("logging_collector", "off"),
+        ("log_line_prefix", "%m [%p] "),
+    ];
+    let mut text = "include 'data/postgresql.conf'\n".to_owned();
+    for (name, value) in settings.all().chain(fixed) {
+        let value = value.replace('\\', "\\\\").replace('\'', "''");
+        text.push_str(&format!("{name} = '{value}'\n"));
     }
-    Ok(())
+    text
 }
 
 /// Asks PostgreSQL about each setting alone (`postgres -c name=value -C name`).
@@ -151,9 +98,7 @@ pub(super) fn check_values(
         }
         let mut command = user.command(binaries.postgres(), Signal::SIGKILL);
         command.arg("-D").arg(data).arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
-        let output = command
-            .output()
-            .map_err(|e| TargetError::Local(format!("«{}» cannot be run: {e}", binaries.postgres().display())))?;
+        let output = command.output().map_err(|e| cannot_run(&binaries.postgres(), &e))?;
         if output.status.success() {
             continue;
         }
@@ -161,7 +106,7 @@ pub(super) fn check_values(
         if stderr.contains("unrecognized configuration parameter") {
             return Err(unknown(name, binaries, user));
         }
-        return Err(TargetError::Usage(if is_secret(name) {
+        return Err(TargetError::Usage(if PRODUCT.is_secret(name) {
             format!("--setting {name}: PostgreSQL does not take its value (which is not shown here)")
         } else {
             format!("--setting {name}={value}: postgres says: «{}»", says(&stderr))
@@ -221,29 +166,31 @@ mod tests {
 
     #[test]
     fn a_given_setting_replaces_the_default_and_is_quoted() {
-        let settings = Settings::new(4096 * MIB, &map(&[("FSYNC", "off"), ("a.b", r"it's \x")]));
-        let file = settings.file("loadline-pg-x", "/s");
+        let settings = settings(4096 * MIB, &map(&[("FSYNC", "off"), ("a.b", r"it's \x")]));
+        let file = file(&settings, "loadline-pg-x", "/s");
         assert!(file.contains("FSYNC = 'off'\n") && !file.contains("fsync = 'on'"), "{file}");
         assert!(file.contains(r"a.b = 'it''s \\x'"), "{file}");
         assert!(file.contains("shared_buffers = '512MB'"), "{file}");
-        assert!(Settings::new(1 << 50, &map(&[])).file("", "").contains("shared_buffers = '1024MB'"));
+        assert!(super::file(&super::settings(1 << 50, &map(&[])), "", "").contains("shared_buffers = '1024MB'"));
     }
 
     #[test]
     fn names_that_are_loadlines_own_are_refused() {
         for name in ["port", "Listen_Addresses", "cluster_name"] {
-            let error = check_names(&map(&[(name, "1")])).unwrap_err().to_string();
+            let error = PRODUCT.check_names(&map(&[(name, "1")])).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("leave it out"), "{error}");
         }
-        assert!(check_names(&map(&[("fsync", "on"), ("FSYNC", "off")])).unwrap_err().to_string().contains("twice"));
-        assert!(check_names(&map(&[("a", "b\nport = 1")])).unwrap_err().to_string().contains("control"));
-        assert!(check_names(&map(&[("work_mem", "4MB")])).is_ok());
+        assert!(
+            PRODUCT.check_names(&map(&[("fsync", "on"), ("FSYNC", "off")])).unwrap_err().to_string().contains("twice")
+        );
+        assert!(PRODUCT.check_names(&map(&[("a", "b\nport = 1")])).unwrap_err().to_string().contains("control"));
+        assert!(PRODUCT.check_names(&map(&[("work_mem", "4MB")])).is_ok());
     }
 
     #[test]
     fn no_password_is_shown() {
-        let text = shown(&map(&[("primary_conninfo", "password=abc"), ("work_mem", "4MB")]));
-        assert_eq!(text, "primary_conninfo=(not shown), work_mem=4MB");
+        let given = map(&[("primary_conninfo", "password=abc"), ("work_mem", "4MB")]);
+        assert_eq!(settings(1 << 30, &given).shown(), "primary_conninfo=(not shown), work_mem=4MB");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::user::ServerUser;
 use crate::temp::owner::Owner;
+use crate::temp::user::ServerUser;
 
 /// The POSIX shared memory files that the server maps (mmap of `/dev/shm/PostgreSQL.…`). Asked as
 /// the server's own user; empty if that fails.

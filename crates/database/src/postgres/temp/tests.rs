@@ -11,9 +11,15 @@ use nix::unistd::Pid;
 
 use super::*;
 use crate::temp::owner::{self, Owner};
+use crate::temp::place::{self, Location, Wanted};
 
 /// Set for the process that is killed in `a_killed_owner_leaves_nothing`.
 const OWNER_SCRATCH: &str = "LOADLINE_TEST_TEMP_SERVER_SCRATCH";
+
+/// Leftovers of private servers of PostgreSQL.
+fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+    crate::temp::clean_leftovers(&PRODUCT, request)
+}
 
 /// A scratch folder that the server's user can get to.
 fn scratch() -> tempfile::TempDir {
@@ -72,7 +78,7 @@ fn a_server_starts_answers_and_goes_also_in_a_panic() {
     for part in ["private PostgreSQL 1", "next to the results", "max_connections=300", "my.note=it's 'here'"] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
-    let psql = binaries::find(None, &super::user::choose().unwrap()).unwrap().dir.join("psql");
+    let psql = binaries::find(None, &ServerUser::choose(&PRODUCT).unwrap()).unwrap().dir.join("psql");
     let sql = "select concat_ws(' ', current_setting('wal_buffers'), current_setting('data_checksums'), \
                current_setting('listen_addresses') = '', current_setting('my.note'), current_setting('fsync'))";
     let output = Command::new(psql).args(["-XAtc", sql, server.url()]).output().unwrap();
@@ -102,7 +108,7 @@ fn a_server_that_was_killed_leaves_nothing() {
     // Its processes make more shared memory when they have begun to work.
     std::thread::sleep(Duration::from_millis(700));
     let name = entries(scratch.path())[0].file_name().unwrap().to_str().unwrap().to_owned();
-    let user = super::user::choose().unwrap();
+    let user = ServerUser::choose(&PRODUCT).unwrap();
     let processes = processes::running(processes::Marks { name: &name, uid: owner.uid, initdb: None });
     assert!(processes.len() > 3, "{}", processes.len());
     let files: Vec<PathBuf> = processes.iter().flat_map(|p| shared_memory::mapped_files(p.pid, &user)).collect();
@@ -141,7 +147,7 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     let scratch = scratch();
     let bin = scratch.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let real = binaries::find(None, &super::user::choose().unwrap()).unwrap();
+    let real = binaries::find(None, &ServerUser::choose(&PRODUCT).unwrap()).unwrap();
     symlink(real.postgres(), bin.join("postgres")).unwrap();
     let script = "#!/bin/sh\necho 'initdb: error: could not write file \"x\": No space left on device' >&2\nexit 1\n";
     std::fs::write(bin.join("initdb"), script).unwrap();
@@ -238,11 +244,13 @@ fn a_long_path_and_a_closed_one() {
     // What only root can get to, the server's user cannot; for another user there is no such case.
     let closed = scratch.path().join("closed");
     std::fs::DirBuilder::new().mode(0o700).create(&closed).unwrap();
-    let user = super::user::choose().unwrap();
+    let user = ServerUser::choose(&PRODUCT).unwrap();
     let binaries = binaries::find(None, &user).unwrap();
-    let place = place::choose(&Address::default(), &closed, &user, &binaries).unwrap();
-    let there = Address { dir: Some(closed.clone()), bin: None };
-    let explicit = place::choose(&there, scratch.path(), &user, &binaries);
+    let choose = |dir, scratch| -> Result<Location, TargetError> {
+        place::choose(Wanted { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
+    };
+    let place = choose(None, &closed).unwrap();
+    let explicit = choose(Some(&closed), scratch.path());
     if user.switch {
         assert_eq!(place.parent, Path::new("/var/tmp"));
         assert!(place.note.contains("the same device as the results"), "{}", place.note);

@@ -1,0 +1,71 @@
+//! Records made by hand or read from a published study.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use loadline_model::{Driver, TestRecord, column};
+
+/// A valid record of `LGWR-LAT1` without figures.
+pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
+    TestRecord {
+        schema: 1,
+        platform: platform.to_owned(),
+        run: format!("run-{platform}"),
+        test,
+        workload: "LGWR-LAT1".to_owned(),
+        group: "log-writer".to_owned(),
+        target: "postgres://db".to_owned(),
+        driver: Driver::Database,
+        nodes: 1,
+        jobs,
+        repetition: 1,
+        started_at: "2025-01-02T03:04:05Z".to_owned(),
+        valid: true,
+        invalid_reason: None,
+        forced: None,
+        checks: Vec::new(),
+        absent: BTreeMap::new(),
+        notes: Vec::new(),
+        error_texts: BTreeMap::new(),
+        data_source: None,
+        kpis: Vec::new(),
+        swept: None,
+        limit: None,
+        sizes: Vec::new(),
+        waits: Default::default(),
+        parameters: BTreeMap::new(),
+        figures: BTreeMap::new(),
+    }
+}
+
+/// A record with throughput (tps) and latency (ms), and equal work.
+pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) -> TestRecord {
+    let mut r = record(platform, test, jobs);
+    let work = [(column::REDO_KIB_PER_TX, 1.9), (column::ROWS_PER_TX, 1.0), (column::STATEMENTS_PER_TX, 1.0)];
+    for (id, value) in [(column::COMMIT_THROUGHPUT_TPS, tps), (column::COMMIT_LATENCY_MS, ms)].into_iter().chain(work) {
+        r.set(id, value);
+    }
+    r
+}
+
+/// The records of `platform` in the published log-writer study.
+pub(crate) fn study_1(platform: &str) -> Vec<TestRecord> {
+    let mut lines = include_str!("../../data/log-writer-exadata.csv").lines();
+    let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows = lines.map(|line| ids.iter().copied().zip(line.split(',')).collect::<BTreeMap<&str, &str>>());
+    rows.filter(|row| row["platform"] == platform)
+        .map(|row| {
+            let mut r = record(platform, row["test"].parse().unwrap(), row["jobs"].parse().unwrap());
+            r.workload = row["workload"].to_owned();
+            r.run = row["run"].to_owned();
+            r.nodes = row["nodes"].parse().unwrap();
+            for (column, text) in row.iter().filter_map(|(id, text)| Some((column::column(id)?, text))) {
+                if !["platform", "workload", "run", "test", "nodes", "jobs"].contains(&column.id) {
+                    r.set(column, text.parse().unwrap());
+                }
+            }
+            r
+        })
+        .collect()
+}

@@ -1,0 +1,179 @@
+//! What makes two platforms' tests comparable: parameters, programs, redo, and where blocks came from.
+
+use std::collections::BTreeMap;
+
+use crate::common::measured;
+use loadline_analyze::compare::{Comparison, Platform, compare};
+use loadline_analyze::sweeps;
+use loadline_model::manifest::Calibration;
+use loadline_model::plan::WorkloadFile;
+use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::{TestRecord, column};
+
+fn versus(a: &[TestRecord], b: &[TestRecord]) -> Comparison {
+    compare(&[Platform::of("a", a), Platform::of("b", b)]).remove(0)
+}
+
+fn with(platform: &str, parameters: &[(&str, i64)]) -> Vec<TestRecord> {
+    let mut r = measured(platform, 1, 4, 100.0, 40.0);
+    r.parameters = parameters.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    vec![r]
+}
+
+#[test]
+fn other_parameters_are_other_work() {
+    let a = with("a", &[("rows", 1), ("batch", 64)]);
+    let refused = |b: &[TestRecord]| versus(&a, b).refused;
+    assert_eq!(refused(&with("b", &[("rows", 1), ("batch", 64)])), None);
+    assert_eq!(
+        refused(&with("b", &[("rows", 1), ("batch", 8)])).unwrap(),
+        "different parameters: batch is 64 on «a», 8 on «b»"
+    );
+    assert!(refused(&with("b", &[("rows", 1)])).unwrap().contains("batch is 64 on «a», not there on «b»"));
+    // An older version did not record them: that is said, and no more can be.
+    let c = versus(&a, &with("b", &[]));
+    let caveat = c.rows[0].caveat.as_deref().unwrap();
+    assert!(c.refused.is_none() && caveat.contains("parameters of the workload on «b»"), "{caveat}");
+}
+
+#[test]
+fn what_calibration_chose_may_differ() {
+    let (a, b) =
+        (with("a", &[("payload", 1_200), ("own-rows", 128)]), with("b", &[("payload", 1_330), ("own-rows", 128)]));
+    let chosen = |names: &[&str]| {
+        let parameters = names.iter().map(|n| ((*n).to_owned(), 1)).collect();
+        BTreeMap::from([("LGWR-LAT1".to_owned(), Calibration { parameters, ..Calibration::default() })])
+    };
+    // One of the two was near enough with what the catalogue says.
+    let (of_a, of_b) = (chosen(&["payload"]), chosen(&[]));
+    let side =
+        |label, records, calibration| Platform { calibration: Some(calibration), ..Platform::of(label, records) };
+    let all = compare(&[side("a", a.as_slice(), &of_a), side("b", b.as_slice(), &of_b)]);
+    assert_eq!(all[0].refused, None);
+    let none = chosen(&[]);
+    let all = compare(&[side("a", a.as_slice(), &none), side("b", b.as_slice(), &none)]);
+    assert!(all[0].refused.as_deref().unwrap().contains("payload is 1200 on «a», 1330 on «b»"));
+}
+
+#[test]
+fn a_workload_of_the_users_own_is_its_file() {
+    let file = |text: &str| vec![WorkloadFile { name: "queue.toml".to_owned(), text: text.to_owned() }];
+    let (a, b) = (with("a", &[]), with("b", &[]));
+    let compared = |x: &[WorkloadFile], y: &[WorkloadFile]| {
+        let side = |label, records, workload_files| Platform { workload_files, ..Platform::of(label, records) };
+        compare(&[side("a", &a, x), side("b", &b, y)]).remove(0)
+    };
+    let one = file("code = \"LGWR-LAT1\"   # mine\nprogram = [1]\n");
+    assert_eq!(compared(&one, &file("code = \"LGWR-LAT1\"   # mine\r\nprogram = [1]")).refused, None);
+    let other = compared(&one, &file("code = \"LGWR-LAT1\"\nprogram = [1, 2]\n"));
+    assert!(
+        other.refused.as_deref().unwrap().starts_with("different work: the file that defines LGWR-LAT1"),
+        "{other:?}"
+    );
+    let unknown = compared(&one, &file("code = \"QUEUE\"\n"));
+    assert!(unknown.rows[0].caveat.as_deref().unwrap().contains("file of the workload on «b»"), "{unknown:?}");
+}
+
+#[test]
+fn redo_refuses_only_what_it_defines() {
+    let test = |platform: &str, workload: &str, group: &str, kib: f64| {
+        let mut r = measured(platform, 1, 4, 100.0, 40.0);
+        (r.workload, r.group) = (workload.to_owned(), group.to_owned());
+        r.set(column::REDO_KIB_PER_TX, kib);
+        vec![r]
+    };
+    let row = |workload: &str, group: &str, kib: f64| {
+        versus(&test("a", workload, group, 1.0), &test("b", workload, group, kib)).rows.remove(0)
+    };
+    assert!(row("LGWR-LAT1", "log-writer", 1.2).refused.unwrap().contains("20 % apart"));
+    for (workload, group) in [
+        ("TP-LIGHT", "transaction-processing"),
+        ("DBL-11", "data-load"),
+        ("DBWR-THR", "database-writer"),
+        ("STO-RANDOM", "storage"),
+    ] {
+        let row = row(workload, group, 3.0);
+        let caveat = row.caveat.unwrap();
+        assert!(row.refused.is_none() && !row.factors.is_empty(), "{workload}");
+        assert!(caveat.contains("1.00 KiB of redo per transaction on «a», 3.00 on «b»: 200 % apart"), "{caveat}");
+    }
+    assert_eq!(row("TP-LIGHT", "transaction-processing", 1.09).caveat, None);
+    assert_eq!(row("DA-SCAN", "data-analytics", 3.0).caveat, None, "what the database writes on its own");
+}
+
+fn read(platform: &str, test: u32, tps: f64, source: Option<&str>) -> TestRecord {
+    let mut r = measured(platform, test, 4, tps, 40.0);
+    (r.workload, r.group) = ("STO-READ".to_owned(), "storage".to_owned());
+    r.data_source = source.map(str::to_owned);
+    r.forced = (source != Some("device")).then(|| NOT_THE_DEVICES.to_owned());
+    r
+}
+
+#[test]
+fn figures_of_a_cache_are_held_against_those_of_a_device_by_nobody() {
+    let row = |x, y| versus(&[read("a", 1, 100.0, x)], &[read("b", 1, 200.0, y)]).rows.remove(0);
+    let refused = row(Some("device"), Some("cached")).refused.unwrap();
+    assert_eq!(refused, "different sources: blocks came from the device on «a», from a cache on «b»");
+    assert!(row(None, Some("device")).refused.unwrap().contains("from where is not known on «a»"));
+    let device = row(Some("device"), Some("device"));
+    assert_eq!((device.refused, device.caveat), (None, None));
+    let cached = row(Some("cached"), Some("cached"));
+    let caveat = cached.caveat.unwrap();
+    assert!(
+        cached.refused.is_none()
+            && caveat == "on both platforms kept by --allow-cached: cached, not the device's figures",
+        "{caveat}"
+    );
+    // Writes have no source; that they stayed in a cache is said by the mark.
+    let mut kept = read("b", 1, 200.0, Some("device"));
+    kept.forced = Some(NOT_THE_DEVICES.to_owned());
+    let row = versus(&[read("a", 1, 100.0, Some("device"))], &[kept]).rows.remove(0);
+    assert!(row.refused.unwrap().contains("kept by --allow-cached without that on «b»"));
+}
+
+#[test]
+fn what_was_forced_is_a_caveat() {
+    let a = [measured("a", 1, 4, 100.0, 40.0)];
+    let mut b = [measured("b", 1, 4, 100.0, 40.0)];
+    b[0].forced = Some("fsync = off: commits are not durable".to_owned());
+    let row = versus(&a, &b).rows.remove(0);
+    assert_eq!(row.caveat.unwrap(), "on «b» kept by --force: fsync = off: commits are not durable");
+    assert_eq!(b[0].kept_by(), Some("--force"));
+}
+
+#[test]
+fn repetitions_of_different_sources_are_not_pooled() {
+    let tests = [
+        read("a", 1, 900.0, Some("cached")),
+        read("a", 2, 100.0, Some("device")),
+        read("a", 3, 400.0, Some("lukewarm")),
+        read("a", 4, 110.0, Some("device")),
+    ];
+    let all = sweeps(&tests);
+    let point = &all[0].points[0];
+    assert_eq!((point.tests.as_slice(), point.throughput().unwrap().mean), (&[2, 4][..], 105.0));
+    assert_eq!((point.data_source.as_deref(), point.kept()), (Some("device"), None));
+    let aside: Vec<(u32, String)> = point.set_aside.iter().map(|s| (s.test, s.kept().unwrap())).collect();
+    assert_eq!(aside[0], (1, "kept by --allow-cached: cached, not the device's figures".to_owned()));
+    assert_eq!((aside[1].0, aside.len()), (3, 2));
+    // Without the device, what is nearest to it.
+    let all = sweeps(&[tests[0].clone(), tests[2].clone()]);
+    let point = &all[0].points[0];
+    assert_eq!((point.tests.as_slice(), point.data_source.as_deref()), (&[3][..], Some("lukewarm")));
+    assert!(point.allowed_cached());
+}
+
+#[test]
+fn read_times_by_two_clocks_are_told() {
+    let timed = |platform: &str, by_database: bool| {
+        let mut r = read(platform, 1, 100.0, Some("device"));
+        r.set(column::READ_TIME_US_MEAN, 80.0);
+        if by_database {
+            r.set(column::READ_WAIT_PCT, 70.0);
+        }
+        vec![r]
+    };
+    let row = versus(&timed("a", true), &timed("b", false)).rows.remove(0);
+    assert!(row.caveat.unwrap().contains("the database's own on «a», and that of whole transactions on «b»"));
+    assert_eq!(versus(&timed("a", true), &timed("b", true)).rows.remove(0).caveat, None);
+}

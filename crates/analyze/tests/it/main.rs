@@ -1,0 +1,11 @@
+//! What the analysis says of records, published studies and made-up scans.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod bound;
+mod common;
+mod equal_work;
+mod sawtooth;
+mod study_1;
+mod sweep_and_compare;
+mod swept;

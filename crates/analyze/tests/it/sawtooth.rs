@@ -1,0 +1,358 @@
+//! Sawtooth or line: on made-up commit times whose shape is known.
+
+use loadline_analyze::{Shape, shape};
+use loadline_model::limits::SizePoint;
+use proptest::prelude::*;
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+const STEP: f64 = 64.0 * KIB;
+
+/// Seeded noise; nothing of what is tested.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        // PCG's multiplier and increment; the upper bits are good.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let x = (self.0 >> 18) ^ (self.0 >> 45);
+        (x & 0xffff_ffff) as f64 / 4_294_967_296.0
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+
+    /// A factor around 1 of `spread`, with a stall of up to 20 times in `stalls` of all cases.
+    fn factor(&mut self, spread: f64, stalls: f64) -> f64 {
+        let usual = (self.normal() * spread).exp();
+        if self.uniform() < stalls { usual * (2.0 + 18.0 * self.uniform()) } else { usual }
+    }
+}
+
+/// Sizes 0…6 MiB in steps of 64 KiB, `n` commits each: `ideal(redo)` ns times noise, and a slow drift
+/// that each commit meets at a random moment.
+fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f64) -> Vec<SizePoint> {
+    let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9).wrapping_add(77));
+    // Near seeds begin alike.
+    (0..100).for_each(|_| {
+        noise.uniform();
+    });
+    (0..=96)
+        .map(|i| {
+            let redo_bytes = f64::from(i) * STEP;
+            let commit_ns = (0..n)
+                .map(|_| {
+                    let drift = 1.0 + 0.1 * noise.uniform();
+                    (ideal(redo_bytes) * drift * noise.factor(spread, stalls)) as u64
+                })
+                .collect();
+            SizePoint { redo_bytes, commit_ns, write_ns: Vec::new() }
+        })
+        .collect()
+}
+
+/// 200 µs, and 1 ms per MiB of what is not flushed yet; a flush at each multiple of `period` of the
+/// redo and `before` bytes that were there already.
+fn flushed_at(period: f64, before: f64) -> impl Fn(f64) -> f64 {
+    move |redo| 200_000.0 + 1_000_000.0 * ((redo + before) % period) / MIB
+}
+
+fn period(s: &Shape) -> Option<(f64, f64, f64)> {
+    match s {
+        Shape::Sawtooth { period_bytes, period_interval, .. } => {
+            Some((*period_bytes, period_interval.low, period_interval.high))
+        }
+        _ => None,
+    }
+}
+
+/// Seeds of 0..n in which the period was found within 2 %, and in which its interval holds it.
+fn found(n: u64, truth: f64, make: impl Fn(u64) -> Vec<SizePoint>) -> (usize, usize) {
+    let all: Vec<Option<(f64, f64, f64)>> = (0..n).map(|seed| period(&shape(&make(seed)))).collect();
+    let near = all.iter().flatten().filter(|p| (p.0 / truth - 1.0).abs() <= 0.02).count();
+    let held = all.iter().flatten().filter(|p| p.1 <= truth && truth <= p.2).count();
+    (near, held)
+}
+
+#[test]
+fn a_period_of_one_mib_is_found() {
+    let (near, held) = found(40, MIB, |seed| scan(seed, 20, 0.15, 0.05, flushed_at(MIB, 0.0)));
+    assert!(near == 40 && held >= 38, "{near} near, {held} held");
+}
+
+#[test]
+fn eight_steps_a_period_are_enough() {
+    let (near, held) = found(40, MIB / 2.0, |seed| scan(seed, 20, 0.15, 0.05, flushed_at(MIB / 2.0, 0.0)));
+    assert!(near == 40 && held >= 38, "{near} near, {held} held");
+}
+
+#[test]
+fn five_commits_a_size_and_any_phase_are_enough() {
+    let (near, held) = found(60, MIB, |seed| {
+        let before = STEP * 16.0 * (seed as f64 * 0.618_034).fract();
+        scan(seed, 5, 0.15, 0.05, flushed_at(MIB, before))
+    });
+    assert!(near >= 58 && held >= 55, "{near} near, {held} held");
+}
+
+#[test]
+fn periods_that_are_no_multiple_of_the_step_are_found() {
+    for (i, truth) in [3.7 * STEP, 5.33 * STEP, 700_000.0, 1_500_000.0, 2_222_222.0].into_iter().enumerate() {
+        let (near, held) =
+            found(15, truth, |seed| scan(seed + 100 * i as u64, 15, 0.1, 0.05, flushed_at(truth, 9_000.0)));
+        assert!(near >= 14 && held >= 13, "{truth}: {near} near, {held} held");
+    }
+}
+
+#[test]
+fn a_flush_that_is_waited_for_does_not_stretch_the_period() {
+    // A flush begins at each MiB and takes as long as 2.5 steps are written: until then a commit waits
+    // for it as well. There is none under way at size 0.
+    let late = |redo: f64| {
+        let at = 2.5 * STEP;
+        let left = if redo < MIB {
+            redo
+        } else if redo % MIB < at {
+            MIB + redo % MIB
+        } else {
+            redo % MIB
+        };
+        200_000.0 + 400_000.0 * left / MIB
+    };
+    let all: Vec<f64> = (0..25).filter_map(|seed| Some(period(&shape(&scan(seed, 20, 0.15, 0.05, late)))?.0)).collect();
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!(all.len() == 25 && (mean / MIB - 1.0).abs() < 0.004, "{mean}");
+    assert!(all.iter().all(|p| (p / MIB - 1.0).abs() < 0.02), "{all:?}");
+}
+
+#[test]
+fn a_fall_that_takes_a_few_steps_is_one() {
+    // A flush that has just begun is waited for: the fall is spread over 4 of 16 steps.
+    let slow = |redo: f64| {
+        let u = (redo / MIB).fract();
+        200_000.0 + 1_000_000.0 * if u < 0.25 { 1.0 - 3.2 * u } else { 0.2 + (u - 0.25) / 0.75 * 0.8 }
+    };
+    let (near, _) = found(20, MIB, |seed| scan(seed, 15, 0.15, 0.05, slow));
+    assert!(near >= 19, "{near}");
+}
+
+/// `points`, with a stall of up to 8 ms added to 65 % of the commits: what they wait for has nothing to
+/// do with their size.
+fn stalled(seed: u64, mut points: Vec<SizePoint>) -> Vec<SizePoint> {
+    let mut noise = Noise(seed.wrapping_mul(0x51ed_2701).wrapping_add(5));
+    for ns in points.iter_mut().flat_map(|p| &mut p.commit_ns) {
+        let (hit, long) = (noise.uniform() < 0.65, noise.uniform());
+        *ns += if hit { (8e6 * long) as u64 } else { 0 };
+    }
+    points
+}
+
+#[test]
+fn stalls_that_hit_more_than_half_of_the_commits_do_not_hide_it() {
+    let shallow = |redo: f64| 100_000.0 + 400_000.0 * (redo % MIB) / MIB;
+    let (near, _) = found(20, MIB, |seed| stalled(seed, scan(seed, 20, 0.15, 0.0, shallow)));
+    assert!(near >= 18, "{near}");
+    // And where there is no period, lower quantiles show none either.
+    let alarms = false_alarms(200, |seed| stalled(seed, scan(seed + 9000, 20, 0.15, 0.0, |x| 100_000.0 + x / 5.0)));
+    assert!(alarms <= 8, "{alarms} of 200");
+}
+
+#[test]
+fn a_trend_under_the_teeth_does_not_hide_them() {
+    let (near, _) =
+        found(20, MIB, |seed| scan(seed, 20, 0.05, 0.05, |redo| flushed_at(MIB, 0.0)(redo) + 700_000.0 * redo / MIB));
+    assert!(near >= 19, "{near}");
+}
+
+#[test]
+fn depth_and_first_fall_are_those_of_the_flush() {
+    let mut held = 0;
+    for seed in 0..25 {
+        let Shape::Sawtooth { amplitude_ns, amplitude_interval: i, first_fall_bytes, floor_ns, .. } =
+            shape(&scan(seed, 20, 0.05, 0.02, flushed_at(MIB, 0.3 * MIB)))
+        else {
+            panic!("seed {seed}: no sawtooth")
+        };
+        // The drift adds 5 % on average.
+        let truth = 1_050_000.0;
+        assert!((amplitude_ns / truth - 1.0).abs() < 0.1, "{amplitude_ns}");
+        assert!((first_fall_bytes - 0.7 * MIB).abs() < 1.5 * STEP, "{first_fall_bytes}");
+        assert!((floor_ns - 210_000.0).abs() < 60_000.0, "{floor_ns}");
+        held += usize::from(i.low <= truth && truth <= i.high);
+    }
+    assert!(held >= 21, "{held} of 25 intervals hold the depth");
+}
+
+/// Of `n` seeded cases without a period, how many were said to have one.
+fn false_alarms(n: u64, make: impl Fn(u64) -> Vec<SizePoint>) -> usize {
+    (0..n).filter(|seed| period(&shape(&make(*seed))).is_some()).count()
+}
+
+#[test]
+fn lines_and_noise_have_no_period() {
+    let line = |redo: f64| 200_000.0 + 1_000_000.0 * redo / MIB;
+    let flat = |_: f64| 400_000.0;
+    // Noise that is a share of the time grows along the line; 30 % of stalls move medians of five.
+    let cases: [(&str, usize, f64, f64, bool); 6] = [
+        ("line", 20, 0.15, 0.05, true),
+        ("line, few commits", 5, 0.3, 0.1, true),
+        ("line, outliers", 5, 0.15, 0.3, true),
+        ("flat", 20, 0.15, 0.05, false),
+        ("flat, outliers", 5, 0.15, 0.3, false),
+        ("noise", 5, 1.0, 0.0, false),
+    ];
+    for (name, n, spread, stalls, rises) in cases {
+        let alarms = false_alarms(200, |seed| {
+            scan(seed + 1000, n, spread, stalls, |redo| if rises { line(redo) } else { flat(redo) })
+        });
+        // 2 % by design; 10 of 200 are the 5 % allowed.
+        assert!(alarms <= 8, "{name}: {alarms} of 200");
+    }
+}
+
+#[test]
+fn bends_and_single_steps_are_no_teeth() {
+    let bends: [fn(f64) -> f64; 4] = [
+        |x| 200_000.0 + 900_000.0 * (x / MIB).sqrt(),
+        |x| 200_000.0 + 100_000.0 * (x / MIB).powi(2),
+        |x| 200_000.0 + 1_000_000.0 * (x / MIB).min(3.0),
+        |x| 200_000.0 + 500_000.0 * x / MIB - if x > 3.0 * MIB { 1_200_000.0 } else { 0.0 },
+    ];
+    for (i, bend) in bends.into_iter().enumerate() {
+        let alarms = false_alarms(50, |seed| scan(seed + 5000, 20, 0.08, 0.05, bend));
+        assert!(alarms <= 2, "bend {i}: {alarms} of 50");
+    }
+}
+
+#[test]
+fn a_line_is_told_with_its_slope() {
+    let mut held = 0;
+    for seed in 0..60 {
+        let s = shape(&scan(seed + 300, 20, 0.1, 0.05, |redo| 300_000.0 + 2_000_000.0 * redo / MIB));
+        let Shape::Straight { ns_per_mib, interval, r2, intercept_ns, .. } = s else { continue };
+        assert!(r2 > 0.97 && (intercept_ns - 315_000.0).abs() < 150_000.0, "{r2} {intercept_ns}");
+        assert!((ns_per_mib / 2_100_000.0 - 1.0).abs() < 0.05);
+        // Stalls lift the medians a little, which is no matter of the interval.
+        held += usize::from(interval.low <= 2_115_000.0 && 2_100_000.0 <= interval.high);
+    }
+    assert!(held >= 50, "{held}");
+}
+
+#[test]
+fn what_noise_hides_is_told_and_holds() {
+    // Teeth twice as deep as what is said to be hidden are seen, and teeth of a fifth of it are not.
+    let flat = |seed| scan(seed, 9, 0.3, 0.05, |_| 1_000_000.0);
+    for seed in 0..15 {
+        let Shape::Straight { hidden_ns, .. } = shape(&flat(seed)) else { panic!("seed {seed}") };
+        let with = |depth: f64| scan(seed + 77, 9, 0.3, 0.05, |x| 1_000_000.0 + depth * (x / MIB).fract());
+        assert!(period(&shape(&with(2.0 * hidden_ns))).is_some(), "{seed}: {hidden_ns}");
+        assert!(period(&shape(&with(0.2 * hidden_ns))).is_none(), "{seed}: {hidden_ns}");
+    }
+    // Noise that hides everything is not called a line.
+    let wild = shape(&scan(5, 3, 2.0, 0.2, |_| 500_000.0));
+    assert!(matches!(&wild, Shape::Undecided { reason } if reason.contains("scatter")), "{wild:?}");
+}
+
+#[test]
+fn clean_shapes_and_rounding() {
+    let clean = |f: &dyn Fn(f64) -> f64| -> Vec<SizePoint> {
+        (0..=96)
+            .map(|i| SizePoint {
+                redo_bytes: f64::from(i) * STEP,
+                commit_ns: vec![f(f64::from(i) * STEP) as u64; 5],
+                write_ns: vec![],
+            })
+            .collect()
+    };
+    let (p, low, high) = period(&shape(&clean(&flushed_at(MIB, 0.0)))).unwrap();
+    assert!((p / MIB - 1.0).abs() < 0.01 && low <= MIB && MIB <= high, "{p}: {low} to {high}");
+    assert!(high / low < 1.05);
+    for f in [|_: f64| 500_000.0, |x: f64| x / 10.0 + 1e5, |x: f64| 50_000.0 + x * 3e-5, |_: f64| 0.0] {
+        let s = shape(&clean(&f));
+        assert!(matches!(s, Shape::Straight { .. }), "{s:?}");
+    }
+}
+
+#[test]
+fn the_same_points_give_the_same_shape_in_any_order() {
+    let points = scan(3, 10, 0.15, 0.05, flushed_at(MIB, 0.0));
+    let mut turned = points.clone();
+    turned.reverse();
+    assert_eq!(shape(&points), shape(&turned));
+}
+
+#[test]
+fn the_fitted_curve_falls_where_it_says() {
+    let s = shape(&scan(1, 20, 0.05, 0.0, flushed_at(MIB, 0.0)));
+    let Shape::Sawtooth { first_fall_bytes, period_bytes, amplitude_ns, .. } = s else { panic!("{s:?}") };
+    let at = first_fall_bytes + 2.0 * period_bytes;
+    let fall = s.fitted_ns(at - 1.0).unwrap() - s.fitted_ns(at + 1.0).unwrap();
+    assert!((fall / amplitude_ns - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn too_little_is_told() {
+    let all = scan(1, 5, 0.1, 0.0, flushed_at(MIB, 0.0));
+    let few: Vec<SizePoint> = all.iter().take(15).cloned().collect();
+    let same: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { redo_bytes: 1e6, ..p }).collect();
+    let thin: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { commit_ns: vec![1, 2], ..p }).collect();
+    for (points, wanted) in [(vec![], "0 sizes"), (few, "15 sizes"), (same, "do not differ"), (thin, "0 sizes")] {
+        let Shape::Undecided { reason } = shape(&points) else { panic!("{wanted}") };
+        assert!(reason.contains(wanted), "{reason}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn nothing_makes_it_panic_or_say_what_is_not_finite(
+        points in prop::collection::vec(
+            (
+                prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e308), Just(0.0), -1e9..1e9f64, (0..60).prop_map(|i| f64::from(i) * STEP)],
+                prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), 0..10_000_000u64], 0..6),
+            ),
+            0..60,
+        )
+    ) {
+        let points: Vec<SizePoint> = points
+            .into_iter()
+            .map(|(redo_bytes, commit_ns)| SizePoint { redo_bytes, commit_ns, write_ns: vec![] })
+            .collect();
+        match shape(&points) {
+            Shape::Sawtooth { period_bytes: p, period_interval: i, amplitude_ns, amplitude_interval: a, p_value, .. } => {
+                prop_assert!(i.low <= p && p <= i.high && p > 0.0 && p.is_finite());
+                prop_assert!(a.low <= amplitude_ns && amplitude_ns <= a.high && amplitude_ns > 0.0);
+                prop_assert!(p_value > 0.0 && p_value <= 0.02);
+            }
+            Shape::Straight { ns_per_mib, r2, .. } => {
+                prop_assert!(ns_per_mib.is_finite() && (0.0..=1.0).contains(&r2));
+            }
+            Shape::Undecided { reason } => prop_assert!(!reason.is_empty()),
+        }
+    }
+}
+
+/// Commit times measured on a virtual disk that other work kept busy (most commits met a stall): a file
+/// written in 64 KiB pieces, flushed by a second thread after each `rule` of them, and fdatasync as the
+/// commit, which waits for a flush that has begun. Sizes in random order, 20, 8 and 6 commits each.
+fn measured(rule: &str) -> Vec<SizePoint> {
+    let rows = include_str!("../data/commit-time-by-redo.csv").lines().map(|l| l.split(',').collect::<Vec<_>>());
+    rows.filter(|r| r[0] == rule)
+        .map(|r| SizePoint {
+            redo_bytes: r[1].parse().unwrap(),
+            commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
+            write_ns: vec![],
+        })
+        .collect()
+}
+
+#[test]
+fn the_period_is_found_in_what_a_busy_disk_did() {
+    for (rule, truth) in [("1 MiB", MIB), ("512 KiB", MIB / 2.0)] {
+        let (p, low, high) = period(&shape(&measured(rule))).unwrap();
+        assert!((p / truth - 1.0).abs() < 0.02 && low <= truth && truth <= high, "{rule}: {p}, {low} to {high}");
+    }
+    let none = shape(&measured("none"));
+    assert!(matches!(none, Shape::Straight { ns_per_mib, .. } if ns_per_mib > 200_000.0), "{none:?}");
+}

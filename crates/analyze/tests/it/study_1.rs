@@ -1,0 +1,101 @@
+//! What is known about the published log-writer study must come out of its figures here.
+
+use crate::common::study_1;
+use loadline_analyze::compare::{At, Platform, compare};
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
+use loadline_model::column;
+
+fn comparison(workload: &str) -> loadline_analyze::Comparison {
+    let (x5, x9) = (study_1("X5-2"), study_1("X9M-2"));
+    let platform = |label, records| Platform::of(label, records);
+    compare(&[platform("X5-2", &x5), platform("X9M-2", &x9)]).into_iter().find(|c| c.workload == workload).unwrap()
+}
+
+#[test]
+fn all_rows_are_read() {
+    assert_eq!(study_1("X5-2").len() + study_1("X9M-2").len(), 61);
+}
+
+#[test]
+fn littles_law_holds_in_every_published_row() {
+    for r in study_1("X5-2").iter().chain(&study_1("X9M-2")) {
+        let by_law = f64::from(r.jobs) / r.figure(THROUGHPUT).unwrap() * 1000.0;
+        let printed = r.figure(LATENCY).unwrap();
+        // Ramp-up in the average and rounding to whole tps account for up to 1 %.
+        assert!((by_law / printed - 1.0).abs() < 0.01, "test {}: {by_law} and {printed} ms", r.test);
+    }
+}
+
+#[test]
+fn sweeps_are_four_a_platform_and_their_peaks_are_found() {
+    let x5 = sweeps(&study_1("X5-2"));
+    assert_eq!(
+        x5.iter().map(|s| s.workload.as_str()).collect::<Vec<_>>(),
+        ["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"]
+    );
+    // LAT1 was still growing at 72 jobs; THR had its peak at 48.
+    let Saturation::Rising { jobs: 72, previous_jobs: 60, growth_pct } = x5[0].saturation() else {
+        panic!("{:?}", x5[0].saturation())
+    };
+    assert!((growth_pct - (77_783.0 / 67_613.0 - 1.0) * 100.0).abs() < 1e-9);
+    assert_eq!(x5[3].saturation(), Saturation::Saturated { peak_jobs: 48 });
+    assert_eq!(x5[3].peak().unwrap().jobs, 48);
+    // Highest job count within 0.8 ms: 36 (0.784 ms), before 48 (0.837 ms).
+    let LoadLine::Objective { jobs: 36, at_least: false, .. } = x5[0].load_line(Some(800_000)) else {
+        panic!("{:?}", x5[0].load_line(Some(800_000)))
+    };
+}
+
+#[test]
+fn factor_6_in_latency_is_at_best_4_95_in_commit_latency_and_8_25_in_log_file_sync() {
+    let lat1 = comparison("LGWR-LAT1");
+    let jobs: Vec<At> = lat1.rows.iter().skip(1).map(|r| r.at).collect();
+    assert_eq!(jobs, [At::Jobs(2), At::Jobs(48), At::Jobs(72)], "job counts that both measured");
+    for (id, factor) in [(LATENCY, 4.95), (column::LOG_FILE_SYNC_MS, 8.25)] {
+        let (_, (at, best)) = lat1.range(id).unwrap();
+        assert_eq!(at, 48, "{id}");
+        assert!((best.factor.value - factor).abs() < 0.005, "{id}: {}", best.factor.value);
+        assert_eq!(best.factor.interval, None, "one test each: no interval");
+    }
+}
+
+#[test]
+fn at_peak_the_factors_are_smaller() {
+    let lat1 = comparison("LGWR-LAT1");
+    let peak = lat1.peak().unwrap();
+    assert_eq!(peak.at, At::Peak { base_jobs: 72, other_jobs: 80 });
+    let value = |id| peak.factor(id).unwrap().factor.value;
+    assert!((value(THROUGHPUT) - 367_848.0 / 77_783.0).abs() < 1e-9);
+    assert!((value(LATENCY) - 0.922 / 0.217).abs() < 1e-9);
+    assert!((value(column::LOG_FILE_SYNC_MS) - 0.812 / 0.12).abs() < 1e-9);
+    assert!(peak.caveat.as_ref().unwrap().contains("rows per transaction"), "the study does not record rows");
+}
+
+#[test]
+fn all_workloads_of_the_study_did_equal_work() {
+    for workload in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"] {
+        let c = comparison(workload);
+        assert!(c.refused.is_none() && c.rows.iter().all(|r| r.refused.is_none() && !r.factors.is_empty()), "{c:?}");
+    }
+}
+
+#[test]
+fn more_rows_per_transaction_load_more_rows_in_the_data_load_study() {
+    // Study 2 is not a sweep over jobs; its rows are held to the arithmetic that they print.
+    let mut lines = include_str!("../data/data-load-exadata-x4-2.csv").lines();
+    let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |id: &str| ids.iter().position(|i| *i == id).unwrap();
+    let (rows_per_tx, rows, tps) = (column("rows_per_tx"), column("rows_per_s"), column("tx_per_s"));
+    let mut before = 0.0;
+    let mut seen = 0;
+    for line in lines {
+        let cell = |at: usize| line.split(',').nth(at).unwrap().parse::<f64>().unwrap();
+        let factor = cell(rows) / (cell(tps) * cell(rows_per_tx));
+        assert!((factor - 1.0).abs() < 0.01, "{line}");
+        assert!(cell(rows) > before, "{line}");
+        before = cell(rows);
+        seen += 1;
+    }
+    assert_eq!(seen, 8);
+}

@@ -1,0 +1,217 @@
+//! Sweeps and comparisons on records made by hand.
+
+use crate::common::{measured, record};
+use loadline_analyze::compare::{At, Platform, compare};
+use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
+use loadline_model::{Driver, TestRecord, column};
+use proptest::prelude::*;
+
+fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
+    let side = |label, records| Platform { payload_compressibility: Some(0.0), ..Platform::of(label, records) };
+    compare(&[side("a", a), side("b", b)]).remove(0)
+}
+
+#[test]
+fn invalid_tests_stay_visible_and_feed_nothing() {
+    let mut bad = measured("a", 2, 4, 9_999.0, 0.4);
+    bad.valid = false;
+    bad.invalid_reason = Some("Little's law fails".to_owned());
+    let all = sweeps(&[measured("a", 1, 4, 100.0, 40.0), bad.clone()]);
+    let point = &all[0].points[0];
+    assert_eq!((point.tests.as_slice(), point.throughput().unwrap().mean), (&[1][..], 100.0));
+    assert_eq!(point.invalid[0].reason, "Little's law fails");
+    assert_eq!(point.invalid[0].figures["commit_throughput_tps"], 9_999.0);
+    let only_bad = sweeps(&[bad]);
+    assert_eq!(only_bad[0].peak(), None);
+    assert_eq!(only_bad[0].saturation(), Saturation::Unknown);
+    assert!(matches!(only_bad[0].load_line(None), LoadLine::Unknown { .. }));
+}
+
+#[test]
+fn repetitions_give_means_and_maxima() {
+    let mut tests = vec![measured("a", 1, 4, 90.0, 40.0), measured("a", 2, 4, 110.0, 40.0)];
+    tests[0].set(column::COMMIT_TIME_NS_MAX, 5.0);
+    tests[1].set(column::COMMIT_TIME_NS_MAX, 7.0);
+    let all = sweeps(&tests);
+    let point = &all[0].points[0];
+    let tps = point.throughput().unwrap();
+    assert_eq!((tps.mean, tps.n), (100.0, 2));
+    // sd 14.142, t(1) 12.706: half width 127.06.
+    assert!((tps.half_width().unwrap() - 127.06).abs() < 0.01);
+    assert_eq!(point.figure(column::COMMIT_TIME_NS_MAX).unwrap().mean, 7.0);
+    assert_eq!(point.figure(column::COMMIT_TIME_NS_MAX).unwrap().half_width(), None);
+}
+
+#[test]
+fn different_work_is_never_pooled() {
+    let (a, mut b, mut c, mut d) = (
+        measured("a", 1, 1, 1.0, 1.0),
+        measured("a", 2, 1, 1.0, 1.0),
+        measured("a", 3, 1, 1.0, 1.0),
+        measured("a", 4, 1, 1.0, 1.0),
+    );
+    b.driver = Driver::Client;
+    c.parameters.insert("payload".to_owned(), 7);
+    d.set(column::RATE_TPS, 50.0);
+    assert_eq!(sweeps(&[a, b, c, d]).len(), 4);
+}
+
+#[test]
+fn the_load_line_follows_the_objective_or_the_power() {
+    let tests: Vec<_> = [(1, 100.0, 1.0), (2, 190.0, 1.1), (4, 300.0, 1.4), (8, 310.0, 3.0)]
+        .map(|(jobs, tps, ms)| measured("a", jobs, jobs, tps, ms))
+        .into();
+    let sweep = &sweeps(&tests)[0];
+    assert!(matches!(sweep.load_line(None), LoadLine::Power { jobs: 4, at_least: false, .. }));
+    assert!(matches!(sweep.load_line(Some(1_200_000)), LoadLine::Objective { jobs: 2, at_least: false, .. }));
+    assert!(matches!(sweep.load_line(Some(9_000_000)), LoadLine::Objective { jobs: 8, at_least: true, .. }));
+    assert!(matches!(sweep.load_line(Some(10)), LoadLine::NoneMeets { jobs: 1, .. }));
+    assert_eq!(sweep.saturation(), Saturation::Saturated { peak_jobs: 8 }, "3 % more for twice the jobs is flat");
+    let rising = [(1, 100.0), (2, 190.0), (4, 300.0)].map(|(jobs, tps)| measured("a", jobs, jobs, tps, 1.0));
+    assert!(matches!(sweeps(&rising)[0].saturation(), Saturation::Rising { jobs: 4, previous_jobs: 2, .. }));
+}
+
+#[test]
+fn one_point_or_a_given_rate_is_no_load_line() {
+    let one = [measured("a", 1, 4, 100.0, 1.0), measured("a", 2, 4, 101.0, 1.0)];
+    let mut bad = measured("a", 3, 8, 190.0, 1.1);
+    bad.valid = false;
+    let why = |tests: &[TestRecord], objective| match sweeps(tests)[0].load_line(objective) {
+        LoadLine::Unknown { why } => why,
+        line => panic!("{line:?}"),
+    };
+    for objective in [None, Some(9_000_000), Some(1)] {
+        let with_invalid = [one[0].clone(), bad.clone()];
+        assert!(why(&one, objective).contains("fewer than two valid job counts"));
+        assert!(why(&with_invalid, objective).contains("fewer than two valid job counts"));
+        let mut given: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
+        given.iter_mut().for_each(|r| r.set(column::RATE_TPS, 20.0));
+        assert!(why(&given, objective).contains("rate was given"));
+    }
+    let mut parts: Vec<_> = [(1, 1), (2, 2)].map(|(test, jobs)| measured("a", test, jobs, 20.0, 1.0)).into();
+    for r in &mut parts {
+        r.kpis = vec!["checkpoint_tps".to_owned()];
+        r.set(column::CHECKPOINT_TPS, 10.0);
+    }
+    assert!(why(&parts, None).contains("part of the window"));
+}
+
+#[test]
+fn an_objective_missed_below_the_load_line_is_told() {
+    let tests = [measured("a", 1, 1, 10.0, 9.0), measured("a", 2, 2, 20.0, 1.0)];
+    let LoadLine::Objective { jobs: 2, missed_below, .. } = sweeps(&tests)[0].load_line(Some(2_000_000)) else {
+        panic!()
+    };
+    assert_eq!(missed_below, [1]);
+}
+
+#[test]
+fn open_loop_latency_counts_from_the_intended_start() {
+    let mut r = measured("a", 1, 1, 10.0, 1.0);
+    r.set(column::RESPONSE_TIME_NS_MEAN, 5e6);
+    assert_eq!(sweeps(&[r])[0].points[0].latency_ms(), Some(5.0));
+}
+
+#[test]
+fn factors_above_one_favour_the_other_platform() {
+    let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &[measured("b", 1, 4, 200.0, 20.0)]);
+    let row = c.at_jobs(4).unwrap();
+    for id in [column::COMMIT_THROUGHPUT_TPS, column::COMMIT_LATENCY_MS] {
+        let f = row.factor(id).unwrap();
+        assert_eq!((f.factor.value, f.factor.interval, f.n_base, f.n_other), (2.0, None, 1, 1), "{id}");
+    }
+    assert_eq!(row.caveat, None);
+    assert_eq!(c.peak().unwrap().at, At::Peak { base_jobs: 4, other_jobs: 4 });
+}
+
+#[test]
+fn repetitions_on_both_sides_give_an_interval() {
+    let twice = |p: &str, tps: f64| [measured(p, 1, 4, tps, 40.0), measured(p, 2, 4, tps * 1.01, 40.0)];
+    let c = versus(&twice("a", 100.0), &twice("b", 200.0));
+    let f = c.at_jobs(4).unwrap().factor(column::COMMIT_THROUGHPUT_TPS).unwrap().factor;
+    let i = f.interval.unwrap();
+    assert!(i.low < 2.0 && 2.0 < i.high && i.high < 2.1, "{i:?}");
+}
+
+#[test]
+fn unequal_work_is_refused_with_the_reason() {
+    let a = [measured("a", 1, 4, 100.0, 40.0)];
+    let refused = |change: &dyn Fn(&mut TestRecord)| {
+        let mut b = [measured("b", 1, 4, 200.0, 20.0)];
+        change(&mut b[0]);
+        let c = versus(&a, &b);
+        assert!(c.rows.iter().all(|r| r.factors.is_empty()), "{c:?}");
+        c.refused.or_else(|| c.rows[0].refused.clone()).unwrap()
+    };
+    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 2.2)).contains("2.20"));
+    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 0.0)).contains("redo"));
+    assert!(refused(&|b| b.set(column::ROWS_PER_TX, 2.0)).contains("1 rows per transaction on «a», 2 on «b»"));
+    assert!(refused(&|b| b.set(column::STATEMENTS_PER_TX, 2.0)).contains("statements"));
+    assert!(refused(&|b| b.driver = Driver::Client).contains("client driver"));
+    assert!(refused(&|b| b.set(column::RATE_TPS, 5.0)).contains("open loop at 5 tps"));
+    assert!(refused(&|b| b.valid = false).contains("has no valid test"));
+    assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("«b» has no test of LGWR-LAT1"));
+    let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
+    let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);
+    assert!(c.refused.unwrap().contains("0 % of it compresses away on «a», 50 % on «b»"));
+}
+
+#[test]
+fn redo_within_ten_percent_is_compared() {
+    let mut b = [measured("b", 1, 4, 200.0, 20.0)];
+    b[0].set(column::REDO_KIB_PER_TX, 1.9 * 1.09);
+    let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &b);
+    assert!(c.rows.iter().all(|r| r.refused.is_none()));
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    assert!(sweeps(&[]).is_empty());
+    assert!(compare(&[]).is_empty());
+    assert!(compare(&[Platform::of("a", &[record("a", 1, 1)])]).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn any_figures_are_survived(rows in prop::collection::vec((1u32..9, any::<f64>(), any::<f64>(), any::<bool>()), 0..12)) {
+        let tests: Vec<_> = rows.iter().enumerate().map(|(i, (jobs, tps, ms, valid))| {
+            let mut r = record(if i % 2 == 0 { "a" } else { "b" }, i as u32, *jobs);
+            // Past `set`, as a damaged file could bring it.
+            r.figures.insert("commit_throughput_tps".to_owned(), *tps);
+            r.figures.insert("commit_latency_ms".to_owned(), *ms);
+            r.valid = *valid;
+            r
+        }).collect();
+        for s in sweeps(&tests) {
+            let _ = (s.saturation(), s.load_line(None), s.load_line(Some(1)));
+        }
+        let (a, b): (Vec<_>, Vec<_>) = tests.into_iter().partition(|r| r.platform == "a");
+        let side = |label, records| Platform::of(label, records);
+        for f in compare(&[side("a", &a), side("b", &b)]).iter().flat_map(|c| &c.rows).flat_map(|r| &r.factors) {
+            prop_assert!(f.factor.value.is_finite() && f.factor.value > 0.0);
+        }
+    }
+}
+
+#[test]
+fn data_sets_of_another_size_are_other_work_where_tables_grow_with_it() {
+    let test = |platform: &str, workload: &str| {
+        let mut r = measured(platform, 1, 1, 100.0, 10.0);
+        r.workload = workload.to_owned();
+        vec![r]
+    };
+    let refused = |workload: &str, sizes: [Option<u64>; 2]| {
+        let (a, b) = (test("a", workload), test("b", workload));
+        let side = |label, records, data_bytes| Platform { data_bytes, ..Platform::of(label, records) };
+        compare(&[side("a", &a, sizes[0]), side("b", &b, sizes[1])]).remove(0).refused
+    };
+    let other = [Some(128 << 20), Some(1 << 30)];
+    let said = refused("DA-SCAN", other).unwrap();
+    assert_eq!(said, "different data: a data set of 128.0 MiB on «a», of 1.0 GiB on «b» (--size)");
+    assert!(refused("DBWR-THR", other).is_some());
+    for own_tables in ["LGWR-LAT1", "TP-LIGHT", "SRV-QUERY1", "STO-WRITE", "DBL-11"] {
+        assert_eq!(refused(own_tables, other), None, "{own_tables}: its tables are its own");
+    }
+    assert_eq!(refused("STO-READ", [Some(128 << 20), Some(128 << 20)]), None);
+    assert_eq!(refused("STO-READ", [Some(128 << 20), None]), None, "a run of an older version");
+}

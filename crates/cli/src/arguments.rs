@@ -1,0 +1,79 @@
+//! The command line. A URL with a password in it is seen by every user of the machine (`ps`): loadline then starts
+//! itself again with the password taken out of its arguments and handed over in the environment, which only its owner
+//! can read.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::sync::Arc;
+
+use loadline_database::{AskPassword, Secret, redact};
+
+use crate::exit::Failure;
+use crate::secrets::{is_secret, keep};
+
+/// Environment variable that carries the argument of this number.
+const CARRIER: &str = "LOADLINE_ARGUMENT_";
+
+/// The arguments of this process, passwords included, after they have been taken from sight.
+pub(crate) fn arguments() -> Result<Vec<OsString>, Failure> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let secret = |a: &OsString| a.to_str().is_some_and(is_secret);
+    if arguments.iter().any(secret) {
+        let exe =
+            std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find the loadline program: {e}")))?;
+        let mut command = std::process::Command::new(exe);
+        for (i, argument) in arguments.iter().enumerate().skip(1) {
+            match argument.to_str().filter(|a| is_secret(a)) {
+                Some(text) => command.arg(redact(text)).env(format!("{CARRIER}{i}"), text),
+                None => command.arg(argument),
+            };
+        }
+        return Err(Failure::failed(format!("cannot start loadline again: {}", command.exec())));
+    }
+    for (i, argument) in arguments.iter_mut().enumerate() {
+        let carrier = format!("{CARRIER}{i}");
+        if let Some(value) = std::env::var_os(&carrier) {
+            *argument = value;
+            forget(&carrier);
+        }
+    }
+    keep(arguments.iter().filter_map(|a| a.to_str()));
+    Ok(arguments)
+}
+
+/// Takes a variable out of the environment, so that no child process gets it.
+#[allow(unsafe_code)]
+fn forget(name: &str) {
+    // SAFETY: called first thing in `main`, while there is one thread only.
+    unsafe { std::env::remove_var(name) };
+}
+
+/// The command line for the manifest, without secrets.
+pub(crate) fn command(arguments: &[OsString]) -> Vec<String> {
+    arguments
+        .iter()
+        .enumerate()
+        .map(|(i, a)| {
+            let text = a.to_string_lossy();
+            if i == 0 {
+                "loadline".to_owned()
+            } else if text.contains("://") {
+                redact(&text)
+            } else {
+                text.into_owned()
+            }
+        })
+        .collect()
+}
+
+/// Asks for a password on the terminal, if there is one.
+pub(crate) fn ask() -> AskPassword {
+    Arc::new(|what| {
+        use std::io::IsTerminal;
+        // Without a terminal nobody would answer.
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        rpassword::prompt_password(format!("Password for {what}: ")).ok().map(Secret::new)
+    })
+}

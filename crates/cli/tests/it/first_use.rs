@@ -1,0 +1,201 @@
+//! What a new user does first, on what needs no server.
+
+use crate::common::{leftovers, ok, results, run, tests_of};
+
+const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
+
+fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    ["run"].iter().chain(&QUICK).chain(more).copied().collect()
+}
+
+#[test]
+fn a_run_ends_with_a_table_a_report_and_its_path() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let workloads = ["--workload", "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR"];
+    let ran = ok(&quick(&[&["--results", path], &workloads[..]].concat()));
+    let folder = ran.folder();
+    assert_eq!(folder.parent().unwrap(), dir.path(), "the last line is the run folder");
+    assert!(ran.out.contains("LGWR-LAT1") && ran.out.contains("[tps]"), "{}", ran.said());
+    assert!(ran.err.contains("test  1"), "progress goes to standard error");
+    let html = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
+    assert!(html.contains("LGWR-THR") && html.contains("<svg"));
+    let tests = tests_of(&folder);
+    assert_eq!(tests.len(), 8, "four workloads at two job counts");
+    for t in &tests {
+        assert_eq!(t["valid"], true, "{t:#}");
+        let (tps, latency, jobs) = (
+            t["commit_throughput_tps"].as_f64().unwrap(),
+            t["commit_latency_ms"].as_f64().unwrap(),
+            t["jobs"].as_f64().unwrap(),
+        );
+        assert!(tps > 0.0);
+        // Little's law, roughly: windows are short here.
+        assert!((tps * latency / 1e3 / jobs - 1.0).abs() < 0.5, "{t:#}");
+        for kind in ["histograms", "series", "snapshots"] {
+            let n = t["test"].to_string();
+            let there = std::fs::read_dir(folder.join(kind))
+                .unwrap()
+                .flatten()
+                .any(|e| e.path().file_stem().unwrap().to_str() == Some(&n));
+            assert!(there, "{kind} of test {n}");
+        }
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new(), "nothing else is left");
+
+    // The report is rebuilt offline, in every format, from the folder or from its id.
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    let csv = ok(&["report", id, "--results", path, "--format", "csv", "--output", "-"]).out;
+    let mut lines = csv.lines();
+    assert!(lines.next().unwrap().starts_with("platform,workload,run,test,nodes,jobs,cpu_busy_pct"));
+    assert_eq!(lines.count(), 8);
+    std::fs::remove_dir_all(folder.join("report")).unwrap();
+    ok(&["report", folder.to_str().unwrap()]);
+    let again = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
+    assert_eq!(again, html, "the same run gives the same report");
+    for format in ["md", "json", "text"] {
+        assert!(ok(&["report", folder.to_str().unwrap(), "--format", format]).out.contains("LGWR-LAT25"), "{format}");
+    }
+    let chosen =
+        ok(&["report", id, "--results", path, "--format", "csv", "--columns", "jobs,commit_throughput_tps"]).out;
+    assert!(chosen.starts_with("jobs,commit_throughput_tps\n"), "{chosen}");
+    let wrong = run(&["report", id, "--results", path, "--columns", "commit_troughput_tps"]);
+    assert!(wrong.code == 2 && wrong.err.contains("commit_throughput_tps"), "{}", wrong.said());
+}
+
+#[test]
+fn the_same_seed_does_the_same_work() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let calibration = |seed: &str| {
+        let ran = ok(&[
+            "run",
+            "--no-probe",
+            "--workload",
+            "LGWR-LAT25",
+            "--jobs",
+            "1",
+            "--duration",
+            "200ms",
+            "--warmup",
+            "200ms",
+            "--seed",
+            seed,
+            "--results",
+            path,
+        ]);
+        let manifest: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap()).unwrap();
+        (manifest["calibration"].clone(), manifest["plan"]["seed"].clone())
+    };
+    assert_eq!(calibration("7"), calibration("7"));
+}
+
+#[test]
+fn open_loop_keeps_response_and_service_time_apart() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let ran = ok(&[
+        "run",
+        "--target",
+        "null:",
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "2",
+        "--rate",
+        "500",
+        "--duration",
+        "1s",
+        "--results",
+        path,
+    ]);
+    let tests = tests_of(&ran.folder());
+    let t = &tests[0];
+    let tps = t["commit_throughput_tps"].as_f64().unwrap();
+    assert!((450.0..550.0).contains(&tps), "{t:#}");
+    assert!(t["response_time_ns_p50"].as_f64().unwrap() >= t["transaction_time_ns_p50"].as_f64().unwrap());
+}
+
+#[test]
+fn a_plan_file_does_what_the_flags_do_and_a_dry_run_starts_nothing() {
+    let dir = results();
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, "target = \"null:\"\nworkload = [\"LGWR-LAT1\"]\njobs = [1, 3]\nduration = \"200ms\"\nwarmup = \"200ms\"\nrepeat = 2\n").unwrap();
+    let runs = dir.path().join("runs");
+    let (plan, runs) = (plan.to_str().unwrap(), runs.to_str().unwrap());
+    let dry = ok(&["run", plan, "--results", runs, "--dry-run"]);
+    assert!(dry.out.contains("null:") && dry.out.contains("1, 3") && dry.out.contains("4 tests each"), "{}", dry.out);
+    assert!(!std::path::Path::new(runs).exists(), "a dry run makes no folder");
+    let tests = tests_of(&ok(&["run", plan, "--results", runs, "--platform", "Engine <0>"]).folder());
+    let order: Vec<_> =
+        tests.iter().map(|t| (t["repetition"].as_u64().unwrap(), t["jobs"].as_u64().unwrap())).collect();
+    assert_eq!(order, [(1, 1), (1, 3), (2, 1), (2, 3)], "repetitions are interleaved");
+    assert!(tests.iter().all(|t| t["platform"] == "Engine <0>"));
+}
+
+#[test]
+fn runs_stand_side_by_side() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let one = |name: &str, target: &str| {
+        ok(&quick(&["--workload", "LGWR-LAT1", "--target", target, "--platform", name, "--results", path]))
+            .folder()
+            .display()
+            .to_string()
+    };
+    let (a, b) = (one("Array A", "sqlite:"), one("Array B", "sqlite:"));
+    let md = ok(&["report", &a, &b, "--format", "md"]).out;
+    assert!(md.contains("Array A") && md.contains("Array B"), "{md}");
+    let html = dir.path().join("both.html");
+    ok(&["report", &a, &b, "--output", html.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&html).unwrap().contains("Array B"));
+    let csv = ok(&["report", &a, &b, "--format", "csv"]).out;
+    assert_eq!(csv.lines().count(), 5, "one table with all tests of all runs");
+    let twice = run(&["report", &a, &a]);
+    assert_eq!(twice.code, 2, "{}", twice.said());
+}
+
+#[test]
+fn listings_come_in_every_format() {
+    for command in ["workloads", "columns", "targets", "plans"] {
+        for format in ["text", "md", "csv", "json"] {
+            let out = ok(&[command, "--format", format, "--output", "-"]).out;
+            assert!(out.lines().count() > 3, "{command} --format {format}");
+            if format == "json" {
+                assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_array());
+            }
+        }
+    }
+    let about = ok(&["workloads", "lgwr-lat1"]).out;
+    for part in ["UPDATE", "sqlite:", "postgres:", "COMMIT", "own-rows"] {
+        assert!(about.contains(part), "{part}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(ok(&["completions", shell]).out.contains("loadline"));
+    }
+    let doctor = ok(&["doctor", "--target", "sqlite:", "--results", results().path().to_str().unwrap()]).out;
+    assert!(doctor.contains("page_size") && doctor.contains("LGWR-LAT1"), "{doctor}");
+}
+
+#[test]
+fn what_help_and_listings_promise_is_so() {
+    let help = ok(&["run", "--help"]).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for value in ["4s", "1s", "auto", "128MiB", "42"] {
+        assert!(!help.contains(&format!("[default: {value}]")), "a run without a plan takes those of «quick»");
+        assert!(help.contains(&format!("[default: that of the plan, else {value}]")), "{value}: {help}");
+    }
+    assert!(help.contains("[default: those of the plan]") && !help.contains("[default: all]"), "{help}");
+    let targets = ok(&["targets"]).out;
+    assert!(targets.contains("makes, and removes after the run (--keep-data"), "{targets}");
+    let dir = results();
+    let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("x.db"));
+    let url = format!("sqlite:{}", file.display());
+    let args = ["--target", &url, "--results", path, "--workload", "SRV-QUERY1", "--size", "1MiB"];
+    // A machine that is busy may make the test invalid: the file is removed all the same.
+    run(&quick(&args)[..]);
+    assert!(!file.exists(), "it is removed");
+    run(&quick(&[&args[..], &["--keep-data"]].concat())[..]);
+    assert!(file.exists(), "it is kept");
+}

@@ -1,0 +1,196 @@
+//! Interrupted, killed, out of disk: nothing measured is lost, nothing is left behind.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{
+    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, tests_of, wait_for,
+};
+use nix::sys::signal::Signal;
+
+const SLOW: [&str; 9] =
+    ["--workload", "LGWR-LAT1,LGWR-LAT25", "--jobs", "1,2,3", "--duration", "600ms", "--warmup", "200ms", "--no-probe"];
+
+fn start(target: &str, results: &Path) -> std::process::Child {
+    let mut command = loadline();
+    command.args(["run", "--target", target, "--results", results.to_str().unwrap()]).args(SLOW);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The tests of a run after it went on: all there, each once, those of before unchanged.
+fn complete(folder: &Path, before: &[serde_json::Value]) {
+    let tests = tests_of(folder);
+    assert_eq!(&tests[..before.len()], before, "what was measured is as it was");
+    let mut jobs: Vec<_> =
+        tests.iter().map(|t| (t["workload"].as_str().unwrap().to_owned(), t["jobs"].as_u64().unwrap())).collect();
+    jobs.sort();
+    jobs.dedup();
+    assert_eq!((tests.len(), jobs.len()), (6, 6), "every test of the plan once");
+    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"complete\""));
+}
+
+fn killed_and_resumed(target: &str) {
+    let dir = results();
+    let mut child = start(target, dir.path());
+    let folder = folder_with_tests(dir.path(), 2);
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    let before = tests_of(&folder);
+    assert!(before.len() >= 2 && before.len() < 6);
+    // A report can be made of what is there.
+    ok(&["report", folder.to_str().unwrap(), "--format", "csv"]);
+    let results_dir = dir.path().to_str().unwrap();
+    let resumed = run(&["run", "--resume", folder.file_name().unwrap().to_str().unwrap(), "--results", results_dir]);
+    assert_eq!(resumed.code, 0, "{}", resumed.said());
+    complete(&folder, &before);
+    ok(&["clean", "--target", target, "--results", results_dir]);
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+    let nothing = ok(&["clean", "--target", target, "--results", results_dir]);
+    assert!(nothing.out.contains("nothing"), "{}", nothing.said());
+}
+
+#[test]
+fn a_killed_run_on_sqlite_goes_on() {
+    killed_and_resumed("sqlite:");
+}
+
+#[test]
+fn a_killed_run_on_a_private_server_goes_on() {
+    killed_and_resumed("postgres-temp:");
+}
+
+#[test]
+fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
+    let dir = results();
+    let mut command = loadline();
+    command.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300s"]);
+    command.args(["--no-probe", "--results", dir.path().to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let manifests = || {
+        let folders = std::fs::read_dir(dir.path()).into_iter().flatten().flatten();
+        folders.filter(|f| f.path().join("manifest.json").exists()).count()
+    };
+    crate::common::wait_for("the run to begin", 60, || manifests() == 1);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    signal(&child, Signal::SIGINT);
+    let asked = std::time::Instant::now();
+    crate::common::wait_for("its end", 60, || child.try_wait().unwrap().is_some());
+    assert!(asked.elapsed().as_secs() < 30);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_ends_in_order_and_leaves_nothing() {
+    for target in ["sqlite:", "postgres-temp:"] {
+        let dir = results();
+        let child = start(target, dir.path());
+        let folder = folder_with_tests(dir.path(), 1);
+        signal(&child, Signal::SIGINT);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{target}: {}", ran.said());
+        assert_eq!(ran.folder(), folder, "the last line is the folder");
+        assert!(ran.err.contains("--resume"), "{}", ran.said());
+        assert_eq!(leftovers(dir.path()), Vec::<String>::new(), "{target}");
+        let before = tests_of(&folder);
+        ok(&["run", "--resume", folder.to_str().unwrap()]);
+        complete(&folder, &before);
+    }
+}
+
+#[test]
+fn a_server_killed_in_mid_test_keeps_what_was_measured() {
+    let dir = results();
+    let mut server = Server::start(&[]);
+    let url = server.url();
+    let child = start(&url, dir.path());
+    let folder = folder_with_tests(dir.path(), 1);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    server.kill();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 3, "{}", ran.said());
+    assert!(ran.err.contains("--resume"), "{}", ran.said());
+    let before = tests_of(&folder);
+    assert!(!before.is_empty() && before.iter().all(|t| t["valid"] == true), "{}", ran.said());
+    server.launch(&[]);
+    ok(&["run", "--resume", folder.to_str().unwrap()]);
+    complete(&folder, &before);
+    assert_eq!(
+        server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(),
+        "0",
+        "the target is left clean"
+    );
+}
+
+#[test]
+fn a_killed_run_on_a_users_server_is_cleaned() {
+    let dir = results();
+    let server = Server::start(&[]);
+    let mut child = start(&server.url(), dir.path());
+    folder_with_tests(dir.path(), 1);
+    // A second run on the same schema is refused while the first one lives.
+    let second = run(&["run", "--target", &server.url(), "--results", dir.path().join("second").to_str().unwrap()]);
+    assert!(second.code == 3 && second.err.contains("another"), "{}", second.said());
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "1");
+    // The lock dies with its owner's session, which the server ends when it notices.
+    wait_for("the lock to be free", 20, || run(&["clean", "--target", &server.url()]).code == 0);
+    assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
+}
+
+#[test]
+fn a_full_results_folder_loses_nothing() {
+    let dir = results();
+    let small = Small::mount(dir.path());
+    let child = start("null:", &small.path);
+    let folder = folder_with_tests(&small.path, 1);
+    small.fill();
+    let full = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(full.code, 1, "{}", full.said());
+    assert!(full.err.contains("no space") && full.err.contains("--resume"), "{}", full.said());
+    let text = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap();
+    assert!(text.ends_with('\n'), "no half line");
+    let before = tests_of(&folder);
+    assert!(!before.is_empty() && before.len() < 6);
+    small.free();
+    ok(&["run", "--resume", folder.to_str().unwrap()]);
+    complete(&folder, &before);
+}
+
+/// A small filesystem that can be filled: needs root, as in CI; says so otherwise.
+struct Small {
+    path: std::path::PathBuf,
+}
+
+impl Small {
+    fn mount(dir: &Path) -> Small {
+        let path = dir.join("small");
+        std::fs::create_dir(&path).unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(&path)
+            .status()
+            .unwrap();
+        assert!(mounted.success(), "this test mounts a small tmpfs to fill it: run ./test as root");
+        Small { path }
+    }
+
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = std::fs::File::create(self.path.join("ballast")).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        while file.write_all(&[1]).is_ok() {}
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path.join("ballast")).unwrap();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}

@@ -1,0 +1,96 @@
+//! What the hardware allows stands beside every figure, and where it comes from.
+
+use crate::common::{leftovers, ok, results, run, tests_of};
+
+const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "1500ms", "--warmup", "500ms"];
+
+fn measure(target: &str, path: &str, more: &[&str]) -> crate::common::Ran {
+    let args: Vec<&str> =
+        ["run", "--target", target, "--results", path].iter().chain(&ONE).chain(more).copied().collect();
+    ok(&args)
+}
+
+fn held_against_the_reference(target: &str) {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let folder = measure(target, path, &[]).folder();
+    let t = &tests_of(&folder)[0];
+    let limit = &t["limit"];
+    assert_eq!(limit["source"], "run", "{target}: {}", t["absent"]["limit_tps"]);
+    assert_eq!(limit["jobs"], 2);
+    let samples: Vec<f64> = limit["samples"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+    assert_eq!(samples.len(), 2, "before and after");
+    let tps = t["limit_tps"].as_f64().unwrap();
+    assert!((samples[0] + samples[1]) / 2.0 - tps < 1e-6 * tps);
+    let share = t["limit_share_pct"].as_f64().unwrap();
+    assert!((share - t["commit_throughput_tps"].as_f64().unwrap() / tps * 100.0).abs() < 1e-6);
+    // The storage was probed before, and the report says so.
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap();
+    // The same work: the redo that calibration saw.
+    let calibrated = manifest["calibration"]["LGWR-LAT1"]["redo_bytes_per_tx"].as_f64().unwrap();
+    assert_eq!(limit["redo_bytes_per_tx"].as_f64().unwrap(), calibrated, "{target}");
+    let rows = manifest["probes"]["log"]["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|r| r["operation"] == "sequential-write" && r["per_s"].as_f64().unwrap() > 0.0));
+    let html = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
+    assert!(html.contains("reference log writer"), "{target}");
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn every_durable_test_on_sqlite_is_held_against_the_reference_log_writer() {
+    held_against_the_reference("sqlite:");
+}
+
+#[test]
+fn every_durable_test_on_postgres_is_held_against_the_reference_log_writer() {
+    held_against_the_reference("postgres-temp:");
+}
+
+#[test]
+fn every_durable_test_on_mariadb_is_held_against_the_reference_log_writer() {
+    held_against_the_reference("mariadb-temp:");
+}
+
+#[test]
+fn without_a_limit_its_reason_stands_there() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    for (target, more, says) in
+        [("sqlite:", vec!["--no-probe"], "--no-probe"), ("wal:", vec![], "it is itself"), ("null:", vec![], "no log")]
+    {
+        let t = &tests_of(&measure(target, path, &more).folder())[0];
+        assert!(t.get("limit").is_none() && t.get("limit_share_pct").is_none(), "{target}");
+        assert!(t["absent"]["limit_share_pct"].as_str().unwrap().contains(says), "{target}: {}", t["absent"]);
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn limits_are_brought_from_the_databases_own_machine() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let file = dir.path().join("limits.json");
+    let shown = file.to_str().unwrap();
+    ok(&["probe", path, "--seconds", "4", "--size", "16MiB", "--format", "json", "--output", shown]);
+    let t = &tests_of(&measure("wal:", path, &["--limits", shown]).folder())[0];
+    assert!(t.get("limit").is_none(), "the reference is not held against itself");
+    let t = &tests_of(&measure("postgres-temp:", path, &["--limits", shown]).folder())[0];
+    assert_eq!(t["limit"]["source"], "file", "{}", t["absent"]["limit_tps"]);
+    // More jobs than the file holds: no figure, and why.
+    let args = ["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "160", "--duration", "300ms"];
+    let many = run(&args
+        .iter()
+        .chain(&["--warmup", "300ms", "--limits", shown, "--results", path])
+        .copied()
+        .collect::<Vec<_>>());
+    let t = &tests_of(&many.folder())[0];
+    assert!(t["absent"]["limit_tps"].as_str().unwrap().contains("1 to 128 jobs"), "{}", t["absent"]["limit_tps"]);
+
+    std::fs::write(&file, "{}").unwrap();
+    let bad = run(&["run", "--limits", shown, "--results", path]);
+    assert!(bad.code == 2 && bad.err.contains("loadline probe DIR"), "{}", bad.said());
+    ok(&["probe", path, "--seconds", "2", "--size", "16MiB", "--no-log-writer", "--format", "json", "--output", shown]);
+    let bad = run(&["run", "--limits", shown, "--results", path]);
+    assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
+}

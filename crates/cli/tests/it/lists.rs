@@ -1,0 +1,57 @@
+//! Lists and texts that say something of the catalogue from outside of it are held to it.
+
+use std::path::Path;
+
+use crate::common::ok;
+use loadline_analyze::kpi::{SIZED, WRITING, defined_by_redo, writes_redo};
+use loadline_workload::{CATALOGUE, RowCount, Sweep, Workload};
+
+/// Codes of the workloads of which `is` holds.
+fn codes(is: impl Fn(&Workload) -> bool) -> Vec<&'static str> {
+    let mut all: Vec<&str> = CATALOGUE.iter().filter(|w| is(w)).map(|w| w.code).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn comparisons_know_which_tables_grow_with_the_size() {
+    let mut listed = SIZED.to_vec();
+    listed.sort_unstable();
+    assert_eq!(listed, codes(|w| w.tables.iter().any(|t| matches!(t.rows, RowCount::Share { .. }))));
+}
+
+#[test]
+fn comparisons_know_which_workloads_write_redo_and_which_are_defined_by_it() {
+    assert_eq!(codes(|w| w.redo.is_some()), codes(|w| defined_by_redo(w.group)));
+    let writes = |w: &Workload| (w.program)(&w.params(&Default::default()).unwrap()).writes();
+    // A group that writes may have workloads that only read: that their redo is told does no harm.
+    let missed = codes(|w| writes(w) && !writes_redo(w.group, w.code));
+    assert_eq!(missed, Vec::<&str>::new());
+    assert!(WRITING.iter().all(|code| loadline_workload::find(code).is_ok_and(writes)));
+}
+
+#[test]
+fn the_readme_names_what_is_not_swept_over_jobs() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let said = text.split("swept over jobs from low load to saturation").nth(1).unwrap().split(';').next().unwrap();
+    let not = codes(|w| {
+        let once = matches!(w.sweep, Sweep::Once | Sweep::Parameter { then_jobs: false, .. });
+        once || w.scan.is_some()
+    });
+    let mut named: Vec<&str> = said
+        .split(|c: char| !(c.is_ascii_uppercase() || c == '-'))
+        .filter(|word| word.contains('-') && word.len() > 4)
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, not);
+}
+
+#[test]
+fn the_help_says_how_long_the_quick_plan_takes_and_what_is_measured() {
+    let help = ok(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        help.contains("in two to five minutes") && help.contains("commits, loads, reads, writes and computes"),
+        "{help}"
+    );
+}

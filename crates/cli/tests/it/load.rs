@@ -1,0 +1,228 @@
+//! End to end: the data-load group, and the data set: kept, refused, dropped, too large.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{Ran, Server, leftovers, loadline, ok, results, run, tests_of, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// All workloads of the group, small, one job.
+fn plan(dir: &Path) -> String {
+    let file = dir.join("plan.toml");
+    let text = "group = [\"data-load\"]\njobs = [1]\nduration = \"0.5s\"\nwarmup = \"0.3s\"\nprobe = false\n\
+                [parameters]\nDBL-11 = { rows = 3 }\nDBL-12 = { rows = 7 }\nDBL-22 = { rows = 500 }\n\
+                DBL-INDEX = { rows = 2000 }\nDBL-STREAM = { rows = 5, batches = 40 }\n";
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+/// The outcome of a check.
+fn check<'a>(test: &'a Value, id: &str) -> &'a str {
+    let checks = test["checks"].as_array().unwrap();
+    checks.iter().find(|c| c["id"] == id).map_or("missing", |c| c["outcome"].as_str().unwrap())
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-6
+}
+
+fn group_on(target: &str) {
+    let dir = results();
+    let path = dir.path().join("runs");
+    let ran = run(&["run", &plan(dir.path()), "--target", target, "--results", path.to_str().unwrap()]);
+    assert!(ran.code <= 1, "{}", ran.said());
+    let tests = tests_of(&ran.folder());
+    let count = |code: &str| tests.iter().filter(|t| t["workload"] == code).count();
+    let counts = ["DBL-11", "DBL-12", "DBL-22", "DBL-STREAM", "DBL-INDEX"].map(count);
+    // A parameter that is given is not swept over: one test then, for the one number of jobs.
+    assert_eq!(counts, [1, 1, 3, 1, 1], "{}", ran.said());
+    for t in &tests {
+        let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("no {id}: {t:#}"));
+        assert_eq!(figure("errors"), 0.0, "{t:#}");
+        assert!(near(figure("rows_per_s"), figure("rows_per_tx") * figure("tx_per_s")), "{t:#}");
+        assert!(figure("data_mib_per_s") > 0.0, "{t:#}");
+        if t["workload"] == "DBL-INDEX" {
+            assert_eq!(figure("rows_per_tx"), 2000.0);
+            continue;
+        }
+        // The table itself was asked: it grew by what the jobs say, exactly.
+        assert_eq!(check(t, "work-evidence"), "passed", "{t:#}");
+        assert_eq!(figure("rows_changed_database") % figure("rows_per_tx"), 0.0);
+        // Bytes as stored: more than the payload, less than four times the values of a row.
+        let row = figure("data_mib_per_s") * 1024.0 * 1024.0 / figure("rows_per_s");
+        let values = if t["workload"] == "DBL-22" { 184.0 } else { 144.0 };
+        assert!((120.0..4.0 * values).contains(&row) || figure("rows_changed_database") < 2000.0, "{row}: {t:#}");
+    }
+    let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
+    assert!(of("DBL-11").iter().all(|t| t["rows_per_tx"] == 3.0 && t["statements_per_tx"] == 3.0));
+    assert!(of("DBL-12").iter().all(|t| t["rows_per_tx"] == 7.0 && t["statements_per_tx"] == 1.0));
+    let indexes: Vec<_> =
+        of("DBL-22").iter().map(|t| (t["swept"].as_str().map(str::to_owned), t["indexes"].as_f64())).collect();
+    let swept = Some("indexes".to_owned());
+    assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(3.0)), (None, Some(0.0))]);
+    let stream = of("DBL-STREAM")[0];
+    let (p50, p99) =
+        (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
+    assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
+    // The last batches of the window are looked for after its end.
+    let seen = stream["checks"].as_array().unwrap().iter().find(|c| c["id"] == "batches-seen").unwrap();
+    assert_eq!(seen["outcome"], "passed", "{stream:#}");
+}
+
+#[test]
+fn the_group_on_sqlite() {
+    group_on("sqlite:");
+}
+
+#[test]
+fn the_group_on_postgres() {
+    group_on("postgres-temp:");
+}
+
+#[test]
+fn the_group_on_mariadb() {
+    group_on("mariadb-temp:");
+}
+
+const QUERIES: &[&str] = &[
+    "--workload",
+    "SRV-QUERY1",
+    "--jobs",
+    "1",
+    "--duration",
+    "0.3s",
+    "--warmup",
+    "0.2s",
+    "--no-probe",
+    "--size",
+    "1MiB",
+];
+
+fn queries(target: &str, results: &Path, more: &[&str]) -> Ran {
+    let args = [&["run", "--target", target, "--results", results.to_str().unwrap()][..], QUERIES, more].concat();
+    run(&args)
+}
+
+#[test]
+fn data_are_kept_used_again_refused_and_loaded_anew() {
+    let dir = results();
+    let (runs, file) = (dir.path().join("runs"), dir.path().join("kept.db"));
+    let url = format!("sqlite:{}", file.display());
+    let first = queries(&url, &runs, &["--keep-data"]);
+    assert!(first.code == 0 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
+    let manifest = std::fs::read_to_string(first.folder().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let loaded = &manifest["data_set"][0];
+    assert!(loaded["rows_loaded"] == 100_000 && loaded["load_s"].as_f64().unwrap() > 0.0, "{loaded:#}");
+    // Used again, and kept by a run that does not say so: it did not make them.
+    let again = queries(&url, &runs, &[]);
+    assert!(again.code == 0 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
+    let before = std::fs::read_dir(&runs).unwrap().count();
+    let other = queries(&url, &runs, &["--seed", "7"]);
+    for part in ["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"] {
+        assert!(other.code == 3 && other.err.contains(part), "{part}: {}", other.said());
+    }
+    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), before, "nothing was begun");
+    let reloaded = queries(&url, &runs, &["--seed", "7", "--reload"]);
+    assert!(reloaded.code == 0 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
+    assert!(!file.exists(), "what a run makes goes with it");
+    queries(&url, &runs, &["--keep-data"]);
+    assert!(file.exists());
+    ok(&["clean", "--target", &url]);
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_size_that_does_not_fit_is_refused_before_anything_is_made() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let args = ["run", "--target", "sqlite:", "--workload", "DA-SCAN", "--size", "8TiB", "--results", path];
+    let ran = run(&args);
+    for part in ["needs about", "data 7", "indexes", "log", "is free in", "--size"] {
+        assert!(ran.code == 3 && ran.err.contains(part), "{part}: {}", ran.said());
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
+    let server = Server::start(&[]);
+    let dir = results();
+    for driver in ["client", "database"] {
+        let mut command = loadline();
+        command.args(["run", "--target", &server.url(), "--driver", driver, "--results", dir.path().to_str().unwrap()]);
+        command.args([
+            "--workload",
+            "SRV-QUERY1",
+            "--jobs",
+            "1,2",
+            "--duration",
+            "3s",
+            "--warmup",
+            "0.5s",
+            "--no-probe",
+        ]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
+        wait_for("the second test", 60, || server.sql(jobs).is_ok_and(|n| n == "1"));
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        server.sql("DROP TABLE loadline.data_lookup").unwrap();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_ne!(ran.code, 0, "{}", ran.said());
+        assert!(ran.said().contains("data_lookup") && ran.said().contains("--resume"), "{}", ran.said());
+        let tests = tests_of(&ran.folder());
+        let says = |t: &Value| t.to_string().contains("data_lookup");
+        assert!(
+            tests[0]["commits"].as_f64().unwrap() > 0.0 && !says(&tests[0]),
+            "what was measured stays: {:#}",
+            tests[0]
+        );
+        assert!(tests.get(1).is_none_or(|t| t["valid"] == false && says(t)), "{}", ran.said());
+    }
+}
+
+#[test]
+fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
+    let dir = results();
+    let path = dir.path().join("runs");
+    let base = ["run", "--target", "sqlite:", "--results", path.to_str().unwrap(), "--no-probe", "--jobs", "1"];
+    let with = |more: &[&str]| run(&[&base[..], more].concat());
+    let refused = with(&["--workload", "DBWR-THR", "--size", "8TiB"]);
+    for part in ["the tables of DBWR-THR need about", "is free in", "--force"] {
+        assert!(refused.code == 3 && refused.err.contains(part), "{part}: {}", refused.said());
+    }
+    let times = ["--duration", "0.3s", "--warmup", "0.2s", "--size", "4MiB"];
+    let ran = with(&[&["--workload", "DBWR-THR,STO-READ-ASYNC"][..], &times[..]].concat());
+    assert!(ran.code <= 1, "{}", ran.said());
+    for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
+        assert_eq!(ran.err.matches(table).count(), 1, "{table}: {}", ran.said());
+    }
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let mut tables: Vec<_> =
+        manifest["data_set"].as_array().unwrap().iter().map(|t| t["table"].as_str().unwrap()).collect();
+    tables.sort_unstable();
+    assert_eq!(tables, ["blocks of DBWR-THR", "spread of STO-READ-ASYNC"], "once each");
+}
+
+#[test]
+fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
+    let dir = results();
+    let url = format!("sqlite:{}", dir.path().join("x.db").display());
+    let mut command = loadline();
+    command.args(["run", "--target", &url, "--workload", "DBWR-THR", "--size", "2GiB", "--jobs", "1", "--no-probe"]);
+    command.args(["--results", dir.path().join("runs").to_str().unwrap()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The log of the load, or the file, has grown: rows are coming in.
+    let file = dir.path().join("x.db");
+    wait_for("the load", 60, || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
+    let begun = std::time::Instant::now();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    // Loading all of it takes far longer.
+    assert!(ran.code != 0 && begun.elapsed().as_secs() < 15, "{} s: {}", begun.elapsed().as_secs(), ran.said());
+    assert_eq!(ran.code, 130, "{}", ran.said());
+    assert!(!file.exists(), "what was loaded is removed");
+}

@@ -1,0 +1,21 @@
+//! The program end to end. One binary: linking it takes longer than many of its tests.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod analytics;
+mod bad_input;
+mod common;
+mod first_use;
+mod kill;
+mod limits;
+mod lists;
+mod load;
+mod mysql;
+mod pages;
+mod plans;
+mod postgres;
+mod probe;
+mod registry;
+mod storage;
+mod tp;
+mod user_workload;

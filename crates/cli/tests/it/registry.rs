@@ -1,0 +1,174 @@
+//! Every workload on every target with every driver for a moment: new ones get this for free.
+
+use crate::common::{leftovers, ok, results, tests_of, valid};
+
+/// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
+fn every_workload_on(target: &str, driver: &str) {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    // The catalogue comes from the program itself.
+    let listed = ok(&["workloads", "--format", "json"]).out;
+    let workloads: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+    // Redo per transaction needs a window of a second; storage and analytics need little data here, and their
+    // sweeps over a parameter are those of other tests.
+    let log = dir.path().join("log.toml");
+    let rest = dir.path().join("rest.toml");
+    // The scan takes its time: it has a test of its own, below.
+    let of_log = workloads.iter().filter(|w| w["group"] == "log-writer" && w["code"] != SCAN);
+    let of_log: Vec<&str> = of_log.map(|w| w["code"].as_str().unwrap()).collect();
+    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"500ms\"\n")).unwrap();
+    let few = |table: &str, rows: u32, codes: &[&str]| -> String {
+        codes.iter().map(|code| format!("[parameters.TP-{code}]\n{table} = {rows}\n")).collect()
+    };
+    // Those of TP-MIXED are two.
+    let few = few("entries", 2000, &["REPORT", "MIXED"])
+        + "accounts = 1000\n"
+        + &few("accounts", 1000, &["LOOKUP", "LIGHT", "MEDIUM", "HEAVY"]);
+    std::fs::write(&rest, format!("{REST}{few}")).unwrap();
+    let (mut tests, mut skipped) = (Vec::new(), Vec::new());
+    // The null engine counts a million transactions a second: in a short window no two clocks agree on them.
+    let plans = if target == "null:" { &[&log][..] } else { &[&log, &rest] };
+    for plan in plans {
+        let plan = plan.to_str().unwrap();
+        let more = ["--target", target, "--driver", driver, "--jobs", "2", "--no-probe", "--results", path];
+        let ran = crate::common::run(&[&["run", plan], &more[..]].concat());
+        if ran.code == 2 && ran.err.contains("nothing to run") {
+            assert_eq!(target, "wal:", "{}", ran.said());
+            continue;
+        }
+        let done = tests_of(&ran.folder());
+        let noisy = done.iter().filter(|t| t["valid"] != true).count();
+        let sound = done.iter().all(valid) && noisy * 10 <= done.len();
+        assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
+        tests.extend(done);
+        let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        skipped.extend(manifest["plan"]["skipped"].as_array().unwrap().clone());
+    }
+    let scheme = target.trim_end_matches(':');
+    for w in workloads.iter().filter(|w| w["targets"].as_str().unwrap().split(' ').any(|t| t == scheme)) {
+        let code = w["code"].as_str().unwrap();
+        if code == SCAN || (target == "null:" && w["group"] != "log-writer") {
+            continue;
+        }
+        // What a driver cannot do on a target is skipped with its reason; another driver can.
+        let can = w["drivers"].as_str().unwrap().split(' ').any(|of| {
+            of.split_once('=').is_some_and(|(t, drivers)| t == scheme && drivers.split('+').any(|d| d == driver))
+        });
+        if !can {
+            let why = skipped.iter().find(|s| s["code"] == code).map(|s| s["reason"].as_str().unwrap());
+            assert!(why.is_some_and(|why| why.len() > 30), "{code} on {target} is skipped with its reason: {why:?}");
+            continue;
+        }
+        let t = tests.iter().find(|t| t["workload"] == code).unwrap_or_else(|| panic!("{code} on {target}"));
+        assert!(valid(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
+        // Every column has a figure or a reason, and the first that counts has a figure.
+        for id in ["redo_kib_per_tx", "log_file_sync_ms", "redo_writes_per_s", "cpu_busy_pct", "limit_share_pct"] {
+            assert!(t.get(id).is_some() != t["absent"].get(id).is_some(), "{code} on {target}: {id}");
+        }
+        let kpi = t["kpis"][0].as_str().unwrap();
+        let none_here = t["absent"].get(kpi).is_some() && scheme == "null";
+        // So little data is in every cache: a storage figure may be 0 here, which is allowed and marked.
+        // A checkpoint may end between two transactions.
+        let least = if w["group"] == "storage" || w["group"] == "database-writer" { -1.0 } else { 0.0 };
+        assert!(
+            none_here || t[kpi].as_f64().is_some_and(|v| v > least),
+            "{code} on {target}: {kpi} {}",
+            t["absent"][kpi]
+        );
+    }
+    let mut left = leftovers(dir.path());
+    left.retain(|name| !name.ends_with(".toml"));
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn every_workload_runs_on_the_null_engine() {
+    every_workload_on("null:", "client");
+}
+
+#[test]
+fn every_workload_runs_on_the_reference_log_writer() {
+    every_workload_on("wal:", "client");
+}
+
+#[test]
+fn every_workload_runs_on_sqlite() {
+    every_workload_on("sqlite:", "client");
+}
+
+#[test]
+fn every_workload_runs_on_postgres_at_the_client() {
+    every_workload_on("postgres-temp:", "client");
+}
+
+#[test]
+fn every_workload_runs_on_postgres_in_the_database() {
+    every_workload_on("postgres-temp:", "database");
+}
+
+#[test]
+fn every_workload_runs_on_mariadb_at_the_client() {
+    every_workload_on("mariadb-temp:", "client");
+}
+
+#[test]
+fn every_workload_runs_on_mariadb_in_the_database() {
+    every_workload_on("mariadb-temp:", "database");
+}
+
+const REST: &str = r#"
+group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
+size = "1MiB"
+duration = "300ms"
+warmup = "200ms"
+allow-cached = true
+
+[parameters.STO-RANDOM]
+write-pct = 20
+[parameters.DBL-11]
+rows = 2
+[parameters.DBL-12]
+rows = 20
+[parameters.DBL-22]
+indexes = 1
+[parameters.DA-AGG]
+groups = 10
+[parameters.DA-PARALLEL]
+workers = 2
+"#;
+
+const SCAN: &str = "LGWR-SIZE";
+
+#[test]
+fn commit_time_by_redo_is_scanned_on_every_target_with_a_log() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let plan = dir.path().join("scan.toml");
+    std::fs::write(&plan, "workload = [\"LGWR-SIZE\"]\n[parameters.LGWR-SIZE]\nmost-kib = 640\nsamples = 3\n").unwrap();
+    for target in ["wal:", "sqlite:", "postgres-temp:", "mariadb-temp:"] {
+        let ran = ok(&["run", plan.to_str().unwrap(), "--target", target, "--no-probe", "--results", path]);
+        let tests = tests_of(&ran.folder());
+        assert_eq!(tests.len(), 1, "{target}");
+        let t = &tests[0];
+        assert_eq!(t["valid"], true, "{target}: {}", t["invalid_reason"]);
+        let sizes = t["sizes"].as_array().unwrap();
+        assert_eq!(sizes.len(), 11, "{target}: 0 to 640 KiB in steps of 64");
+        let redo: Vec<f64> = sizes.iter().map(|p| p["redo_bytes"].as_f64().unwrap()).collect();
+        for (step, pair) in redo.windows(2).enumerate() {
+            let apart = pair[1] - pair[0];
+            assert!((32.0 * 1024.0..96.0 * 1024.0).contains(&apart), "{target}: step {step} is {apart} bytes");
+        }
+        for p in sizes {
+            let n = p["commit_ns"].as_array().unwrap().len();
+            assert!(n >= 1 && n == p["write_ns"].as_array().unwrap().len(), "{target}: {p}");
+            assert!(p["commit_ns"].as_array().unwrap().iter().all(|ns| ns.as_u64().unwrap() > 0));
+        }
+        // Every column has a figure or a reason.
+        assert!(t["absent"]["commit_throughput_tps"].as_str().unwrap().contains("scan"), "{target}");
+    }
+    let refused =
+        crate::common::run(&["run", "--workload", SCAN, "--driver", "database", "--target", "postgres-temp:"]);
+    assert!(refused.code == 2 && refused.err.contains("at the client"), "{}", refused.said());
+    assert_eq!(leftovers(dir.path()), vec!["scan.toml".to_owned()]);
+}

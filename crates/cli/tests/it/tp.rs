@@ -1,0 +1,123 @@
+//! Transaction processing: nothing deadlocks, money and stock add up, and a row that is changed behind
+//! loadline's back makes the test invalid. And the log writer's mix.
+
+use std::time::Duration;
+
+use crate::common::{Ran, Server, loadline, ok, results, tests_of, wait_for};
+use serde_json::Value;
+
+fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
+    let checks = test["checks"].as_array().unwrap();
+    checks.iter().find(|c| c["id"] == id).unwrap_or_else(|| panic!("no check {id} in {test}"))
+}
+
+/// Twenty accounts and seven items for sixteen jobs: everybody waits for everybody, and nobody in a circle.
+fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
+    let dir = results();
+    let plan = dir.path().join("crowded.toml");
+    let crowded: String = ["LIGHT", "MEDIUM", "HEAVY", "MIXED"]
+        .map(|w| format!("[parameters.TP-{w}]\naccounts = 20\n{}", if w == "LIGHT" { "" } else { "items = 7\n" }))
+        .concat();
+    let keys = "workload = [\"TP-LIGHT\", \"TP-MEDIUM\", \"TP-HEAVY\", \"TP-MIXED\"]\njobs = [16]\nduration = \"1s\"\nwarmup = \"300ms\"\n";
+    std::fs::write(&plan, format!("{keys}{crowded}")).unwrap();
+    let args = [plan.to_str().unwrap(), "--target", target, "--driver", driver, "--no-probe", "--results"];
+    let ran = crate::common::run(&[&["run"], &args[..], &[dir.path().to_str().unwrap()]].concat());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 4, "{}", ran.said());
+    for t in &tests {
+        let of = format!("{} on {target} with the {driver} driver", t["workload"]);
+        // A busy machine may take time between transactions; nothing else may fail.
+        let failed = t["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed");
+        let failed: Vec<_> = failed.filter(|c| c["id"] != "littles-law").collect();
+        assert!(failed.is_empty() && t["errors"].as_f64() == Some(0.0), "{of}: {failed:?} {t}");
+        assert_eq!(check(t, "errors")["outcome"], "passed", "{of}: no error before or after the window either");
+        for id in ["consistency", "work-evidence"] {
+            assert_eq!(check(t, id)["outcome"], "passed", "{of}: {}", check(t, id));
+        }
+        assert!(t["transaction_time_ns_p99"].as_f64() >= t["transaction_time_ns_p50"].as_f64(), "{of}");
+    }
+    // The mix has the statements of its parts by their shares, the same with every driver.
+    let statements = tests[3]["statements_per_tx"].as_f64().unwrap();
+    assert!((statements - (0.45 + 0.05 + 0.30 + 0.15 * 5.0 + 0.05 * 25.0)).abs() < 1e-9, "{statements}");
+}
+
+#[test]
+fn jobs_that_meet_at_their_rows_never_fail_on_postgres_at_the_client() {
+    jobs_that_meet_all_the_time("postgres-temp:", "client");
+}
+
+#[test]
+fn jobs_that_meet_at_their_rows_never_fail_on_postgres_in_the_database() {
+    jobs_that_meet_all_the_time("postgres-temp:", "database");
+}
+
+#[test]
+fn jobs_that_meet_at_their_rows_never_fail_on_mariadb() {
+    jobs_that_meet_all_the_time("mariadb-temp:", "client");
+}
+
+#[test]
+fn money_or_stock_that_vanishes_makes_a_test_invalid() {
+    let server = Server::start(&[]);
+    let dir = results();
+    let mut run = loadline();
+    run.args(["run", "--target", &server.url(), "--workload", "TP-LIGHT,TP-MEDIUM", "--jobs", "2", "--duration", "2s"]);
+    run.args(["--warmup", "500ms", "--no-probe", "--results", dir.path().to_str().unwrap()]);
+    run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = run.spawn().unwrap();
+    let under_way = |what: &str, sql: &str| {
+        wait_for(what, 60, || {
+            std::thread::sleep(Duration::from_millis(30));
+            server.sql(sql).is_ok_and(|n| n.parse::<i64>().unwrap_or(0) > 20)
+        });
+    };
+    // A coin that nobody paid, in the middle of the test.
+    under_way("changed accounts", "SELECT sum(changes) FROM loadline.tp_light_account");
+    server.sql("UPDATE loadline.tp_light_account SET balance = balance + 1 WHERE id = 5").unwrap();
+    // One piece of something that nobody ordered.
+    under_way("orders", "SELECT count(*) FROM loadline.tp_medium_orders");
+    server.sql("UPDATE loadline.tp_medium_stock SET quantity = quantity - 1 WHERE id = 5").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let tests = tests_of(&ran.folder());
+    assert_eq!((ran.code, tests.len()), (1, 2), "{}", ran.said());
+    for (test, what) in tests.iter().zip(["accounts hold and have spent", "taken from stock is what was ordered"]) {
+        let failed = check(test, "consistency");
+        assert_eq!((test["valid"].as_bool(), &failed["outcome"]), (Some(false), &Value::from("failed")), "{test}");
+        let detail = failed["detail"].as_str().unwrap();
+        assert!(detail.contains(what) && detail.contains("off by 1)"), "{detail}");
+        assert_eq!(check(test, "work-evidence")["outcome"], "passed", "nothing else is wrong: {test}");
+    }
+}
+
+#[test]
+fn the_log_writers_mix_is_held_against_the_same_mix() {
+    let dir = results();
+    let args = ["--jobs", "2", "--duration", "1s", "--warmup", "300ms", "--results", dir.path().to_str().unwrap()];
+    for (target, driver, with_limit) in [
+        ("sqlite:", "client", true),
+        ("postgres-temp:", "client", true),
+        ("postgres-temp:", "database", false),
+        ("mariadb-temp:", "client", false),
+    ] {
+        let of = ["run", "--workload", "LGWR-MIXED", "--target", target, "--driver", driver];
+        let no_probe: &[&str] = if with_limit { &[] } else { &["--no-probe"] };
+        let ran = ok(&[&of[..], &args[..], no_probe].concat());
+        let tests = tests_of(&ran.folder());
+        let t = &tests[0];
+        let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("no {id} on {target}: {t}"));
+        assert_eq!(t["valid"], true, "{target}: {}", t["invalid_reason"]);
+        // 16, 3 and 1 of 20 change 1, 25 and 125 rows.
+        assert!((figure("rows_per_tx") - 10.8).abs() < 1e-9, "{target}: {}", figure("rows_per_tx"));
+        assert_eq!(check(t, "work-evidence")["outcome"], "passed");
+        let seen = figure("redo_bytes_per_tx");
+        if !with_limit {
+            continue;
+        }
+        let limit = &t["limit"];
+        assert!(limit["tps"].as_f64().unwrap() > 0.0, "{target}: {t}");
+        // Jobs stop anywhere in their turn: the window's mean is that of whole turns but for its edges.
+        let edge = 1.0 + 2.0 * 125.0 * 1024.0 / seen / figure("commits");
+        let ratio = limit["redo_bytes_per_tx"].as_f64().unwrap() / seen;
+        assert!((0.9 / edge..1.1 * edge).contains(&ratio), "{target}: {ratio} ({edge})");
+    }
+}

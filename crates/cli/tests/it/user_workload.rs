@@ -1,0 +1,295 @@
+//! Workloads of users: the documented example runs end to end, is resumed without its file, and a broken file
+//! starts nothing.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{leftovers, ok, results, run, tests_of};
+
+/// Runs it; every test is valid, but for time that a busy machine takes between its short transactions.
+fn sound(args: &[&str]) -> Vec<serde_json::Value> {
+    let ran = run(args);
+    let tests = tests_of(&ran.folder());
+    assert!(!tests.is_empty(), "{}", ran.said());
+    for t in &tests {
+        let failed = t["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed");
+        let failed: Vec<_> = failed.filter(|c| c["id"] != "littles-law").collect();
+        assert!(failed.is_empty(), "{failed:?}: {}", ran.said());
+    }
+    tests
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/queue.toml").canonicalize().unwrap()
+}
+
+#[test]
+fn the_example_runs_and_is_proved_on_every_database_with_tables() {
+    let dir = results();
+    let (path, example) = (dir.path().to_str().unwrap(), example());
+    for (target, driver) in [
+        ("sqlite:", "client"),
+        ("postgres-temp:", "client"),
+        ("postgres-temp:", "database"),
+        ("mariadb-temp:", "client"),
+    ] {
+        let args = ["--jobs", "1,3", "--duration", "500ms", "--warmup", "200ms", "--no-probe", "--results", path];
+        let of = ["run", "--workload-file", example.to_str().unwrap(), "--target", target, "--driver", driver];
+        let tests = sound(&[&of[..], &args[..]].concat());
+        assert_eq!(tests.len(), 2, "{target}");
+        for t in &tests {
+            assert_eq!(t["workload"], "QUEUE", "{target}: {t}");
+            let checks = t["checks"].as_array().unwrap();
+            for id in ["work-evidence", "consistency"] {
+                let check = checks.iter().find(|c| c["id"] == id).unwrap();
+                assert_eq!(check["outcome"], "passed", "{target}: {check}");
+            }
+            assert_eq!(t["kpis"][2], "transaction_time_ns_p99");
+        }
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+/// Every part of a program that the example does not have.
+const REST: &str = r#"
+code = "OWN-ROWS"
+summary = "every part of a program that the queue does not have"
+commit = "nowait"
+program = [
+  { bind = "seq", to = "sequence" },
+  { choose = [
+    { share = 2, steps = [
+      { repeat = "rows", steps = [
+        { bind = "seq", to = "sequence" },
+        { bind = "id", to = { own-row = "mine" } },
+        { bind = "next", to = { plus = ["seq", 1] } },
+        { execute = "change" },
+      ] },
+    ] },
+    { share = 1, steps = [{ bulk = "log", rows = "rows" }] },
+  ] },
+  { bind = "from", to = { uniform = [-5, "rows"] } },
+  { bind = "to", to = { plus = ["from", 3] } },
+  { execute = "look" },
+]
+[evidence]
+query = "SELECT m.n + l.n FROM (SELECT SUM(changes) AS n FROM {mine}) m, (SELECT COUNT(*) AS n FROM {log}) l"
+counts = "rows"
+[[parameter]]
+name = "rows"
+default = 4
+min = 1
+max = 50
+meaning = "rows"
+[[parameter]]
+name = "own"
+default = 64
+min = 51
+max = 1000
+meaning = "own rows"
+[[table]]
+name = "mine"
+rows = { per-job = "own" }
+updated-in-place = true
+column = [
+  { name = "id", type = "int", fill = "key" },
+  { name = "n", type = "int", fill = "zero" },
+  { name = "changes", type = "int", fill = "zero" },
+]
+[[table]]
+name = "log"
+rows = "empty"
+column = [
+  { name = "id", type = "int", fill = "key" },
+  { name = "k", type = "int", fill = { scattered = 7 } },
+  { name = "body", type = "bytes", fill = { payload = 50 } },
+]
+[[statement]]
+name = "change"
+sql = "UPDATE {mine} SET n = :next, changes = changes + 1 WHERE id = :id"
+effect = { change = 1 }
+[[statement]]
+name = "look"
+sql = "SELECT id, n FROM {mine} WHERE id BETWEEN :from AND :to"
+effect = "read-any"
+"#;
+
+#[test]
+fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
+    let dir = results();
+    let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("rest.toml"));
+    std::fs::write(&file, REST).unwrap();
+    for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
+        let args = ["--jobs", "3", "--duration", "400ms", "--warmup", "200ms", "--no-probe", "--results", path];
+        let of = ["run", "--workload-file", file.to_str().unwrap(), "--target", target];
+        let t = &sound(&[&of[..], &args[..]].concat())[0];
+        assert_eq!(t["driver"], "client", "{target}: {t}");
+        let evidence = t["checks"].as_array().unwrap().iter().find(|c| c["id"] == "work-evidence").unwrap();
+        assert_eq!(evidence["outcome"], "passed", "{target}: {evidence}");
+    }
+    // A turn that the steps would leave places of is refused: its shares would not be what they say.
+    std::fs::write(
+        &file,
+        REST.replacen("rows = \"rows\" }] },\n  ] },", "rows = \"rows\" }] },\n  ], by = \"turn\" },", 1),
+    )
+    .unwrap();
+    let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path]);
+    assert!(refused.code == 2 && refused.err.contains("leaves places out"), "{}", refused.said());
+    // What the database says of a statement comes through.
+    std::fs::write(&file, REST.replacen("n = :next", "nn = :next", 1)).unwrap();
+    let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path, "--no-probe"]);
+    assert!(refused.code != 0 && refused.err.contains("no such column: nn"), "{}", refused.said());
+}
+
+#[test]
+fn a_run_is_resumed_and_reported_without_the_file() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let file = dir.path().join("mine.toml");
+    std::fs::copy(example(), &file).unwrap();
+    let plan = dir.path().join("plan.toml");
+    // A file that a plan names lies beside it; parameters are given as for any other workload.
+    let keys =
+        "workload-file = [\"mine.toml\"]\njobs = [1, 2]\nduration = \"300ms\"\nwarmup = \"200ms\"\nprobe = false\n";
+    std::fs::write(&plan, format!("{keys}[parameters.QUEUE]\nbatch = 5\n")).unwrap();
+    let ran = run(&["run", plan.to_str().unwrap(), "--results", path]);
+    let folder = ran.folder();
+    let tests = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap();
+    // The second test is taken away, as if the run had been cut off before it.
+    std::fs::write(folder.join("tests.jsonl"), format!("{}\n", tests.lines().next().unwrap())).unwrap();
+    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    assert!(manifest.contains("puts batches of messages"), "the text is in the manifest");
+    std::fs::write(folder.join("manifest.json"), manifest.replace("\"complete\"", "\"interrupted\"")).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    sound(&["run", "--resume", folder.to_str().unwrap(), "--results", path]);
+    let tests = tests_of(&folder);
+    assert_eq!(tests.iter().map(|t| t["jobs"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+    assert!(tests.iter().all(|t| t["parameters"]["batch"] == 5), "{tests:?}");
+    let report = ok(&["report", folder.to_str().unwrap(), "--format", "text", "--output", "-"]).out;
+    assert!(report.contains("QUEUE"), "{report}");
+}
+
+#[test]
+fn it_is_shown_as_those_of_the_catalogue_are() {
+    let example = example();
+    let page = ok(&["workloads", "--workload-file", example.to_str().unwrap()]).out;
+    for part in [
+        "# QUEUE: puts batches",
+        "in 3 of 4 transactions",
+        "`batch` | 3 | 1 to 1000",
+        "CREATE TABLE \"loadline\".\"queue_message\"",
+        "CREATE TABLE `loadline`.`queue_message`",
+        "\"LOADLINE_QUEUE_MESSAGE\"",
+        "CREATE PROCEDURE \"loadline\".\"queue_run\"",
+        "As many messages were counted as were put",
+    ] {
+        assert!(page.to_lowercase().contains(&part.to_lowercase()), "no «{part}» in\n{page}");
+    }
+    let csv = ok(&["workloads", "QUEUE", "--workload-file", example.to_str().unwrap(), "--format", "csv"]).out;
+    assert!(
+        csv.lines().nth(1).is_some_and(|l| l.starts_with("QUEUE,") && l.contains("postgres=database+client")),
+        "{csv}"
+    );
+    let plan = ok(&["run", "--workload-file", example.to_str().unwrap(), "--workload", "TP-LIGHT", "--dry-run"]).out;
+    assert!(plan.contains("TP-LIGHT") && plan.contains("QUEUE") && !plan.contains("TP-HEAVY"), "{plan}");
+}
+
+#[test]
+fn a_plan_with_a_file_is_narrowed_by_flags() {
+    let dir = results();
+    let plan = dir.path().join("plan.toml");
+    let text = format!(
+        "workload-file = [\"{}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n",
+        example().display()
+    );
+    std::fs::write(&plan, text).unwrap();
+    let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
+    let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));
+    for (flags, queue, light, lat1) in [
+        (&[][..], true, true, false),
+        (&["--workload", "QUEUE"][..], true, false, false),
+        (&["--workload", "TP-LIGHT"][..], false, true, false),
+        (&["--workload", "LGWR-LAT1,QUEUE"][..], true, false, true),
+        (&["--group", "log-writer"][..], false, false, true),
+    ] {
+        let out = dry(flags);
+        let found = (runs(&out, "QUEUE"), runs(&out, "TP-LIGHT"), runs(&out, "LGWR-LAT1"));
+        assert_eq!(found, (queue, light, lat1), "{flags:?}: {out}");
+        assert_eq!(out.contains("queue.toml"), queue, "a file that is not run is not kept: {out}");
+        assert_eq!(out.contains("whatever --size is"), queue || light, "{out}");
+    }
+}
+
+/// Sums over no rows prove nothing, rows that nobody counts are no figure, and both are said.
+#[test]
+fn null_is_no_proof_and_uncounted_rows_are_left_out() {
+    let dir = results();
+    let file = dir.path().join("mine.toml");
+    let text = |query: &str| {
+        format!(
+            "code = \"LOOKS\"\nsummary = \"looks\"\nprogram = [{{ execute = \"look\" }}]\n{query}\n\
+             [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[table]]\nname = \"none\"\nrows = \"empty\"\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
+             [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}}\"\neffect = \"read-any\"\n"
+        )
+    };
+    for (query, says) in [
+        ("[[consistency]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT SUM(id) FROM {none}\"\nwhat = \"it holds\"", Some("NULL or no row")),
+        ("[[unchanged]]\nquery = \"SELECT COALESCE(SUM(id), 0) FROM {none}\"\nwhat = \"it holds\"", None),
+    ] {
+        std::fs::write(&file, text(query)).unwrap();
+        let ran = run(&[
+            "run",
+            "--workload-file",
+            file.to_str().unwrap(),
+            "--jobs",
+            "1",
+            "--duration",
+            "300ms",
+            "--warmup",
+            "200ms",
+            "--no-probe",
+            "--results",
+            dir.path().to_str().unwrap(),
+        ]);
+        let tests = tests_of(&ran.folder());
+        let check = tests[0]["checks"].as_array().unwrap().iter().find(|c| c["id"] == "consistency").unwrap();
+        let detail = check["detail"].as_str().unwrap();
+        assert_eq!(check["outcome"] == "failed", says.is_some(), "{query}: {}", ran.said());
+        assert!(says.is_none_or(|s| detail.contains(s) && detail.contains("it holds")), "{detail}");
+        for id in ["rows_per_tx", "rows_per_s"] {
+            assert!(tests[0].get(id).is_none_or(serde_json::Value::is_null), "{id}: {}", tests[0]);
+            assert!(tests[0]["absent"][id].as_str().unwrap().contains("read-any"), "{}", tests[0]["absent"]);
+        }
+    }
+}
+
+#[test]
+fn a_broken_file_starts_nothing() {
+    let dir = results();
+    let file = dir.path().join("broken.toml");
+    let text = std::fs::read_to_string(example()).unwrap();
+    let cases = [
+        ("name = \"put\"", "name = \"putt\"", "'put' is not known: did you mean 'putt'"),
+        ("rows = 100", "rows = -1", "is -1, but must be between 1"),
+        ("code = \"QUEUE\"", "code = \"LGWR-LAT1\"", "the catalogue has a workload LGWR-LAT1"),
+        ("WHERE id = :channel", "WHERE id = {channel", "opening brace"),
+        ("[[parameter]]", "[[parameters]]", "did you mean 'parameter'"),
+        ("min = 1\n", "min = \n", ""),
+    ];
+    for (from, to, says) in cases {
+        std::fs::write(&file, text.replacen(from, to, 1)).unwrap();
+        for command in ["run", "workloads"] {
+            let mut args = vec![command, "--workload-file", file.to_str().unwrap()];
+            if command == "run" {
+                args.extend(["--results", dir.path().to_str().unwrap()]);
+            }
+            let ran = run(&args);
+            assert_eq!(ran.code, 2, "{to}: {}", ran.said());
+            assert!(ran.err.contains(says) && ran.err.contains("broken.toml:"), "{to}: {}", ran.said());
+        }
+    }
+    let missing = run(&["run", "--workload-file", "/nonexistent/w.toml"]);
+    assert!(missing.code == 2 && missing.err.contains("/nonexistent/w.toml"), "{}", missing.said());
+    assert_eq!(leftovers(dir.path()), vec!["broken.toml".to_owned()], "nothing was made");
+}

@@ -1,0 +1,205 @@
+//! Circles of files: which file of a crate imports which, by its `use` lines and the paths in its code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::tree::{Tree, code};
+
+/// Files that import each other, each with what it imports from which other.
+pub(crate) struct Circle(BTreeMap<String, BTreeSet<(String, String)>>);
+
+impl Circle {
+    pub(crate) fn members(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}
+
+impl fmt::Display for Circle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("import each other")?;
+        for (file, imports) in &self.0 {
+            imports.iter().try_for_each(|(other, name)| write!(f, "\n    {file} -> {other} for {name}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A path of a module from the root of its crate: `["mysql", "wire"]`.
+type Module = Vec<String>;
+
+/// A file of a module: its path, its code without comments and tests, and the paths of its `use` lines.
+struct File<'t> {
+    path: &'t str,
+    code: String,
+    used: Vec<Vec<String>>,
+}
+
+/// The modules of a crate.
+struct Modules<'t>(BTreeMap<Module, File<'t>>);
+
+/// The circles of the crate in `folder`.
+pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Circle> {
+    let src = format!("{folder}/src/");
+    let in_src = tree.rust().filter_map(|(path, text)| Some((module_of(path.strip_prefix(&src)?), path, text)));
+    let file = |path, text| {
+        let code = code(text).collect::<Vec<_>>().join("\n");
+        File { path, used: used(&code), code }
+    };
+    let modules = Modules(in_src.map(|(module, path, text)| (module, file(path, text))).collect());
+    let mut imports: BTreeMap<&Module, BTreeSet<(Module, String)>> = BTreeMap::new();
+    for (module, file) in &modules.0 {
+        let found = file.paths().filter_map(|path| modules.resolve(module, &path, 0));
+        // A module and those inside it belong together.
+        let apart = found.filter(|(other, _)| !other.starts_with(module) && !module.starts_with(other));
+        imports.insert(module, apart.collect());
+    }
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> = imports.keys().map(|m| (*m, reachable(m, &imports))).collect();
+    let mut seen = BTreeSet::new();
+    let mut circles = Vec::new();
+    for (module, from) in &reach {
+        if !from.contains(module) || !seen.insert(*module) {
+            continue;
+        }
+        let members: Vec<&Module> = from.iter().copied().filter(|m| reach[m].contains(module)).collect();
+        seen.extend(&members);
+        let file = |m: &Module| modules.0[m].path.to_owned();
+        let inside = |m: &&Module| {
+            let within = imports[*m].iter().filter(|(other, _)| members.contains(&other));
+            (file(m), within.map(|(other, name)| (file(other), name.clone())).collect())
+        };
+        circles.push(Circle(members.iter().map(inside).collect()));
+    }
+    circles
+}
+
+fn reachable<'m>(from: &'m Module, imports: &'m BTreeMap<&Module, BTreeSet<(Module, String)>>) -> BTreeSet<&'m Module> {
+    let (mut reached, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = left.pop() {
+        let next = imports.get(module).into_iter().flatten().map(|(other, _)| other);
+        left.extend(next.filter(|other| reached.insert(*other)));
+    }
+    reached
+}
+
+/// `mysql/wire.rs` and `mysql/wire/mod.rs` -> `mysql::wire`.
+fn module_of(path: &str) -> Module {
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    let parts = path.split('/').map(str::to_owned).collect::<Module>();
+    if matches!(path, "lib" | "main" | "mod") { Vec::new() } else { parts }
+}
+
+impl Modules<'_> {
+    /// The module that defines what `path` names in `module`, and the name; `None` if it is not of this crate.
+    fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<(Module, String)> {
+        let (first, rest) = path.split_first()?;
+        let parent = || module[..module.len().saturating_sub(1)].to_vec();
+        let mut at = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => module.clone(),
+            "super" => parent(),
+            child if self.0.contains_key(&[module.as_slice(), &[child.to_owned()]].concat()) => {
+                [module.as_slice(), &[child.to_owned()]].concat()
+            }
+            _ => return None,
+        };
+        let mut rest = rest.iter().peekable();
+        while let Some(next) = rest.peek() {
+            match next.as_str() {
+                "super" => drop(at.pop()),
+                name if self.0.contains_key(&[at.as_slice(), &[name.to_owned()]].concat()) => at.push(name.to_owned()),
+                _ => break,
+            }
+            rest.next();
+        }
+        let name = rest.next().cloned().unwrap_or_else(|| "*".to_owned());
+        // Another file may define what this one passes on.
+        let passed_on = |path: &Vec<String>| path.last() == Some(&name) || path.last().is_some_and(|l| l == "*");
+        let file = self.0.get(&at)?;
+        if depth < 8 && name != "*" && !file.defines(&name) {
+            for path in file.used.iter().filter(|path| passed_on(path)) {
+                let mut path = path.clone();
+                if path.last().is_some_and(|l| l == "*") {
+                    path.pop();
+                    path.push(name.clone());
+                }
+                if let Some(found) = self.resolve(&at, &path, depth + 1).filter(|(m, n)| *m != at && self.has(m, n)) {
+                    return Some(found);
+                }
+            }
+        }
+        Some((at, name))
+    }
+
+    fn has(&self, module: &Module, name: &str) -> bool {
+        self.0.get(module).is_some_and(|file| file.defines(name))
+    }
+}
+
+impl File<'_> {
+    /// Whether it defines an item of this name.
+    fn defines(&self, name: &str) -> bool {
+        const KINDS: [&str; 9] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod", "macro_rules!"];
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let item = |at: usize| {
+            let before = self.code[..at].trim_end();
+            KINDS.iter().any(|kind| before.ends_with(kind)) && ends(&self.code[at + name.len()..])
+        };
+        self.code.match_indices(name).any(|(at, _)| item(at))
+    }
+
+    /// All paths that its code names.
+    fn paths(&self) -> impl Iterator<Item = Vec<String>> {
+        let inline = ["crate::", "super::"].into_iter().flat_map(|start| self.code.match_indices(start));
+        let path = |at: usize| {
+            let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            let path = &self.code[at..];
+            let path = &path[..path.find(|c: char| !is_path(c)).unwrap_or(path.len())];
+            path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        self.used.iter().cloned().chain(inline.map(move |(at, _)| path(at)))
+    }
+}
+
+/// The paths of the `use` lines of some code, braces written out, without `as …`.
+fn used(code: &str) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    for statement in code.split(';') {
+        let Some(at) = statement.find("use ").filter(|at| statement[..*at].ends_with(['\n', ' ', ')']) || *at == 0)
+        else {
+            continue;
+        };
+        let line_begins = statement[..at].rfind('\n').map_or(0, |n| n + 1);
+        if matches!(statement[line_begins..at].trim(), "" | "pub" | "pub(crate)" | "pub(super)") {
+            write_out(&[], &statement[at + 4..], &mut out);
+        }
+    }
+    out
+}
+
+/// `a::{b, c::{d, e}}` -> `a::b`, `a::c::d`, `a::c::e`.
+fn write_out(before: &[String], tree: &str, out: &mut Vec<Vec<String>>) {
+    let tree = tree.trim();
+    let Some(open) = tree.find('{') else {
+        let path = tree.split(" as ").next().unwrap_or(tree).split("::").map(|part| part.trim().to_owned());
+        let path = before.iter().cloned().chain(path.filter(|part| !part.is_empty() && part != "self"));
+        out.push(path.collect());
+        return;
+    };
+    let prefix = tree[..open].split("::").map(|part| part.trim().to_owned()).filter(|part| !part.is_empty());
+    let prefix: Vec<String> = before.iter().cloned().chain(prefix).collect();
+    let (mut depth, mut start) = (0, open + 1);
+    for (i, c) in tree.char_indices().skip(open) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if (c == ',' && depth == 1) || (c == '}' && depth == 0) {
+            if !tree[start..i].trim().is_empty() {
+                write_out(&prefix, &tree[start..i], out);
+            }
+            start = i + 1;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The text files of a checkout that git tracks, and new ones that it does not ignore.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// Path from the root of the checkout -> text.
+pub(crate) struct Tree {
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    pub(crate) fn read(root: &Path) -> Tree {
+        let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+        let out = Command::new("git").arg("-C").arg(root).args(list).output().expect("git runs: apt-get install git");
+        assert!(out.status.success(), "git ls-files: {}", String::from_utf8_lossy(&out.stderr));
+        let paths = String::from_utf8(out.stdout).unwrap();
+        let wanted = |p: &&str| [".rs", ".toml", ".md"].iter().any(|end| p.ends_with(end));
+        // A file that git tracks may have been deleted.
+        let read = |p: &str| Some((p.to_owned(), std::fs::read_to_string(root.join(p)).ok()?));
+        let files: BTreeMap<String, String> = paths.lines().filter(wanted).filter_map(read).collect();
+        assert!(files.len() > 300, "only {} files were found", files.len());
+        Tree { files }
+    }
+
+    pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Folders with a Cargo.toml: `crates/model`, `bench`.
+    pub(crate) fn crates(&self) -> BTreeSet<&str> {
+        self.files.keys().filter_map(|path| path.strip_suffix("/Cargo.toml")).collect()
+    }
+}
+
+/// Whether a file holds nothing but tests.
+pub(crate) fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("tests.rs")
+}
+
+/// The lines of a file that are neither comments nor its module of tests.
+pub(crate) fn code(text: &str) -> impl Iterator<Item = &str> {
+    let end =
+        text.find("#[cfg(test)]\nmod tests {").or_else(|| text.find("#[cfg(test)]\n#[allow")).unwrap_or(text.len());
+    text[..end].lines().filter(|line| !line.trim_start().starts_with("//"))
+}

@@ -1,0 +1,82 @@
+//! Folders of loadline's own: each has an owner file, which is locked as long as its run lives.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::error::TargetError;
+
+/// The owner file.
+pub(crate) const OWNER: &str = "owner.lock";
+
+/// Makes the error for what failed at `path`.
+pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
+    move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
+}
+
+/// Makes the file at `path` and locks it; `in_use` says what another process that holds it does.
+///
+/// # Errors
+/// [`TargetError::Refused`] with `in_use`; [`TargetError::Local`].
+pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File, TargetError> {
+    let file = File::create(path).map_err(io("making", path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(TargetError::Refused(in_use())),
+        Err(TryLockError::Error(e)) => Err(io("locking", path)(e)),
+    }
+}
+
+/// Makes a folder in `scratch` that goes with the returned value, and removes those of dead runs there.
+///
+/// # Errors
+/// [`TargetError::Local`].
+pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File), TargetError> {
+    fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
+    clean_leftovers(scratch, prefix)?;
+    let folder =
+        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("making a folder in", scratch))?;
+    let owner = lock(&folder.path().join(OWNER), || format!("{} is in use", folder.path().display()))?;
+    Ok((folder, owner))
+}
+
+/// Removes a folder. A log may prepare its next file in the background: one that comes while the folder is
+/// being emptied is removed in another round.
+///
+/// # Errors
+/// [`TargetError::Local`].
+pub(crate) fn remove(path: &Path) -> Result<String, TargetError> {
+    let mut removed = fs::remove_dir_all(path);
+    for _ in 0..50 {
+        match &removed {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => {
+                std::thread::sleep(Duration::from_millis(10));
+                removed = fs::remove_dir_all(path);
+            }
+            _ => break,
+        }
+    }
+    removed.map_err(io("removing", path))?;
+    Ok(format!("removed {}", path.display()))
+}
+
+/// Removes the temporary folders in `scratch` whose owner is dead.
+///
+/// # Errors
+/// [`TargetError::Local`].
+pub(crate) fn clean_leftovers(scratch: &Path, prefix: &str) -> Result<Vec<String>, TargetError> {
+    let Ok(entries) = fs::read_dir(scratch) else { return Ok(Vec::new()) };
+    let mut removed = Vec::new();
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(prefix);
+        // Without an owner file it is not, or not yet, one of ours.
+        let Some(owner) = ours.then(|| File::open(entry.path().join(OWNER)).ok()).flatten() else { continue };
+        if owner.try_lock().is_ok() {
+            removed.push(format!("{} (its run is dead)", remove(&entry.path())?));
+        }
+    }
+    Ok(removed)
+}

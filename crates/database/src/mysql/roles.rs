@@ -1,0 +1,336 @@
+//! What loadline asks of the servers, by role.
+
+use std::collections::BTreeSet;
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, column};
+
+use super::client::MysqlClientSession;
+use super::doctor::{self, MysqlSettings, MysqlState};
+use super::instance::MysqlInstance;
+use super::loading::{self, MysqlLoader};
+use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
+use super::server::{Mysql, NOWAIT};
+use super::slice::MysqlDatabaseSession;
+use super::{cache, procedure, schema, sql};
+use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::error::TargetError;
+use crate::facts::Facts;
+use crate::number::Number;
+use crate::own_tables::Own;
+use crate::role::{
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Doctor, JobLimit, LogSpace, Observation, Observer, Queries, RunLock,
+};
+use crate::target::{Abilities, Target};
+use crate::work::Work;
+
+impl Target for Mysql {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let first = self.first()?;
+        let settings = first.admin(MysqlSettings::read)?;
+        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
+        if self.server.is_some() {
+            notes.push(format!(
+                "workloads with a commit that does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others \
+                 with {}: the setting exists for the whole server only, and this server is private",
+                first.given_flush
+            ));
+        }
+        if self.facts.nodes > 1 {
+            notes.push(format!(
+                "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
+                 first",
+                self.facts.nodes,
+                self.instances().len()
+            ));
+        }
+        if !first.version.mariadb {
+            notes.push("loadline was never run against MySQL before its release: check the figures".into());
+        }
+        Ok(TargetInfo {
+            kind: if self.server.is_some() { "mariadb-temp" } else { "mysql" }.into(),
+            product: first.version.product().into(),
+            version: first.version.text.clone(),
+            url: self.url.clone(),
+            nodes: self.facts.nodes,
+            local: self.instances().iter().all(|i| i.local),
+            log_dir: Some(doctor::log_dir(&settings).display().to_string()),
+            data_dir: settings.get("datadir").map(str::to_owned),
+            settings: settings.stated(),
+            notes,
+            ..TargetInfo::default()
+        })
+    }
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            database_driver: Some(self),
+            queries: Some(self),
+            data_set: Some(self),
+            block_cache: Some(self),
+            checkpoints: Some(self),
+            ..Abilities::default()
+        }
+    }
+}
+
+impl Administration for Mysql {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        let mut held = Vec::new();
+        for instance in self.instances() {
+            let mut c = instance.endpoint.connect()?;
+            schema::lock(&mut c)?;
+            instance.ledger.book(&mut c)?;
+            held.push(c);
+        }
+        Ok(RunLock::new(held))
+    }
+
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.set_flush(work.program.commit)?;
+        self.jobs_send_commit(!work.program.is_single_statement());
+        self.each(|_, c| schema::create(c, work)).map(drop)
+    }
+
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        for (i, instance) in self.instances().iter().enumerate() {
+            let nodes = self.nodes.instance_of.len().max(1);
+            let here: Vec<u32> =
+                (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.endpoint, &instance.ledger, &own, progress)?;
+        }
+        Ok(())
+    }
+
+    /// The redo log has its full size from the start; a binary log grows by the rows.
+    fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+        let each = self.each(|_, c| Ok(doctor::binary_log(&MysqlSettings::read(c)?, data)))?;
+        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.set_flush(work.program.commit)?;
+        // A procedure always sends COMMIT.
+        self.jobs_send_commit(driver == Driver::Database || !work.program.is_single_statement());
+        self.each(|_, c| schema::reset(c, work)).map(drop)
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        match self.checkpoint() {
+            Ok(()) => Ok(None),
+            Err(TargetError::Unsupported(why)) => Ok(Some(format!("no checkpoint before each test: {why}"))),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.each(|_, c| schema::drop_own(c, work)).map(drop)
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        let mut removed = Vec::new();
+        for instance in self.instances() {
+            let kept = loading::kept(&instance.endpoint, &instance.ledger, keep_data)?;
+            removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
+        }
+        Ok(removed)
+    }
+}
+
+impl Doctor for Mysql {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let several = self.instances().len() > 1;
+        let all = self.each(|instance, c| {
+            let settings = MysqlSettings::read(c)?;
+            let mut state = MysqlState::ask(c, &settings, instance.local)?;
+            state.times = Some(instance.times.clone());
+            let mut findings = doctor::examine(&settings, &state);
+            if several {
+                for finding in &mut findings {
+                    finding.subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
+                }
+            }
+            Ok(findings)
+        })?;
+        Ok(all.concat())
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        let mut missing = Vec::new();
+        for instance in self.instances() {
+            let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
+            if allowed.as_deref() != Some("1") {
+                let why =
+                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
+                missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
+            }
+            let waits = matches!(instance.given_flush, 1 | 3);
+            let value = instance.given_flush;
+            let (capability, why) = match (waits, self.server.is_some()) {
+                (true, true) => continue,
+                (true, false) => (
+                    Capability::CommitNowait,
+                    format!(
+                        "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
+                         user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
+                    ),
+                ),
+                (false, _) => (
+                    Capability::CommitWait,
+                    format!(
+                        "innodb_flush_log_at_trx_commit = {value}: SET GLOBAL innodb_flush_log_at_trx_commit = 1 first"
+                    ),
+                ),
+            };
+            let why = self.at(instance, why);
+            missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
+        }
+        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::cannot_flush(c))?) {
+            if let Some(why) = refused {
+                let why = self.at(instance, why);
+                missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+            }
+        }
+        Ok(Capabilities { missing, ..Capabilities::default() })
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        let nodes = self.facts.nodes;
+        let limits = self.each(|instance, c| {
+            let settings = MysqlSettings::read(c)?;
+            let mut limit = doctor::job_limit(c, &settings)?;
+            // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
+            if nodes > instance.nodes {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
+                limit.because = format!("{} at {}", limit.because, instance.endpoint.config.place());
+            }
+            Ok(limit)
+        })?;
+        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+}
+
+impl ClientDriver for Mysql {
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(MysqlClientSession::open(self.endpoint_of(job)?, work)?))
+    }
+}
+
+impl Observation for Mysql {
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        let sessions = self.instances().iter().map(MysqlInstance::observer_session).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(MysqlObserver(sessions)))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        self.evidence_query(work)
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
+        let mut absent = vec![
+            (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
+            (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
+        ];
+        if self.instances().iter().any(|i| sync_counter(&i.version, i.flush.now()).is_none()) {
+            absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
+        }
+        if !self.instances().iter().all(|i| i.local) {
+            let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
+            let cpu = column::CPU_SHARES;
+            absent.extend(cpu.map(|id| (id, why.to_owned())));
+        }
+        absent
+    }
+}
+
+impl DatabaseDriver for Mysql {
+    fn install(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::install(c, work)).map(drop)
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Ok(Box::new(MysqlDatabaseSession::open(self.endpoint_of(job)?, work, job)?))
+    }
+
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        const ITERATIONS: u32 = 5_000;
+        let name = procedure::overhead_name();
+        let mut times = self.first()?.admin(|c| {
+            c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
+            c.query(&procedure::create_overhead())?;
+            c.query(&procedure::create_moments())?;
+            let mut times = Vec::new();
+            for _ in 0..3 {
+                let begin = crate::clock::now_ns();
+                c.query(&format!("CALL {name}({ITERATIONS})"))?;
+                times.push(crate::clock::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
+            }
+            c.query(&format!("DROP PROCEDURE {name}"))?;
+            Ok(times)
+        })?;
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
+    }
+}
+
+impl Queries for Mysql {
+    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
+        let sql = sql::query(work, query)?;
+        Number::of_all(self.each(|_, c| c.value(&sql))?)
+    }
+
+    /// The rows are in the primary key's tree: its file is the table.
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let sizes = self.each(|_, c| {
+            // The sizes that are shown are those of the last look at the table.
+            c.query(&sql::analyze(work, table))?;
+            c.value(&sql::table_size(work, table))
+        })?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+}
+
+impl DataSet for Mysql {
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        let mut all = Vec::new();
+        for instance in self.instances() {
+            all.extend(data_set::found(&mut MysqlLoader::open(&instance.endpoint, &instance.ledger)?)?);
+        }
+        Ok(all)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.instances().iter().try_for_each(|i| loading::drop_all(&i.endpoint, &i.ledger))
+    }
+}
+
+impl BlockCache for Mysql {
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let own = self.server.as_ref();
+        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
+        Ok(sizes.into_iter().sum())
+    }
+}
+
+impl Checkpoints for Mysql {
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| cache::flush(c)).map(drop)
+    }
+}

@@ -1,0 +1,327 @@
+//! What loadline asks of the servers, by role.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::PoisonError;
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
+
+use super::client::PgClientSession;
+use super::cluster::Postgres;
+use super::connect::Role;
+use super::loading;
+use super::observer::PgObserver;
+use super::settings::PgSettings;
+use super::slice::PgDatabaseSession;
+use super::{doctor, log_space, parallel, procedure, schema, sql};
+use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::error::TargetError;
+use crate::facts::Facts;
+use crate::number::Number;
+use crate::own_tables::Own;
+use crate::role::{
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
+};
+use crate::target::{Abilities, Target};
+use crate::work::Work;
+
+impl Target for Postgres {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn info(&self) -> Result<TargetInfo, TargetError> {
+        let settings = match self.instances.first() {
+            Some(instance) => self.session(instance, Role::Look, PgSettings::read)?,
+            None => PgSettings::default(),
+        };
+        let local = self.instances.iter().all(|i| i.local);
+        let data_dir = settings.get("data_directory").map(str::to_owned);
+        let log_dir = data_dir.as_ref().map(|dir| {
+            let dir = Path::new(dir).join("pg_wal");
+            // The log is often a link to another device.
+            let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
+            dir.display().to_string()
+        });
+        let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
+        if self.endpoints.len() > 1 {
+            notes.push(format!(
+                "{} nodes lead to {} server instances; each instance's counters are counted once",
+                self.endpoints.len(),
+                self.instances.len()
+            ));
+        }
+        notes.push(
+            "autovacuum is off for loadline's own tables of rows that are updated in place: it would log pages that no transaction has changed".into(),
+        );
+        notes.push(
+            "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
+             max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
+             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
+                .into(),
+        );
+        Ok(TargetInfo {
+            kind: self.kind.into(),
+            product: "PostgreSQL".into(),
+            version: self.version_text.clone(),
+            url: self.url.clone(),
+            nodes: self.facts.nodes,
+            local,
+            settings: settings.stated(),
+            log_dir,
+            data_dir,
+            notes,
+            ..TargetInfo::default()
+        })
+    }
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            database_driver: Some(self),
+            queries: Some(self),
+            data_set: Some(self),
+            block_cache: Some(self),
+            checkpoints: Some(self),
+            parallel_queries: Some(self),
+            ..Abilities::default()
+        }
+    }
+}
+
+impl Administration for Postgres {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        let mut held = Vec::new();
+        for instance in &self.instances {
+            let mut c = instance.endpoint.connect(Role::Lock)?;
+            schema::lock(&mut c)?;
+            c.publish(&self.ledger)?;
+            held.push(c);
+        }
+        Ok(RunLock::new(held))
+    }
+
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.each(|_, c| schema::create(c, work)).map(drop)
+    }
+
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        for (i, instance) in self.instances.iter().enumerate() {
+            let here: Vec<u32> = (0..jobs)
+                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
+                .collect();
+            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
+            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
+        }
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        let each = self.each(|_, c| log_space::needed(c, data, indexes))?;
+        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+    }
+
+    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
+        self.each(|_, c| schema::reset(c, work)).map(drop)
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        let privilege = self.version.checkpoint_privilege();
+        let said = self.each(|_, c| match c.query("CHECKPOINT") {
+            Err(TargetError::Statement(_)) if c.last_code == "42501" => {
+                Ok(Some(format!("no checkpoint before each test: the role is not {privilege}")))
+            }
+            done => done.map(|_| None),
+        })?;
+        Ok(said.into_iter().flatten().next())
+    }
+
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.whole.forget(work);
+        self.each(|_, c| schema::drop_own(c, work)).map(drop)
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock()?;
+        let mut removed = Vec::new();
+        for instance in &self.instances {
+            let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
+            removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
+        }
+        Ok(removed)
+    }
+}
+
+impl Doctor for Postgres {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let several = self.instances.len() > 1;
+        let mut findings = Vec::new();
+        for (i, instance) in self.instances.iter().enumerate() {
+            let mut found = self.session(instance, Role::Look, |c| doctor::examine(c, instance.local))?;
+            if several {
+                for finding in &mut found {
+                    finding.subject = format!("{} (instance {})", finding.subject, i + 1);
+                }
+            }
+            findings.append(&mut found);
+        }
+        if let Some(why) = &self.blind.proc_stat {
+            findings.push(Finding::new("cpu", Severity::Warning, "CPU figures", "–", why.clone()));
+        }
+        Ok(findings)
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        let may = self.each(|_, c| c.value(self.version.may_checkpoint()))?;
+        let mut missing = Vec::new();
+        if may.iter().any(|may| may.as_deref() != Some("t")) {
+            let why = format!("the role is not {}", self.version.checkpoint_privilege());
+            missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
+        }
+        Ok(Capabilities { missing, ..Capabilities::default() })
+    }
+
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        let mut tightest: Option<JobLimit> = None;
+        for instance in &self.instances {
+            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
+            // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
+            let nodes = self.facts.nodes;
+            if nodes > instance.nodes {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
+                limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
+            }
+            if tightest.as_ref().is_none_or(|t| limit.jobs < t.jobs) {
+                tightest = Some(limit);
+            }
+        }
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    }
+}
+
+impl ClientDriver for Postgres {
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(PgClientSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+    }
+}
+
+impl Observation for Postgres {
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
+        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.blind)?))
+    }
+
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        self.evidence_query(work)
+    }
+
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
+        if let Some(why) = self.version.no_redo_blocks() {
+            absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
+        }
+        if let Some(why) = &self.blind.redo_syncs {
+            absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
+        }
+        if let Some(why) = &self.blind.proc_stat {
+            let cpu = column::CPU_SHARES;
+            absent.extend(cpu.map(|id| (id, why.clone())));
+        }
+        absent
+    }
+}
+
+impl DatabaseDriver for Postgres {
+    fn install(&self, work: &Work) -> Result<(), TargetError> {
+        self.each(|_, c| schema::install(c, work)).map(drop)
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        Ok(Box::new(PgDatabaseSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+    }
+
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        const ITERATIONS: u32 = 20_000;
+        let Some(instance) = self.instances.first() else { return Ok(None) };
+        let mut times = self.admin(instance, |c| {
+            let block = procedure::overhead(ITERATIONS);
+            let mut times = Vec::new();
+            for _ in 0..3 {
+                c.query(&block)?;
+                c.add_own_commits(u64::from(ITERATIONS));
+                let taken = c.value(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?;
+                times.extend(taken.and_then(|t| t.parse::<f64>().ok()));
+            }
+            Ok(times)
+        })?;
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
+    }
+}
+
+impl Queries for Postgres {
+    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
+        let sql = sql::query(work, query)?;
+        Number::of_all(self.each(|_, c| c.value(&sql))?)
+    }
+
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let name = sql::literal(&sql::table_name(work, table));
+        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+}
+
+impl DataSet for Postgres {
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        let mut all = Vec::new();
+        for instance in &self.instances {
+            all.extend(self.loader(instance, |l| data_set::found(l))?);
+        }
+        Ok(all)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.instances.iter().try_for_each(|i| self.loader(i, loading::drop_all))
+    }
+}
+
+impl BlockCache for Postgres {
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        if let Some(server) = &self.server {
+            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
+        }
+        let sizes = self.each(|_, c| {
+            c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
+        })?;
+        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+    }
+}
+
+impl Checkpoints for Postgres {
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.each(|_, c| c.query("CHECKPOINT")).map(drop)
+    }
+}
+
+impl ParallelQueries for Postgres {
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        let limits = self.each(|_, c| Ok(parallel::most(&PgSettings::read(c)?)))?;
+        Ok(limits.into_iter().flatten().min_by_key(|limit| limit.workers))
+    }
+
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        let Some(instance) = self.instances.first() else { return Ok(None) };
+        let role = Role::Job { job: 0, nowait: false, workers: work.parallel_workers().unwrap_or(1) };
+        self.session(instance, role, |c| parallel::attempt(c, work))
+    }
+}

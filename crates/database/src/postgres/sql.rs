@@ -1,0 +1,139 @@
+//! A workload in PostgreSQL's SQL: tables, statements, evidence.
+
+use loadline_workload::{IndexAtom, LogicalType, Scope, Table, Template};
+
+use crate::error::TargetError;
+use crate::loading::table_stem;
+use crate::work::Work;
+
+/// The schema that holds everything loadline makes.
+pub(super) const SCHEMA: &str = "loadline";
+
+/// Share of a page that is filled with rows which are updated in place, %.
+pub(super) const IN_PLACE_PCT: u64 = 45;
+const IN_PLACE: &str = " WITH (fillfactor = 45, autovacuum_enabled = false)";
+
+/// A name as SQL takes it whatever it holds.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as SQL takes it whatever it holds.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// `lgwr_lat1` for `LGWR-LAT1`.
+pub(super) fn prefix(work: &Work) -> String {
+    work.workload.code.to_lowercase().replace('-', "_")
+}
+
+/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
+pub(super) fn table_name(work: &Work, table: &str) -> String {
+    if let Some(index) = IndexAtom::parse(table) {
+        let name = quoted(&format!("{}_{}", table_stem(work, index.table), index.column));
+        // An index is made in the schema of its table, and dropped there.
+        return if index.new { name } else { format!("{}.{name}", quoted(SCHEMA)) };
+    }
+    format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
+}
+
+/// The statement that makes `table`: one that is loaded as a whole without keys and indexes, which
+/// [`after_loading`] makes.
+pub(super) fn create_table(work: &Work, table: &Table) -> String {
+    let later = table.is_whole();
+    let mut lines = Vec::new();
+    for column in table.columns {
+        let kind = match column.logical {
+            LogicalType::Int => "bigint",
+            LogicalType::Bytes => "bytea",
+        };
+        let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
+        lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
+    }
+    // Room for the next versions of its rows in each page: updates stay on their page and leave the
+    // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
+    // has changed, and the rows prune themselves. Of the data set nothing changes.
+    let options = match (table.updated_in_place, table.scope == Scope::DataSet) {
+        (true, _) => IN_PLACE,
+        (_, true) => " WITH (autovacuum_enabled = false)",
+        _ => "",
+    };
+    let name = table_name(work, table.name);
+    let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
+    for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
+        // Neither compressed nor moved out of line: the redo is what the workload says it is.
+        sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
+    }
+    if !later {
+        sql.push_str(&create_indexes(work, table));
+    }
+    sql
+}
+
+fn create_indexes(work: &Work, table: &Table) -> String {
+    let stem = table_stem(work, table.name);
+    let index = |column: &&str| {
+        let name = quoted(&format!("{stem}_{column}"));
+        format!("\nCREATE INDEX {name} ON {} ({});", table_name(work, table.name), quoted(column))
+    };
+    table.indexes.iter().map(index).collect()
+}
+
+/// What is made of a table that is loaded as a whole when its rows are there.
+pub(super) fn after_loading(work: &Work, table: &Table) -> String {
+    let name = table_name(work, table.name);
+    let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
+    key.unwrap_or_default() + &create_indexes(work, table)
+}
+
+/// A statement of the program with `$1`, `$2` … in the order of its variables, as a client sends it.
+pub(super) fn statement(work: &Work, template: &Template) -> String {
+    let mut n = 0;
+    template.render(
+        |table| table_name(work, table),
+        |_| {
+            n += 1;
+            format!("${n}")
+        },
+    )
+}
+
+/// Types of a statement's parameters.
+pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
+    use super::protocol::{BYTEA, INT8};
+    use loadline_workload::VarType;
+    let vars = work.program.vars();
+    let kind = |name: &str| vars.iter().find(|(v, _)| *v == name).map_or(VarType::Int, |(_, g)| g.var_type());
+    template
+        .vars()
+        .map(|name| match kind(name) {
+            VarType::Int => INT8,
+            VarType::Bytes => BYTEA,
+        })
+        .collect()
+}
+
+/// A query about the workload's tables.
+///
+/// # Errors
+/// When it cannot be read, a mistake in the workload.
+pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
+    work.query(query, |table| table_name(work, table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_pages_that_are_filled_is_what_is_told() {
+        assert!(IN_PLACE.contains(&format!("fillfactor = {IN_PLACE_PCT},")));
+    }
+
+    #[test]
+    fn names_and_texts_are_quoted() {
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+        assert_eq!(literal("it's"), "'it''s'");
+    }
+}

@@ -1,0 +1,42 @@
+//! What a database does for loadline, by who asks for it.
+//!
+//! Every database has the first four roles ([`Target`](crate::Target) is all of them together). The others are
+//! abilities: [`Abilities`](crate::Abilities) says which of them a database has.
+//!
+//! | role | who asks |
+//! | --- | --- |
+//! | [`Administration`] | the study: lock, tables, loading, cleaning |
+//! | [`Doctor`] | the study before all else, and `loadline doctor` |
+//! | [`ClientDriver`] | each job of the client driver |
+//! | [`Observation`] | the sampler, and the study around each test |
+//! | [`DatabaseDriver`] | each job of the in-database driver |
+//! | [`Queries`] | checks of what the jobs did, and sizes of tables |
+//! | [`DataSet`] | the study, for the data set that many workloads read |
+//! | [`DiskSpace`] | the study, before anything is loaded |
+//! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
+
+mod administration;
+mod block_cache;
+mod checkpoints;
+mod client_driver;
+mod data_set;
+mod database_driver;
+mod disk_space;
+mod doctor;
+mod native_reports;
+mod observation;
+mod parallel_queries;
+mod queries;
+
+pub use administration::{Administration, LogSpace, RunLock};
+pub use block_cache::BlockCache;
+pub use checkpoints::Checkpoints;
+pub use client_driver::{Canceller, ClientDriver, ClientSession};
+pub use data_set::DataSet;
+pub use database_driver::{DatabaseDriver, DatabaseSession, Slice, SliceEnd};
+pub use disk_space::{DiskSpace, FreeSpace};
+pub use doctor::{Doctor, JobLimit};
+pub use native_reports::NativeReports;
+pub use observation::{Observation, Observer};
+pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
+pub use queries::Queries;

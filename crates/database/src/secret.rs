@@ -1,0 +1,25 @@
+//! A password.
+
+/// A password. It cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a password.
+    #[must_use]
+    pub fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    /// The password itself, for the authentication exchange only.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

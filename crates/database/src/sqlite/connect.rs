@@ -1,0 +1,130 @@
+//! How the database is opened, and with which settings.
+
+use std::ffi::CStr;
+
+use loadline_workload::Commit;
+use rusqlite::{Connection, OpenFlags};
+
+use super::failed;
+use super::files::SqliteFiles;
+use super::session::wait_for_writer;
+use crate::error::TargetError;
+use crate::request::OpenRequest;
+
+/// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
+const APPLICATION_ID: i64 = 0x6c6f_6164;
+
+/// Settings that can be given, with their defaults here.
+const SETTINGS: &[(&str, &str)] =
+    &[("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384"), ("mmap_size", "0")];
+
+/// How the database is opened.
+pub(super) struct Connector {
+    pub(super) files: SqliteFiles,
+    pub(super) settings: Vec<(String, String)>,
+    /// Virtual file system that counts what is done to the log.
+    pub(super) vfs: &'static CStr,
+}
+
+impl Connector {
+    /// Opens the database, making it if it is not there.
+    pub(super) fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
+        let path = self.files.database();
+        let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
+        db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
+        let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
+        let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
+            .sqlite_error_code()
+        {
+            Some(rusqlite::ErrorCode::NotADatabase) => {
+                TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
+            }
+            _ => unreachable(e),
+        })?;
+        if known != APPLICATION_ID && objects > 0 {
+            return Err(TargetError::Refused(format!(
+                "{} holds a database that loadline did not make: give the name of a new file",
+                path.display()
+            )));
+        }
+        for (name, value) in &self.settings {
+            set_pragma(&db, name, value)?;
+        }
+        if known != APPLICATION_ID {
+            set_pragma(&db, "application_id", &APPLICATION_ID.to_string())?;
+        }
+        set_pragma(&db, "journal_mode", "WAL")?;
+        let mode = pragma(&db, "journal_mode")?;
+        if mode != "wal" {
+            return Err(TargetError::Refused(format!(
+                "{}: SQLite cannot use a write-ahead log here (journal_mode stays «{mode}»)",
+                path.display()
+            )));
+        }
+        let (name, number) = synchronous(commit);
+        set_pragma(&db, "synchronous", name)?;
+        if pragma(&db, "synchronous")? != number {
+            return Err(TargetError::Refused(format!("SQLite does not accept synchronous = {name}")));
+        }
+        Ok(db)
+    }
+}
+
+/// `PRAGMA synchronous` for a commit mode: name and number.
+pub(super) fn synchronous(commit: Commit) -> (&'static str, &'static str) {
+    match commit {
+        Commit::Wait => ("FULL", "2"),
+        Commit::Nowait => ("NORMAL", "1"),
+    }
+}
+
+pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
+    let known = || SETTINGS.iter().map(|(n, _)| *n);
+    for (name, value) in &request.settings {
+        if !known().any(|n| n == name) {
+            let near = loadline_model::format::nearest(name, known())
+                .map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+            let all = known().collect::<Vec<_>>().join(", ");
+            return Err(TargetError::Usage(format!("SQLite has no setting «{name}» here{near} (known: {all})")));
+        }
+        let number: Option<i64> = value.parse().ok();
+        let page_size_ok = number.is_some_and(|n| (512..=65536).contains(&n) && n.count_ones() == 1);
+        if number.is_none() || (name == "page_size" && !page_size_ok) {
+            return Err(TargetError::Usage(format!(
+                "setting {name} = «{value}» is not valid: {}",
+                if name == "page_size" {
+                    "it must be a power of two from 512 to 65536"
+                } else {
+                    "it must be a whole number"
+                }
+            )));
+        }
+    }
+    Ok(SETTINGS
+        .iter()
+        .map(|(n, default)| {
+            ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned()))
+        })
+        .collect())
+}
+
+pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {
+    db.pragma_query_value(None, name, |row| {
+        row.get_ref(0).map(|v| match v {
+            rusqlite::types::ValueRef::Integer(i) => i.to_string(),
+            rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
+            _ => String::new(),
+        })
+    })
+    .map_err(failed(name))
+}
+
+pub(super) fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {
+    // Some pragmas answer with a row, some do not.
+    db.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|e| match e {
+        rusqlite::Error::QueryReturnedNoRows => Ok(()),
+        e => Err(failed(name)(e)),
+    })
+}

@@ -1,0 +1,50 @@
+//! A database under test: its facts, its roles and its abilities.
+
+use loadline_model::manifest::TargetInfo;
+
+use crate::error::TargetError;
+use crate::facts::Facts;
+use crate::role::{
+    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
+    Observation, ParallelQueries, Queries,
+};
+
+/// A database under test. Calls may block; each opens the sessions it needs.
+pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + Sync {
+    /// What is constant for this target: made once, when it is opened.
+    fn facts(&self) -> &Facts;
+
+    /// What was found: product, version, settings, places. No secrets.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn info(&self) -> Result<TargetInfo, TargetError>;
+
+    /// What it can do that not every database can.
+    fn abilities(&self) -> Abilities<'_>;
+}
+
+/// What a database can do that not every database can; none by default.
+#[derive(Clone, Copy, Default)]
+#[allow(missing_docs, reason = "each field is documented by its trait")]
+pub struct Abilities<'a> {
+    pub database_driver: Option<&'a dyn DatabaseDriver>,
+    pub queries: Option<&'a dyn Queries>,
+    pub data_set: Option<&'a dyn DataSet>,
+    pub disk_space: Option<&'a dyn DiskSpace>,
+    pub block_cache: Option<&'a dyn BlockCache>,
+    pub checkpoints: Option<&'a dyn Checkpoints>,
+    pub parallel_queries: Option<&'a dyn ParallelQueries>,
+    /// Only if the user asked for reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
+    pub native_reports: Option<&'a dyn NativeReports>,
+}
+
+impl<'a> Abilities<'a> {
+    /// The in-database driver.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] if there is none.
+    pub fn driver(&self) -> Result<&'a dyn DatabaseDriver, TargetError> {
+        self.database_driver.ok_or_else(|| TargetError::Unsupported("this target has no in-database driver".into()))
+    }
+}

@@ -1,0 +1,101 @@
+//! Servers over TCP: connecting, and encrypting what goes there.
+
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use crate::error::TargetError;
+use crate::stream::Stream;
+
+/// What a product calls the settings that errors name.
+pub(crate) struct Names {
+    /// The server's setting of where it listens.
+    pub(crate) listen: &'static str,
+    /// The URL's parameter of how long connecting may take.
+    pub(crate) timeout: &'static str,
+    /// The URL's parameter that checks a certificate, but not its name.
+    pub(crate) verify_ca: &'static str,
+    /// The URL's parameter that names the authority.
+    pub(crate) ca: &'static str,
+}
+
+/// A server, as messages name it.
+pub(crate) struct Peer {
+    pub(crate) place: String,
+    pub(crate) names: &'static Names,
+}
+
+impl Peer {
+    /// Connects within `timeout`, which also limits reads and writes from then on.
+    ///
+    /// # Errors
+    /// [`TargetError::Unreachable`].
+    pub(crate) fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<TcpStream, TargetError> {
+        let addresses = (host, port).to_socket_addrs().map_err(|e| {
+            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
+        })?;
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(tcp) => {
+                    let set = tcp.set_nodelay(true).and_then(|()| tcp.set_read_timeout(Some(timeout)));
+                    set.and_then(|()| tcp.set_write_timeout(Some(timeout))).map_err(|e| self.unreachable(&e))?;
+                    return Ok(tcp);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(self.unreachable(&last))
+    }
+
+    /// The error for a server that cannot be reached.
+    pub(crate) fn unreachable(&self, e: &io::Error) -> TargetError {
+        let Names { listen, timeout, .. } = self.names;
+        let advice = match e.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                format!("no server listens there: check host and port, and the server's {listen}")
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                format!("nothing answered in time: check host, port and firewall, or give more with {timeout}=SECONDS")
+            }
+            _ => "check host, port and network".to_owned(),
+        };
+        TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.place))
+    }
+
+    /// Does the handshake of the encryption.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] with what to do about the certificate.
+    pub(crate) fn encrypt(
+        &self,
+        mut tcp: TcpStream,
+        host: &str,
+        tls: &Arc<ClientConfig>,
+    ) -> Result<Stream, TargetError> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_encryption(&e.to_string()))?;
+        let session = ClientConnection::new(Arc::clone(tls), name);
+        let mut session = session.map_err(|e| self.no_encryption(&e.to_string()))?;
+        while session.is_handshaking() {
+            session.complete_io(&mut tcp).map_err(|e| self.no_encryption(&e.to_string()))?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+    }
+
+    fn no_encryption(&self, e: &str) -> TargetError {
+        let Names { verify_ca, ca, .. } = self.names;
+        let what = e.to_ascii_lowercase();
+        let advice = if what.contains("name") {
+            format!(". Its certificate is made out to another name: use that name, or {verify_ca}")
+        } else if what.contains("issuer") || what.contains("certificate") {
+            format!(". Name the authority's certificate with {ca}=PATH")
+        } else {
+            String::new()
+        };
+        TargetError::Refused(format!("the TLS handshake with {} failed: {e}{advice}", self.place))
+    }
+}

@@ -1,0 +1,159 @@
+//! The parts of a server's URL, and what its parameters have in common.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use loadline_model::format::nearest;
+use percent_encoding::percent_decode_str;
+
+use super::redact;
+use crate::error::TargetError;
+
+/// `scheme://user:password@host:port/path?name=value&…`, each part as it stands.
+pub(crate) struct Url<'a> {
+    /// The URL without its password.
+    pub(crate) shown: String,
+    pub(crate) user: &'a str,
+    pub(crate) password: Option<&'a str>,
+    pub(crate) host: &'a str,
+    /// Empty if there is none.
+    pub(crate) port: &'a str,
+    pub(crate) path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Url<'a> {
+    /// Parses a URL whose first `?` begins the parameters; `form` shows how one is written.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn parse(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
+        let rest = after_scheme(url, form)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if query.contains('@') && !rest.contains('@') && rest.contains(':') {
+            // What stands before the '?' is then likely the beginning of a password: show nothing.
+            return Err(TargetError::Usage(
+                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40"
+                    .into(),
+            ));
+        }
+        Url::of(url, rest, query)
+    }
+
+    /// Parses a URL whose password may hold a `?`: only one behind the last `@` begins the parameters.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn parse_careless(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
+        let rest = after_scheme(url, form)?;
+        let after = rest.rfind('@').map_or(0, |at| at + 1);
+        match rest[after..].find('?') {
+            Some(mark) => Url::of(url, &rest[..after + mark], &rest[after + mark + 1..]),
+            None => Url::of(url, rest, ""),
+        }
+    }
+
+    fn of(url: &str, rest: &'a str, query: &'a str) -> Result<Url<'a>, TargetError> {
+        let shown = redact(url);
+        // A password may hold a careless '@' or '/': the last '@' ends it, as `redact` has it.
+        let (credentials, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+        let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
+        let (host_port, path) = place.split_once('/').unwrap_or((place, ""));
+        let (host, port) = split_port(host_port)
+            .ok_or_else(|| TargetError::Usage(format!("«{shown}»: «{host_port}» is no host and port")))?;
+        Ok(Url { shown, user, password, host, port, path, query })
+    }
+
+    /// The error for what is wrong with it.
+    pub(crate) fn wrong(&self, what: impl std::fmt::Display) -> TargetError {
+        TargetError::Usage(format!("«{}»: {what}", self.shown))
+    }
+
+    /// The text that a part stands for; `None` if it is empty. `what` names it in errors.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn decode(&self, what: &str, part: &str) -> Result<Option<String>, TargetError> {
+        let text = percent_decode_str(part).decode_utf8();
+        let text = text.map_err(|_| self.wrong(format!("the {what} is not UTF-8")))?;
+        if text.contains('\0') {
+            return Err(self.wrong(format!("the {what} holds a zero byte")));
+        }
+        Ok(Some(text.into_owned()).filter(|text| !text.is_empty()))
+    }
+
+    /// Name and decoded value of each parameter.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn parameters(&self) -> Result<Vec<(&'a str, Option<String>)>, TargetError> {
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        pairs
+            .map(|pair| {
+                let pair = pair.split_once('=').ok_or_else(|| self.wrong(format!("the parameter «{pair}» has no «=»")));
+                pair.and_then(|(name, value)| Ok((name, self.decode(name, value)?)))
+            })
+            .collect()
+    }
+
+    /// The port; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn port(&self) -> Result<Option<u16>, TargetError> {
+        Some(self.port).filter(|port| !port.is_empty()).map(|p| port(p).map_err(|e| self.wrong(e))).transpose()
+    }
+}
+
+/// A port that is not 0.
+///
+/// # Errors
+/// What may stand there.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("«{text}» is no port: 1 to 65535"))
+}
+
+fn after_scheme<'a>(url: &'a str, form: &str) -> Result<&'a str, TargetError> {
+    let rest = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
+    let missing =
+        || TargetError::Usage(format!("«{}»: it goes on with «//» after its scheme: write {form}", redact(url)));
+    rest.ok_or_else(missing)
+}
+
+/// `host`, `host:port`, `[v6]:port`, either part possibly empty.
+fn split_port(text: &str) -> Option<(&str, &str)> {
+    if let Some(v6) = text.strip_prefix('[') {
+        let (host, port) = v6.split_once(']')?;
+        return if port.is_empty() { Some((host, "")) } else { Some((host, port.strip_prefix(':')?)) };
+    }
+    match text.split_once(':') {
+        Some((_, port)) if port.contains(':') => None,
+        Some(parts) => Some(parts),
+        None => Some((text, "")),
+    }
+}
+
+/// The path that a percent-encoded text stands for, whatever bytes it has.
+pub(crate) fn path(text: &str) -> Option<PathBuf> {
+    let bytes: Vec<u8> = percent_decode_str(text).collect();
+    (!bytes.is_empty() && !bytes.contains(&0)).then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// What to say of a parameter that there is not.
+pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
+    let hint = nearest(name, known.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+    format!("unknown parameter «{name}»{hint} (known: {})", known.join(", "))
+}
+
+/// The choice that a parameter's value names.
+///
+/// # Errors
+/// Which there are.
+pub(crate) fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
+    all.iter().find(|(n, _)| *n == value).map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
+        let hint = nearest(value, names.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+        format!("{name} «{value}» must be one of {}{hint}", names.join(", "))
+    })
+}

@@ -1,0 +1,340 @@
+//! The log as its users see it: figures, rules, switched and recycled files, errors.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::common::{Disk, MemDevice, committed, payload};
+use crate::log;
+use crate::log::device::file::{FileConfig, FileDevice, FileSync};
+use crate::log::{
+    CommitMode, DeviceError, FileMaker, Keep, LogConfig, LogDevice, LogError, LogWriter, RecoverError, Stats, Trigger,
+    recover,
+};
+
+const BLOCK: usize = 512;
+
+/// No rule but the commit that waits.
+fn plain() -> LogConfig {
+    LogConfig { at_bytes: None, buffer_fraction: None, every: None, buffer_bytes: 64 * BLOCK, ..LogConfig::default() }
+}
+
+fn memory(file_blocks: usize) -> Arc<Mutex<Disk>> {
+    Arc::new(Mutex::new(Disk::new(file_blocks * BLOCK)))
+}
+
+fn open(config: &LogConfig, disk: &Arc<Mutex<Disk>>) -> LogWriter {
+    LogWriter::open(config, Box::new(MemDevice::new(disk, BLOCK))).unwrap().0
+}
+
+fn triggered(stats: &Stats, by: Trigger) -> u64 {
+    stats.triggers[Trigger::ALL.iter().position(|trigger| *trigger == by).unwrap()]
+}
+
+/// Waits for something that another thread does, with a generous time limit.
+fn until(what: &str, mut met: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !met() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn figures_of_one_job_add_up() {
+    let writer = open(&plain(), &memory(1024));
+    let opened = writer.stats();
+    assert_eq!((opened.groups, opened.commits, triggered(&opened, Trigger::Flush)), (1, 0, 1));
+    let mut session = writer.session().unwrap();
+    for number in 0..50 {
+        session.append(&payload(1, number, 400)).unwrap();
+        session.append(&payload(1, number, 200)).unwrap();
+        let begun = Instant::now();
+        let times = session.commit(CommitMode::Wait).unwrap();
+        let lived = u64::try_from(begun.elapsed().as_nanos()).unwrap();
+        assert!(times.wait_ns + times.write_ns + times.sync_ns + times.wake_ns <= lived, "{times:?} in {lived} ns");
+    }
+    session.append(&payload(1, 50, 16)).unwrap();
+    session.commit(CommitMode::Nowait).unwrap();
+    let stats = writer.stats();
+    assert_eq!((stats.commits, stats.commits_waited, stats.grouped_commits), (51, 50, 50));
+    assert_eq!((stats.records, stats.redo_bytes), (101, 50 * 600 + 16));
+    assert_eq!((stats.groups, stats.syncs, stats.group_max, stats.group_sizes[1]), (51, 51, 1, 50));
+    // 432 + 256 (a header each, up to a multiple of 32) + 32 for the commit: two blocks.
+    assert_eq!(stats.log_bytes, (50 * 2 + 1) * BLOCK as u64);
+    assert_eq!(triggered(&stats, Trigger::Commit), 50);
+    assert_eq!(stats.blocks, 50 * 2 + 1 + 1, "and the file's header");
+    let sums = stats.commit;
+    assert!(sums.sync_ns <= stats.device_sync_ns && sums.copy_ns > 0);
+    assert_eq!(writer.close().unwrap().grouped_commits, 51);
+}
+
+#[test]
+fn many_jobs_share_writes_over_files_that_are_made_over() {
+    for sync in [FileSync::Fdatasync, FileSync::Dsync] {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let device = || {
+            let config = FileConfig { file_bytes: 64 << 10, block_bytes: 4096, sync };
+            Box::new(FileDevice::open(dir.path(), &config).unwrap())
+        };
+        let config = LogConfig { buffer_bytes: 32 << 10, keep: Keep::Newest(2), ..LogConfig::default() };
+        let (writer, recovered) = LogWriter::open(&config, device()).unwrap();
+        assert_eq!(recovered, log::Recovered::default());
+        std::thread::scope(|scope| {
+            for job in 0..8 {
+                let mut session = writer.session().unwrap();
+                scope.spawn(move || {
+                    for number in 0..60 {
+                        session.append(&payload(job, number, 700)).unwrap();
+                        session.commit(CommitMode::Wait).unwrap();
+                    }
+                });
+            }
+        });
+        let stats = writer.close().unwrap();
+        assert_eq!((stats.commits_waited, stats.grouped_commits), (480, 480));
+        assert!(stats.switches > 4 && stats.writes > stats.groups, "{stats:?}");
+        let mut files = device().files().unwrap();
+        files.sort_unstable();
+        assert!(files.len() <= 4 && files[0] > 0, "{files:?}: the newest two, and those made ready");
+
+        let (writer, recovered) = LogWriter::open(&config, device()).unwrap();
+        assert!(recovered.commits > 0 && recovered.start.0 > 0 && recovered.epoch == 1, "{recovered:?}");
+        let mut session = writer.session().unwrap();
+        session.append(&payload(99, 0, 100)).unwrap();
+        session.commit(CommitMode::Wait).unwrap();
+        writer.close().unwrap();
+        let found = committed(recover(device().as_ref()).unwrap().map(|record| record.unwrap()));
+        assert_eq!(found[&99], [0]);
+        for (job, numbers) in found.iter().filter(|(job, _)| **job < 8) {
+            let first = numbers[0];
+            assert!(numbers.iter().copied().eq(first..60), "job {job}: {numbers:?}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_faster_than_the_log_waits_for_room_and_loses_nothing() {
+    let disk = memory(4096);
+    let config = LogConfig { buffer_bytes: 8 * BLOCK, at_bytes: Some(1024), ..plain() };
+    let writer = open(&config, &disk);
+    let mut session = writer.session().unwrap();
+    for number in 0..500 {
+        session.append(&payload(1, number, 800)).unwrap();
+        session.commit(CommitMode::Nowait).unwrap();
+    }
+    session.flush().unwrap();
+    let stats = writer.stats();
+    assert!(stats.buffer_full_waits > 0 && stats.buffer_full_ns > 0, "{stats:?}");
+    assert!(stats.fill_max_bytes <= 8 * BLOCK as u64);
+    assert_eq!(stats.grouped_commits, 500);
+    let found = committed(recover(&MemDevice::new(&disk, BLOCK)).unwrap().map(|record| record.unwrap()));
+    assert!(found[&1].iter().copied().eq(0..500));
+}
+
+#[test]
+fn each_rule_triggers_a_write_and_is_counted() {
+    for (config, by) in [
+        (LogConfig { at_bytes: Some(4096), ..plain() }, Trigger::Bytes),
+        (LogConfig { buffer_fraction: Some(0.25), ..plain() }, Trigger::Fraction),
+        (LogConfig { every: Some(Duration::from_millis(20)), ..plain() }, Trigger::Timer),
+    ] {
+        let writer = open(&config, &memory(1024));
+        let mut session = writer.session().unwrap();
+        for number in 0..9 {
+            session.append(&payload(1, number, 1000)).unwrap();
+        }
+        session.commit(CommitMode::Nowait).unwrap();
+        until("the rule's write", || triggered(&writer.stats(), by) > 0);
+        let stats = writer.stats();
+        assert!(stats.log_bytes > 4096, "{by:?}: {stats:?}");
+        assert_eq!(triggered(&stats, Trigger::Commit), 0);
+    }
+    // None of them: nothing is written unasked.
+    let writer = open(&plain(), &memory(1024));
+    let mut session = writer.session().unwrap();
+    session.append(&payload(1, 0, 1000)).unwrap();
+    session.commit(CommitMode::Nowait).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(writer.stats().groups, 1);
+}
+
+#[test]
+fn a_size_rule_ends_a_group_where_it_is_met() {
+    let disk = memory(1024);
+    let writer = open(&LogConfig { at_bytes: Some(8 * BLOCK as u64), ..plain() }, &disk);
+    let mut session = writer.session().unwrap();
+    // 480 + 32: a block a record. The eighth meets the rule, whenever the writer gets to run.
+    for number in 0..11 {
+        session.append(&payload(1, number, 480)).unwrap();
+    }
+    until("the rule's write", || writer.stats().log_bytes == 9 * BLOCK as u64);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(writer.stats().log_bytes, 9 * BLOCK as u64, "the opening's block and eight, not eleven");
+    drop(session);
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_in_words() {
+    let cases: [(LogConfig, &str); 7] = [
+        (LogConfig { buffer_bytes: 1000, ..plain() }, "its buffer has 1000 bytes"),
+        (LogConfig { buffer_bytes: 0, ..plain() }, "its buffer has 0 bytes"),
+        (LogConfig { buffer_fraction: Some(f64::NAN), ..plain() }, "the share of the buffer"),
+        (LogConfig { at_bytes: Some(0), ..plain() }, "at 0 bytes"),
+        (LogConfig { at_commit: false, ..plain() }, "wait for ever"),
+        (LogConfig { keep: Keep::Newest(1), ..plain() }, "at least 2 log files"),
+        (LogConfig { buffer_bytes: (1 << 62) / BLOCK * BLOCK, ..plain() }, "no memory"),
+    ];
+    for (config, said) in cases {
+        let opened = LogWriter::open(&config, Box::new(MemDevice::new(&memory(64), BLOCK)));
+        let text = opened.err().expect(said).to_string();
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
+fn a_record_that_is_too_big_is_refused_and_the_next_goes_on() {
+    let disk = memory(1024);
+    let writer = open(&plain(), &disk);
+    let mut session = writer.session().unwrap();
+    let most = 32 * BLOCK - 32;
+    let error = session.append(&vec![1; most + 1]).unwrap_err();
+    assert!(matches!(error, LogError::RecordTooBig { most: m, .. } if m == most as u64), "{error}");
+    for number in 0..10 {
+        session.append(&payload(1, number, most)).unwrap();
+    }
+    session.append(b"").unwrap();
+    session.append_parts(&[b"in ", b"", b"pieces"]).unwrap();
+    session.commit(CommitMode::Wait).unwrap();
+    drop((session, writer));
+    let device = MemDevice::new(&disk, BLOCK);
+    let bodies: Vec<_> = recover(&device).unwrap().map(|record| record.unwrap().body).collect();
+    assert_eq!(bodies.len(), 13);
+    assert_eq!(bodies[11], log::Body::Redo(b"in pieces".into()));
+}
+
+#[test]
+fn a_log_of_other_sizes_and_a_missing_file_are_said_to_be_so() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let device = |file_bytes, block_bytes| {
+        FileDevice::open(dir.path(), &FileConfig { file_bytes, block_bytes, ..FileConfig::default() }).unwrap()
+    };
+    let config = LogConfig { buffer_bytes: 64 << 10, keep: Keep::All, ..LogConfig::default() };
+    let (writer, _) = LogWriter::open(&config, Box::new(device(32 << 10, 4096))).unwrap();
+    let mut session = writer.session().unwrap();
+    for number in 0..40 {
+        session.append(&payload(1, number, 3000)).unwrap();
+        session.commit(CommitMode::Wait).unwrap();
+    }
+    drop(session);
+    writer.close().unwrap();
+    for other in [device(64 << 10, 4096), device(32 << 10, 512)] {
+        let error = recover(&other).err().unwrap();
+        assert!(matches!(error, RecoverError::OtherSizes { .. }), "{error}");
+    }
+    std::fs::remove_file(dir.path().join("redo-0000000002.log")).unwrap();
+    let error = recover(&device(32 << 10, 4096)).err().unwrap();
+    assert!(matches!(error, RecoverError::Missing { file: 2, .. }), "{error}");
+    assert!(LogWriter::open(&config, Box::new(device(32 << 10, 4096))).is_err(), "nothing is written over it");
+}
+
+#[test]
+fn what_a_killed_run_left_half_made_is_made_again() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(dir.path().join("redo-0000000000.log.new"), b"half").unwrap();
+    std::fs::write(dir.path().join("redo-1.log"), b"somebody else's").unwrap();
+    let device = FileDevice::open(dir.path(), &FileConfig { file_bytes: 64 << 10, ..FileConfig::default() }).unwrap();
+    let (writer, _) = LogWriter::open(&LogConfig::default(), Box::new(device)).unwrap();
+    writer.close().unwrap();
+    assert_eq!(std::fs::read(dir.path().join("redo-1.log")).unwrap(), b"somebody else's");
+    assert!(!dir.path().join("redo-0000000000.log.new").exists());
+}
+
+#[test]
+fn a_device_of_sizes_that_cannot_be_is_neither_read_nor_opened() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (file_bytes, block_bytes) in
+        [(64 << 10, 0), (64 << 10, 1000), (64 << 10, 1 << 17), (5000, 512), (1024, 512), (u64::MAX, 512)]
+    {
+        let device =
+            || FileDevice::open(dir.path(), &FileConfig { file_bytes, block_bytes, ..FileConfig::default() }).unwrap();
+        assert!(matches!(recover(&device()), Err(RecoverError::Sizes(_))));
+        assert!(matches!(LogWriter::open(&plain(), Box::new(device())), Err(LogError::Config(_))));
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn jobs_may_be_any_threads() {
+    fn send<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    send::<log::LogSession>();
+    shared::<LogWriter>();
+}
+
+#[test]
+fn a_closed_log_takes_nothing_more() {
+    let writer = open(&plain(), &memory(64));
+    let mut session = writer.session().unwrap();
+    session.append(b"open").unwrap();
+    writer.close().unwrap();
+    assert!(matches!(session.append(b"closed"), Err(LogError::Closed)));
+    assert!(matches!(session.commit(CommitMode::Wait), Err(LogError::Closed)));
+    assert!(matches!(session.flush(), Err(LogError::Closed)));
+}
+
+/// A device whose code is wrong.
+struct Panicking(MemDevice, u32);
+
+impl LogDevice for Panicking {
+    fn block_bytes(&self) -> usize {
+        self.0.block_bytes()
+    }
+    fn file_bytes(&self) -> u64 {
+        self.0.file_bytes()
+    }
+    fn file_maker(&self) -> Box<dyn FileMaker> {
+        self.0.file_maker()
+    }
+    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
+        self.0.open_file(file)
+    }
+    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
+        self.1 += 1;
+        assert!(self.1 < 10, "this device panics on purpose");
+        self.0.write(offset, blocks)
+    }
+    fn sync(&mut self) -> Result<(), DeviceError> {
+        self.0.sync()
+    }
+    fn files(&self) -> Result<Vec<u64>, DeviceError> {
+        self.0.files()
+    }
+    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
+        self.0.read(file, offset, into)
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+#[test]
+fn a_device_that_panics_takes_one_job_with_it_and_leaves_nobody_waiting() {
+    let device = Panicking(MemDevice::new(&memory(64), BLOCK), 0);
+    let (writer, _) = LogWriter::open(&plain(), Box::new(device)).unwrap();
+    let jobs: Vec<_> = (0..4)
+        .map(|job| {
+            let mut session = writer.session().unwrap();
+            std::thread::spawn(move || {
+                loop {
+                    let done = session.append(&payload(job, 0, 100)).and_then(|_| session.commit(CommitMode::Wait));
+                    if let Err(error) = done {
+                        return error;
+                    }
+                }
+            })
+        })
+        .collect();
+    let ends: Vec<_> = jobs.into_iter().map(std::thread::JoinHandle::join).collect();
+    assert_eq!(ends.iter().filter(|end| end.is_err()).count(), 1);
+    assert!(ends.iter().flatten().all(|error| matches!(error, LogError::Panicked)));
+}

@@ -1,0 +1,45 @@
+//! A machine, and the storage under a directory of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Filesystem and device under a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// The directory.
+    pub path: String,
+    /// Mount point.
+    pub mount_point: String,
+    /// Filesystem type, e.g. `ext4`.
+    pub filesystem: String,
+    /// Mount options.
+    pub mount_options: String,
+    /// What is mounted, e.g. `/dev/vda`.
+    pub source: String,
+    /// Device name in `/proc/diskstats`, if there is one.
+    pub device: Option<String>,
+    /// Model, `rotational`, `scheduler`, `write_cache`, `size`, … as the kernel states them.
+    pub device_facts: BTreeMap<String, String>,
+    /// Free space, bytes.
+    pub free_bytes: Option<u64>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Logical CPUs usable by this process.
+    pub cpus: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Operating system, e.g. `Debian GNU/Linux 12 (bookworm)`.
+    pub os: String,
+    /// Virtualisation or container, if it can be told.
+    pub virtualisation: Option<String>,
+}

@@ -1,0 +1,222 @@
+//! A run with workloads of all eight groups, their figures and histograms made up.
+
+use std::collections::BTreeMap;
+
+use loadline_analyze::waits::Counts;
+use loadline_model::manifest::TableLoad;
+use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
+use loadline_model::{Check, Column, Driver, Latencies, TestRecord, column};
+use loadline_report::RunData;
+
+use super::{manifest, map, record};
+
+/// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with
+/// their values (they stay the same).
+type Shape = (&'static str, &'static str, &'static Column, f64, f64, &'static [(&'static Column, f64)]);
+
+const SHAPES: [Shape; 14] = [
+    ("SRV-QUERY1", "server", column::QUERIES_PER_S, 21_400.0, 0.0467, &[(column::CACHE_HIT_PCT, 99.998)]),
+    (
+        "SRV-SCAN",
+        "server",
+        column::DATA_MIB_PER_S,
+        1_940.0,
+        66.2,
+        &[(column::ROWS_PER_S, 15_300_000.0), (column::CACHE_HIT_PCT, 99.97)],
+    ),
+    (
+        "STO-READ",
+        "storage",
+        column::BLOCK_READS_PER_S,
+        2_640.0,
+        0.379,
+        &[
+            (column::READ_TIME_US_MEAN, 375.0),
+            (column::READ_TIME_US_P99, 1_180.0),
+            (column::READS_WITHIN_512US_PCT, 90.2),
+        ],
+    ),
+    ("STO-WRITE", "storage", column::PHYSICAL_WRITTEN_MIB_PER_S, 118.0, 2_100.0, &[(column::ROWS_PER_S, 940_000.0)]),
+    ("STO-RANDOM", "storage", column::IO_PER_S, 6_200.0, 0.61, &[(column::BUFFER_WAIT_PCT, 4.5)]),
+    ("LGWR-LAT1", "log-writer", column::COMMIT_THROUGHPUT_TPS, 2_000.0, 0.5, &[(column::REDO_MIB_PER_S, 2.9)]),
+    (
+        "DBWR-CKPT",
+        "database-writer",
+        column::CHECKPOINT_TPS,
+        1_210.0,
+        0.55,
+        &[
+            (column::CALM_TPS, 1_800.0),
+            (column::CHECKPOINT_TIME_NS_P99, 14_300_000.0),
+            (column::CALM_TIME_NS_P99, 1_900_000.0),
+        ],
+    ),
+    ("DBL-11", "data-load", column::ROWS_PER_S, 4_100.0, 0.48, &[(column::SQL_SERVICE_TIME_S, 0.000_412)]),
+    ("DBL-22", "data-load", column::ROWS_PER_S, 612_000.0, 16.3, &[(column::DATA_MIB_PER_S, 74.0)]),
+    ("DA-AGG", "data-analytics", column::ROWS_PER_S, 7_900_000.0, 126.0, &[(column::DATA_MIB_PER_S, 812.0)]),
+    ("DA-PARALLEL", "data-analytics", column::ROWS_PER_S, 7_800_000.0, 128.0, &[(column::SPEED_UP, 1.0)]),
+    ("TP-LIGHT", "transaction-processing", column::COMMIT_THROUGHPUT_TPS, 1_900.0, 0.52, &[]),
+    ("TP-REPORT", "transaction-processing", column::QUERIES_PER_S, 3_100.0, 0.32, &[(column::ROWS_PER_S, 1_550_000.0)]),
+    ("PLS-PRIME", "procedural-code", column::MOPS_PER_S, 18.2, 54.9, &[(column::MOPS_PER_S_PER_JOB, 18.2)]),
+];
+const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P99];
+
+/// One platform, everything measured but what was skipped; STO-WRITE has nothing but invalid tests.
+pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
+    let mut m = manifest(platform, id);
+    m.plan.workloads = SHAPES
+        .iter()
+        .map(|shape| shape.0)
+        .chain(["TP-HEAVY"])
+        .map(|code| PlannedWorkload {
+            code: code.to_owned(),
+            driver: Driver::Database,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        })
+        .collect();
+    let skip = |code: &str, reason: &str| SkippedWorkload { code: code.to_owned(), reason: reason.to_owned() };
+    let direct = "it needs reads that pass by the page cache, which only root can make here";
+    m.plan.skipped =
+        vec![skip("STO-SCAN", direct), skip("STO-READ-ASYNC", direct), skip("DBL-STREAM", "it needs --rate")];
+    m.data_set = vec![TableLoad {
+        table: "data_rows".to_owned(),
+        rows: 1_048_576,
+        rows_loaded: 1_048_576,
+        bytes_loaded: 104_857_600,
+        load_s: 1.6,
+        finish_s: 0.4,
+        loaders: 2,
+        path: "COPY, binary".to_owned(),
+        fingerprint: "1f3a9c0d2b4e6f80".to_owned(),
+        version: 1,
+    }];
+    let mut records: Vec<TestRecord> = Vec::new();
+    let mut histograms = BTreeMap::new();
+    for shape in &SHAPES {
+        let swept: &[(u32, Option<&'static Column>, u32)] = match shape.0 {
+            "DBL-11" => &[
+                (1, Some(column::ROWS_PER_TX), 1),
+                (1, Some(column::ROWS_PER_TX), 2),
+                (1, Some(column::ROWS_PER_TX), 10),
+                (1, Some(column::ROWS_PER_TX), 100),
+            ],
+            "DA-PARALLEL" => {
+                &[(1, Some(column::THREADS), 1), (1, Some(column::THREADS), 2), (1, Some(column::THREADS), 4)]
+            }
+            "DBL-22" => &[(1, None, 0)],
+            _ => &[],
+        };
+        let over_jobs: &[u32] = if swept.is_empty() || shape.0 == "DBL-11" { &[1, 2, 4, 8] } else { &[] };
+        let places = swept.iter().copied().chain(over_jobs.iter().map(|jobs| (*jobs, None, 0)));
+        for (jobs, column, value) in places {
+            let test = records.len() as u32 + 1;
+            let r = made(&m, test, shape, (jobs, column, value), speed);
+            if ["storage", "log-writer"].contains(&shape.1) {
+                let (fast, kind) = if shape.1 == "storage" { (250_000.0, "read") } else { (420_000.0, "commit") };
+                let spread = waits(test, fast * f64::from(jobs).powf(0.3) / speed);
+                histograms.insert(test, vec![(kind.to_owned(), spread)]);
+            }
+            records.push(r);
+        }
+    }
+    // One in an open loop.
+    for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
+        r.set(column::RATE_TPS, 20.0);
+    }
+    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms, warnings: Vec::new() }
+}
+
+fn made(
+    m: &loadline_model::Manifest,
+    test: u32,
+    (code, group, kpi, base, ms, others): &Shape,
+    (jobs, column, value): (u32, Option<&'static Column>, u32),
+    speed: f64,
+) -> TestRecord {
+    let growth = speed * f64::from(jobs).powf(0.7) * f64::from(value.max(1)).powf(0.35);
+    let (rate, ms) = (base * growth, ms * f64::from(jobs).powf(0.3) * f64::from(value.max(1)).powf(0.65) / speed);
+    let mut r = record(m, test, code, jobs, f64::from(jobs) * 1e3 / ms, 1.5);
+    r.group = (*group).to_owned();
+    for kpi in std::iter::once(*kpi).chain(others.iter().map(|o| o.0)).chain(LATENCIES) {
+        if !r.kpis.iter().any(|k| k == kpi.id) {
+            r.kpis.push(kpi.id.to_owned());
+        }
+    }
+    for (id, value) in *others {
+        r.set(id, *value);
+    }
+    r.set(kpi, rate);
+    r.set(column::COMMIT_LATENCY_MS, ms);
+    r.set(column::TX_PER_S, f64::from(jobs) * 1e3 / ms);
+    r.set(column::TRANSACTION_TIME_NS_MEAN, ms * 1e6);
+    r.set(column::CPU_BUSY_PCT, (9.0 * f64::from(jobs)).min(97.0));
+    if *group != "log-writer" {
+        for id in [column::LOG_FILE_SYNC_MS, column::REDO_WRITES_PER_S, column::REDO_SYNC_WRITES_PER_S] {
+            r.figures.remove(id.id);
+        }
+        if !["data-load", "transaction-processing", "database-writer"].contains(group) {
+            r.figures.retain(|id, _| ![column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX].iter().any(|c| c.id == id));
+        }
+    }
+    if let Some(column) = column {
+        r.swept = Some(column.id.to_owned());
+        r.parameters = map(&[("swept", i64::from(value))]);
+        r.set(column, f64::from(value));
+        if column == column::THREADS {
+            r.set(column::SPEED_UP, f64::from(value).powf(0.35));
+        }
+    }
+    if !["log-writer", "data-load", "transaction-processing"].contains(group) {
+        let event = if *group == "storage" { "IO:DataFileRead" } else { "CPU" };
+        r.waits.sessions = map(&[(event, u64::from(jobs) * 270)]);
+    }
+    match *group {
+        "storage" => {
+            r.data_source = Some(if *code == "STO-WRITE" { "cached" } else { "device" }.to_owned());
+            r.set(column::BLOCK_BYTES, 8192.0);
+            if *code == "STO-READ" {
+                r.set(column::READ_WAIT_PCT, 53.0);
+            }
+            r.set(column::DEVICE_UTIL_PCT, 71.0);
+            r.leave_out(column::DEVICE_READ_SHARE_PCT, "the device under the data files is not known");
+            r.leave_out(
+                column::PHYSICAL_WRITES_PER_S,
+                "PostgreSQL 15 does not count writes by kind, only 16 and later do",
+            );
+        }
+        "data-load" => {
+            r.set(column::THREADS, 1.0);
+            r.set(column::REDO_SYNCS, 3.0);
+            r.leave_out(column::REDO_WRITE_TIME_US, "track_wal_io_timing is off");
+            r.leave_out(column::REDO_SYNC_TIME_US, "track_wal_io_timing is off");
+        }
+        _ => {}
+    }
+    if *code == "STO-WRITE" {
+        let why = "the device took 3 % of what the database wrote: the figure is the page cache's (see --allow-cached)";
+        r.add_check(Check::require("device", false, why.to_owned()));
+    }
+    if *code == "TP-LIGHT" && jobs == 8 {
+        let why = "money does not add up: 12 accounts are off by 1,200";
+        r.add_check(Check::require("consistency", false, why.to_owned()));
+    }
+    r
+}
+
+/// Latencies around `typical` ns with a tail, the same each time.
+fn waits(seed: u32, typical: f64) -> Counts {
+    let mut state = u64::from(seed) * 77 + 5;
+    let mut all = Latencies::new();
+    for _ in 0..5_000 {
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / 2_147_483_648.0
+        };
+        let around = typical * (0.4 + 0.9 * (next() + next()) / 2.0);
+        let stalled = if next() < 0.02 { 4.0 + 30.0 * next() } else { 1.0 };
+        all.record((around * stalled) as u64);
+    }
+    Counts::of(&all)
+}

@@ -1,0 +1,215 @@
+//! Figures that are valid by an option only, and what else a reader must be told beside a figure.
+
+use crate::common::groups::all_groups;
+use crate::common::run;
+use loadline_analyze::waits::Counts;
+use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::{Latencies, TestRecord, column};
+use loadline_report::{Format, Options, RunData, end_page, render};
+
+fn text(runs: &[RunData], format: Format) -> String {
+    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+fn words(text: &str) -> String {
+    text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The section `title` of a Markdown report.
+fn section<'a>(markdown: &'a str, title: &str) -> &'a str {
+    let from = markdown.find(&format!("## {title}\n")).unwrap();
+    markdown[from + 3..].split("\n## ").next().unwrap()
+}
+
+/// Tests of `code`.
+fn of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
+    run.records.iter_mut().filter(|r| r.workload == code).collect()
+}
+
+fn keep(record: &mut TestRecord, source: &str) {
+    record.data_source = Some(source.to_owned());
+    record.forced = Some(NOT_THE_DEVICES.to_owned());
+}
+
+#[test]
+fn cached_figures_are_marked_wherever_they_are_read() {
+    let mut run = all_groups("disk", "run-disk", 1.0);
+    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, "cached"));
+    let markdown = text(std::slice::from_ref(&run), Format::Markdown).replace('\\', "");
+    let why = "kept by --allow-cached: cached, not the device's figures";
+    for title in ["Key figures", "Load lines"] {
+        let section = section(&markdown, title);
+        let row = section.lines().find(|l| l.starts_with("| STO-READ |")).unwrap();
+        let peak = row.split('|').nth(2).unwrap();
+        assert!(peak.contains("<sup>"), "{title}: the peak has no mark: {row}");
+        let number = peak.split("<sup>").nth(1).unwrap().split('<').next().unwrap().split(' ').next_back().unwrap();
+        assert!(section.contains(&format!("- <sup>{number}</sup> {why}")), "{title}: {section}");
+        assert!(section.to_lowercase().contains(&format!("tests 9, 10, 11, 12 are {why}.")), "{title}: {section}");
+    }
+    assert!(
+        markdown.contains("56 tests: 51 valid, 5 invalid; 4 of the valid ones are kept only by --allow-cached."),
+        "{markdown}"
+    );
+    let page = words(&end_page(&run, Some(100)));
+    assert!(page.contains(why) && page.contains("STO-READ: tests 9, 10, 11, 12 are kept by"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&text(&[run], Format::Json)).unwrap();
+    assert_eq!(json["summary"]["kept_by_option"], 4);
+}
+
+#[test]
+fn the_factor_page_says_where_sources_differ() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
+    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, "cached"));
+    for run in &mut runs {
+        of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, "cached"));
+    }
+    let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
+    let differ = "different sources: blocks came from the device on «disk», from a cache on «flash».";
+    assert!(factors.contains(&format!("STO-READ: Peaks are not compared: {differ}")), "{factors}");
+    assert!(factors.contains(&format!("Not compared at 4, 8 jobs: {differ}")), "{factors}");
+    assert!(factors.contains("on both platforms kept by --allow-cached: cached"), "{factors}");
+}
+
+#[test]
+fn other_redo_is_told_once_beside_the_factors() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
+    for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
+        r.set(column::REDO_KIB_PER_TX, 4.0 + i as f64 / 10.0);
+    }
+    let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
+    assert_eq!(factors.matches("KiB of redo per transaction on «disk»").count(), 1, "{factors}");
+    assert!(factors.contains("more than 10 % (and alike at 2 more places)"), "{factors}");
+}
+
+#[test]
+fn a_verdict_says_what_is_valid_by_an_option_only() {
+    let mut run = run("pg", "run-1", 1.0);
+    run.records[0].forced = Some("fsync = off: commits are not durable".to_owned());
+    let page = text(std::slice::from_ref(&run), Format::Html);
+    assert!(page.contains("6 tests, all valid; 1 of the valid ones is kept only by --force."), "{page}");
+    assert!(page.contains("<p class=\"verdict unwell\">"), "what is kept is not well");
+    keep(&mut run.records[1], "cached");
+    assert!(text(&[run], Format::Html).contains("2 of the valid ones are kept only by --allow-cached or --force."));
+}
+
+#[test]
+fn a_test_in_no_mean_is_told_and_drawn() {
+    let mut run = all_groups("disk", "run-disk", 1.0);
+    let mut cached = of(&mut run, "STO-READ")[3].clone();
+    (cached.test, cached.repetition) = (99, 2);
+    keep(&mut cached, "cached");
+    cached.set(column::BLOCK_READS_PER_S, 400_000.0);
+    run.records.push(cached);
+    let page = words(&end_page(&run, Some(120)));
+    assert!(page.contains("STO-READ 11,318 block reads/s 8 jobs"), "the mean is the device's: {page}");
+    assert!(page.contains("test 99 is kept by --allow-cached: cached, not the device's figures; in no mean"), "{page}");
+    assert!(text(&[run], Format::Html).contains("(test 99 is in no mean: kept by"));
+}
+
+#[test]
+fn a_rate_inside_a_checkpoint_stands_beside_the_times_there() {
+    let run = all_groups("disk", "run-disk", 1.0);
+    let page = end_page(&run, Some(140));
+    let line = page.lines().find(|l| l.starts_with("DBWR-CKPT")).unwrap();
+    assert!(words(line).contains("tps in checkpoint 8 jobs –") && words(line).contains("14.3 ms"), "{line}");
+    let markdown = text(std::slice::from_ref(&run), Format::Markdown);
+    let line = section(&markdown, "Load lines").lines().find(|l| l.starts_with("| DBWR-CKPT |")).unwrap().to_owned();
+    assert!(words(&line).contains("14.300 |") && line.contains("there is no mean latency"), "{line}");
+}
+
+#[test]
+fn all_kpis_are_drawn() {
+    let page = text(&[all_groups("disk", "run-disk", 1.0)], Format::Html);
+    for title in ["checkpoint throughput", "calm throughput", "checkpoint p99", "calm p99"] {
+        assert!(page.contains(&format!("DBWR-CKPT: {title} over jobs")), "{title}");
+    }
+}
+
+#[test]
+fn transactions_are_no_commits_but_in_the_log() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
+    for run in &mut runs {
+        let over_time = crate::common::run("x", "y", 1.0).over_time[&1].clone();
+        run.over_time = run.records.iter().map(|r| (r.test, over_time.clone())).collect();
+        let again: Vec<TestRecord> =
+            run.records.iter().map(|r| TestRecord { repetition: 2, test: r.test + 100, ..r.clone() }).collect();
+        run.records.extend(again);
+    }
+    let page = text(&runs, Format::Html).replace("&#x2f;", "/");
+    let over_time = page.split("<section id=\"over-time\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let of =
+        |code: &str| over_time.split("<svg").find(|s| s.contains(&format!("{code}: throughput over time"))).unwrap();
+    assert!(of("TP-LIGHT").contains("Transactions [tps]") && !of("TP-LIGHT").contains("Commit"));
+    assert!(of("LGWR-LAT1").contains("Commit throughput [tps]"));
+    let markdown = words(&text(&runs, Format::Markdown));
+    let means = |code: &str| {
+        markdown
+            .split(&format!("**disk – {code}: means over repetitions**"))
+            .nth(1)
+            .unwrap()
+            .split(" | --- |")
+            .next()
+            .unwrap()
+    };
+    assert!(
+        means("TP-LIGHT").contains("| Transactions [tps] |") && !means("TP-LIGHT").contains("Commit"),
+        "{}",
+        means("TP-LIGHT")
+    );
+    assert!(means("LGWR-LAT1").contains("| Commit throughput [tps] |"));
+    let factors = section(&markdown_of(&runs), "Factors between platforms").to_owned();
+    assert!(words(&factors).contains("| TP-LIGHT | Transactions [tps] |"), "{factors}");
+}
+
+fn markdown_of(runs: &[RunData]) -> String {
+    text(runs, Format::Markdown)
+}
+
+#[test]
+fn the_rate_of_a_load_is_that_of_its_formula() {
+    let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Html);
+    assert!(!page.contains("load + finish") && page.contains("keys, indexes and statistics are not in it"));
+}
+
+fn only(kind: &str, ns: u64) -> Vec<(String, Counts)> {
+    let mut all = Latencies::new();
+    (0..100).for_each(|_| all.record(ns));
+    vec![(kind.to_owned(), Counts::of(&all))]
+}
+
+#[test]
+fn histograms_are_headed_by_what_each_side_and_point_has() {
+    let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
+    // The one side has times of commits, the other one of transactions only.
+    let tests: Vec<u32> = of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
+    tests.iter().for_each(|t| drop(runs[1].histograms.insert(*t, only("transaction", 700_000))));
+    // With one job a transaction was a read, with more it was not.
+    let reads: Vec<u32> = of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
+    for (i, test) in reads.iter().enumerate() {
+        runs[1].histograms.insert(*test, only("transaction", 300_000));
+        if i > 0 {
+            of(&mut runs[1], "STO-READ")[i].leave_out(column::READ_TIME_US_P99, "a transaction read 0.50 blocks");
+        }
+    }
+    let markdown = words(&text(&runs, Format::Markdown));
+    for wanted in [
+        "**disk – LGWR-LAT1: commit times**",
+        "**flash – LGWR-LAT1: transaction times**",
+        "**disk – STO-READ: read times**",
+        "**flash – STO-READ: read times** | Up to | 1 job [waits] | [%] | [≤ %] |",
+        "**flash – STO-READ: transaction times** | Up to | 2 jobs",
+    ] {
+        assert!(markdown.contains(wanted), "{wanted}");
+    }
+    let page = text(&runs, Format::Html);
+    assert!(
+        page.contains("LGWR-LAT1: commit times at the peak")
+            && page.contains("LGWR-LAT1: transaction times at the peak")
+    );
+    // A side that has none does not vanish.
+    tests.iter().for_each(|t| drop(runs[1].histograms.remove(t)));
+    let page = text(&runs, Format::Html);
+    assert!(page.contains("Without a histogram: flash – LGWR-LAT1: none is stored with the run."));
+    of(&mut runs[1], "LGWR-LAT1").into_iter().for_each(|r| r.valid = false);
+    assert!(text(&runs, Format::Html).contains("Without a histogram: flash – LGWR-LAT1: no test of it is valid."));
+}

@@ -1,0 +1,11 @@
+//! Whole reports: their text, what must hold of any of them, and the published studies.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+mod kept;
+mod page;
+mod properties;
+mod snapshots;
+mod study_1;
+mod study_2;

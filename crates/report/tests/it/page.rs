@@ -1,0 +1,202 @@
+//! The page of key figures, sections of groups and wait histograms.
+
+use crate::common::groups::all_groups;
+use crate::common::{run, two_platforms};
+use loadline_model::column;
+use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
+
+fn text(runs: &[RunData], format: Format) -> String {
+    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The line of the page that begins with `code`.
+fn line(page: &str, code: &str) -> String {
+    let found = page.lines().find(|l| l.split_whitespace().next().is_some_and(|w| w.trim_end_matches('✗') == code));
+    words(found.unwrap_or_else(|| panic!("no line of {code}: {page}")))
+}
+
+#[test]
+fn every_planned_workload_is_on_the_page() {
+    let run = all_groups("disk", "run-disk", 1.0);
+    for width in [None, Some(200), Some(100), Some(80), Some(60)] {
+        let page = words(&end_page(&run, width));
+        let planned = run.manifest.plan.workloads.iter().map(|w| &w.code);
+        for code in planned.chain(run.manifest.plan.skipped.iter().map(|s| &s.code)) {
+            assert!(page.contains(code.as_str()), "{width:?}: the page lacks {code}: {page}");
+        }
+        for skipped in &run.manifest.plan.skipped {
+            assert!(page.contains(&skipped.reason), "{width:?}: {page}");
+        }
+        assert!(page.contains("the run ended before: TP-HEAVY"), "{page}");
+        assert!(page.contains("money does not add up"), "why a test is invalid: {page}");
+    }
+}
+
+#[test]
+fn a_line_has_the_first_kpi_where_it_is_highest_and_the_latency_there() {
+    let page = end_page(&all_groups("disk", "run-disk", 1.0), Some(120));
+    assert_eq!(line(&page, "SRV-SCAN"), "SRV-SCAN 8,317.0 MiB/s 8 jobs 124 ms 321 ms 4 not told");
+    assert_eq!(line(&page, "DBL-11"), "DBL-11 20,549 rows/s 100 rows/tx 9.58 ms 24.9 ms 4 not told");
+    assert_eq!(line(&page, "DA-PARALLEL"), "DA-PARALLEL 12,671,137 rows/s 4 threads 315 ms 819 ms 3 not told");
+    assert!(line(&page, "DBL-22").contains("rows/s 1 job, 20 tps"), "{page}");
+    // The read itself, not the transaction around it.
+    assert!(line(&page, "STO-READ").contains("375 µs 1.18 ms"), "{page}");
+    // What does not hold feeds nothing.
+    assert_eq!(line(&page, "STO-WRITE"), "STO-WRITE✗ –¹ – – 0 of 4 –");
+    assert!(line(&page, "TP-LIGHT").contains("4 jobs") && line(&page, "TP-LIGHT").contains("3 of 4"), "{page}");
+    // Groups stand in their order.
+    let titles = ["Server", "Storage", "Log writer", "Database writer", "Data load", "Data analytics"];
+    let at: Vec<usize> = titles.iter().map(|t| page.find(&format!("\n{t}\n")).unwrap()).collect();
+    assert!(at.is_sorted(), "{page}");
+}
+
+#[test]
+fn no_line_of_the_page_is_wider_than_the_terminal() {
+    let run = all_groups("disk", "run-disk", 1.0);
+    for width in [50, 70, 80, 90, 100, 120, 200] {
+        for line in end_page(&run, Some(width)).lines().chain(terminal_table(&run.records, Some(width)).lines()) {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_workload_without_a_kpi_in_its_records_is_told_by_its_throughput() {
+    let mut run = run("pg", "run-1", 1.0);
+    let page = end_page(&run, Some(200));
+    assert!(page.starts_with("Key figures of pg\n"), "{page}");
+    assert!(line(&page, "LGWR-LAT1").starts_with("LGWR-LAT1 5,800 tps 4 jobs 690 µs 1.79 ms 3"), "{page}");
+    for r in run.records.iter_mut().filter(|r| r.workload == "LGWR-THR") {
+        r.kpis = vec!["redo_mib_per_s".to_owned()];
+    }
+    let page = end_page(&run, Some(200));
+    assert!(line(&page, "LGWR-THR").starts_with("LGWR-THR 122.65 MiB/s redo 4 jobs"), "{page}");
+    for r in run.records.iter_mut().filter(|r| r.workload == "LGWR-THR") {
+        r.valid = false;
+        r.invalid_reason = Some("it was cut off".to_owned());
+    }
+    let page = end_page(&run, Some(200));
+    assert!(line(&page, "LGWR-THR").starts_with("LGWR-THR✗ –¹ – – 0 of 3"), "{page}");
+    assert!(
+        page.contains("no valid test has a throughput") && page.contains("tests 4, 5, 6 are invalid: it was cut off")
+    );
+}
+
+#[test]
+fn a_narrow_terminal_gets_sentences() {
+    let mut run = run("pg", "run-1", 1.0);
+    let mut other = run.records[2].clone();
+    other.parameters.insert("a_parameter_with_a_long_name".to_owned(), 1_200_000);
+    other.test = 7;
+    run.records.push(other);
+    let page = words(&end_page(&run, Some(70)));
+    let wanted = "LGWR-LAT1 (database driver, a_parameter_with_a_long_name 1200000): peak 5,800 tps at 4 jobs, mean 690 µs, \
+                  p99 1.79 ms, valid tests 1, bounded by log sync.";
+    assert!(page.contains(wanted), "{page}");
+}
+
+#[test]
+fn the_report_begins_with_the_page() {
+    let runs = two_platforms();
+    let markdown = text(&runs, Format::Markdown);
+    let (page, lines) = (markdown.find("## Key figures").unwrap(), markdown.find("## Load lines").unwrap());
+    assert!(page < lines && markdown[page..lines].contains("| LGWR-LAT1 | 15,080 | tps | 4 jobs |"));
+    assert!(
+        markdown[page..lines].contains("nvme: Skipped: LGWR-LAT125: it needs 3 GiB of free space, and there are 2.")
+    );
+}
+
+#[test]
+fn groups_have_sections_with_their_own_columns() {
+    let runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
+    let page = text(&runs, Format::Html);
+    for id in ["server", "storage", "log-writer", "data-load", "data-analytics", "procedural-code"] {
+        assert!(page.contains(&format!("<section id=\"{id}\" class=\"group\">")), "{id}");
+    }
+    let section = |id: &str| {
+        let from = page.find(&format!("<section id=\"{id}\"")).unwrap();
+        page[from..].split("</section>").next().unwrap()
+    };
+    assert!(
+        section("data-load").contains("DBL-11: rows over rows&#x2f;tx")
+            || section("data-load").contains("rows over rows/tx")
+    );
+    assert!(section("data-load").contains("Rows per transaction (logarithmic)"));
+    assert!(section("data-analytics").contains("over threads"));
+    let heads: Vec<&str> = section("server").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
+    assert!(heads.iter().any(|h| h.contains("Queries")) && !heads.iter().any(|h| h.contains("Log file sync")));
+    // What no test of a workload has takes no column; why is told all the same.
+    let heads: Vec<&str> = section("data-load").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
+    assert!(!heads.iter().any(|h| h.contains("Redo sync time")));
+    assert!(
+        section("data-load")
+            .contains("Redo write time [µs], Redo sync time [µs] (DBL-11, DBL-22): track_wal_io_timing is off.")
+    );
+    let table = terminal_table(&runs[0].records, Some(120));
+    assert!(words(&table).contains("Not shown: Redo write time [µs], Redo sync time [µs] (DBL-11, DBL-22)"), "{table}");
+    // Points of a sweep over rows are none over jobs.
+    assert_eq!(section("data-load").matches("disk, 100 rows/tx: ").count(), 4, "a marker in each of four charts");
+    let factors = words(&text(&runs, Format::Text));
+    assert!(factors.contains("DBL-11 over rows/tx Rows [1/s]"), "{factors}");
+}
+
+#[test]
+fn how_the_data_set_was_loaded_is_told() {
+    let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Markdown).replace('\\', "");
+    assert!(page.contains(
+        "| data_rows | 1,048,576 | 1,048,576 | 100.0 MiB | 1.60 | 0.40 | 655,360 | 62.5 | 2 | COPY, binary |"
+    ));
+    assert!(page.contains("| Size of the data set | 128.0 MiB |"));
+}
+
+#[test]
+fn waits_are_told_by_powers_of_two() {
+    let runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
+    let page = text(&runs, Format::Html);
+    for wanted in ["STO-READ: read times at the peak", "LGWR-LAT1: commit times at the peak", "class=\"br\""] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    // Every wait is in the table once, and the share reaches all of them.
+    let plain = text(&runs[..1], Format::Text);
+    let from = plain.find("disk – STO-READ: read times").unwrap();
+    let table: Vec<Vec<&str>> = plain[from..]
+        .lines()
+        .skip(4)
+        .take_while(|l| !l.is_empty())
+        .map(|l| l.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect())
+        .collect();
+    let count =
+        |column: usize| -> u64 { table.iter().map(|r| r[column].replace(',', "").parse::<u64>().unwrap()).sum() };
+    assert_eq!([1, 4, 7, 10].map(count), [5_000; 4], "{table:?}");
+    assert!([3, 6, 9, 12].iter().all(|c| table.last().unwrap()[*c] == "100.00"), "{table:?}");
+    // What does not hold has no histogram, and neither has what nobody timed.
+    assert!(!page.contains("STO-WRITE: read times") && !page.contains("SRV-QUERY1: commit times"));
+    let json: serde_json::Value = serde_json::from_str(&text(&runs[..1], Format::Json)).unwrap();
+    let waits = json["summary"]["waits"].as_array().unwrap();
+    let first = waits.iter().find(|w| w["workload"] == "STO-READ" && w["at"] == 8).unwrap();
+    let counts = first["buckets"].as_array().unwrap().iter().map(|b| b["count"].as_u64().unwrap());
+    assert_eq!((first["kind"].as_str(), counts.sum::<u64>()), (Some("read"), 5_000));
+    let mut without = runs[0].clone();
+    without.histograms.clear();
+    assert!(!text(&[without], Format::Html).contains("times at the peak"));
+}
+
+#[test]
+fn a_test_is_told_by_its_first_kpi() {
+    let mut run = all_groups("disk", "run-disk", 1.0);
+    let of = |run: &RunData, code: &str| {
+        words(&test_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
+    };
+    assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 8,317.0 MiB/s 123.534 ms");
+    assert_eq!(of(&run, "LGWR-LAT1"), "test 24 LGWR-LAT1 8 jobs 8,574 tps 0.933 ms 2.90 MiB/s of redo");
+    // A test that does not hold is told with its figure: the verdict stands behind it.
+    assert!(of(&run, "STO-WRITE").contains("505.9 MiB/s written"));
+    let swept = run.records.iter().find(|r| r.workload == "DA-PARALLEL").unwrap();
+    assert!(words(&test_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));
+    run.records[7].leave_out(column::DATA_MIB_PER_S, "the tables' size could not be read");
+    assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 65 tps 123.534 ms");
+}

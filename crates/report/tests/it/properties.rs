@@ -1,0 +1,284 @@
+//! What must hold of any report.
+
+use crate::common::{record, run, two_platforms, two_scans};
+use loadline_analyze::waits::Counts;
+use loadline_model::limits::SizePoint;
+use loadline_model::{Check, Latencies, TestRecord, column};
+use loadline_report::{Format, Options, ReportError, RunData, end_page, render, terminal_table};
+use proptest::prelude::*;
+
+const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
+
+fn text(runs: &[RunData], format: Format) -> String {
+    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+#[test]
+fn every_reason_for_a_missing_figure_is_told() {
+    let mut runs = two_platforms();
+    runs[0].records[0].leave_out(column::DEVICE_UTIL_PCT, "reason of a column that tables do not show");
+    runs[1].records[3].leave_out(column::LOG_FILE_SYNC_MS, "reason of one test only");
+    for format in [Format::Html, Format::Markdown, Format::Json] {
+        let report = text(&runs, format);
+        for reason in runs.iter().flat_map(|r| &r.records).flat_map(|r| r.absent.values()) {
+            assert!(report.contains(reason.as_str()), "{format:?} lacks «{reason}»");
+        }
+    }
+    let table = terminal_table(&runs[1].records, None);
+    assert_eq!(table.matches("reason of one test only").count(), 1);
+}
+
+#[test]
+fn evidence_is_in_the_page() {
+    let report = text(&two_platforms(), Format::Html);
+    for wanted in [
+        "12 tests: 11 valid, 1 invalid.",
+        "nvme: Skipped: LGWR-LAT125: it needs 3 GiB of free space",
+        "Test 6 is invalid: the jobs counted 20,358 commits",
+        "40001: could not serialize access",
+        "a checkpoint began in the window",
+        "IO:WALSync 0.60",
+        "812 ns a transaction",
+        "nominal 1.5 KiB, allowed 1.0 KiB to 2.0 KiB",
+        "KXG60ZNV512G",
+        "It slows short statements",
+        "25 checks: 12 passed, 0 noted, 1 failed, 12 could not be made",
+        "pg_stat_wal.wal_sync",
+    ] {
+        assert!(report.contains(wanted), "the page lacks «{wanted}»");
+    }
+}
+
+#[test]
+fn why_loadlines_own_cost_is_not_known_is_told() {
+    let mut runs = two_platforms();
+    runs[0].manifest.overhead.client_ns_per_tx = None;
+    runs[0].manifest.overhead.client_absent = Some("no transaction was through within 250 ms".to_owned());
+    assert!(text(&runs, Format::Html).contains("not measured: no transaction was through within 250 ms"));
+}
+
+#[test]
+fn the_page_asks_for_nothing_from_the_network() {
+    let report = text(&two_platforms(), Format::Html);
+    for forbidden in ["http", "//cdn", "<script", "<link", "@import", "url(", "src=", "<img", "<iframe"] {
+        assert!(!report.contains(forbidden), "the page has {forbidden}");
+    }
+}
+
+#[test]
+fn hostile_text_is_text() {
+    let evil = "</text><script>alert('x')</script>\"&|`\n\u{1b}[31m";
+    let mut runs = two_platforms();
+    for r in &mut runs {
+        let m = &mut r.manifest;
+        m.plan.platform = format!("{evil}{}", m.plan.platform);
+        m.target.url = evil.to_owned();
+        m.command.push(evil.to_owned());
+        m.machine.cpu_model = evil.to_owned();
+        m.target.settings.insert(evil.to_owned(), evil.to_owned());
+        r.warnings.push(evil.to_owned());
+        for t in &mut r.records {
+            t.platform = m.plan.platform.clone();
+            t.add_check(Check::require(evil, t.test != 2, evil.to_owned()));
+            t.error_texts.insert(evil.to_owned(), 1);
+            t.leave_out(column::REDO_WRITES_PER_S, evil);
+            t.notes.push(evil.to_owned());
+        }
+    }
+    let page = text(&runs, Format::Html);
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    // A line that is indented by four is code: Markdown leaves it alone.
+    let markdown = text(&runs, Format::Markdown);
+    assert!(!markdown.lines().any(|l| l.contains("<script") && !l.starts_with("    ")));
+    assert!(!markdown.contains('\u{1b}'));
+    assert!(!text(&runs, Format::Text).contains('\u{1b}'));
+    assert!(!terminal_table(&runs[0].records, Some(80)).contains('\u{1b}'));
+    let csv = text(&runs, Format::Csv);
+    assert!(csv.contains("\"</text><script>alert('x')</script>\"\"&|`\n"));
+}
+
+#[test]
+fn an_unknown_column_names_the_nearest() {
+    let options = Options { columns: Some(vec!["jobs".to_owned(), "commit_throuhgput_tps".to_owned()]) };
+    for format in ALL {
+        let error = render(&two_platforms(), format, &options).unwrap_err();
+        assert!(
+            matches!(error, ReportError::UnknownColumn { nearest: Some("commit_throughput_tps"), .. }),
+            "{format:?}"
+        );
+        let told = error.to_string();
+        assert!(
+            told.contains("«commit_throuhgput_tps»") && told.contains("did you mean «commit_throughput_tps»;"),
+            "{told}"
+        );
+    }
+    let none = Options { columns: Some(Vec::new()) };
+    assert!(matches!(render(&two_platforms(), Format::Csv, &none), Err(ReportError::NoColumn)));
+    assert!(matches!(render(&[], Format::Html, &Options::default()), Err(ReportError::NoRun)));
+}
+
+#[test]
+fn chosen_columns_are_the_columns() {
+    let options = Options { columns: Some(vec!["jobs".to_owned(), "valid".to_owned()]) };
+    let csv = String::from_utf8(render(&two_platforms(), Format::Csv, &options).unwrap()).unwrap();
+    assert!(csv.starts_with("jobs,valid\n1,true\n2,true\n"), "{csv}");
+}
+
+#[test]
+fn platforms_of_one_name_are_told_apart_by_their_run() {
+    let runs = [run("pg", "run-1", 1.0), run("pg", "run-2", 1.1), run("pg", "run-2", 1.2)];
+    let page = text(&runs, Format::Html);
+    for label in ["pg (run-1)", "pg (run-2)", "pg (run-2) #2"] {
+        assert!(page.contains(label), "{label}");
+    }
+}
+
+#[test]
+fn repetitions_have_intervals() {
+    let mut r = run("pg", "run-1", 1.0);
+    let mut again: Vec<TestRecord> = r.records.clone();
+    for t in &mut again {
+        t.test += 6;
+        t.repetition = 2;
+        let tps = t.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
+        t.set(column::COMMIT_THROUGHPUT_TPS, tps * 1.01);
+    }
+    r.records.extend(again);
+    let page = text(&[r.clone(), run("other", "run-2", 2.0)], Format::Html);
+    // 5,800 and 5,858: mean 5,829, half width 12.706 × 41.01 / √2 = 368.
+    assert!(page.contains("5,829 ± 368"));
+    assert!(page.contains("class=\"er\""), "error bars are drawn");
+    assert!(page.contains("1 against 2 tests: no interval"));
+}
+
+#[test]
+fn no_line_of_a_terminal_table_is_wider_than_the_terminal() {
+    let runs = two_platforms();
+    for width in [60, 80, 100, 120, 160, 200, 300] {
+        let whole = terminal_table(&runs[1].records, Some(width)) + &end_page(&runs[1], Some(width));
+        for line in whole.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn json_holds_runs_and_summary() {
+    let json: serde_json::Value = serde_json::from_str(&text(&two_platforms(), Format::Json)).unwrap();
+    assert_eq!(json["runs"][1]["tests"][5]["valid"], false);
+    assert_eq!(json["runs"][0]["manifest"]["plan"]["platform"], "sata ssd");
+    assert_eq!(json["summary"]["invalid"], 1);
+    let factor = &json["summary"]["comparisons"][0]["rows"][0]["factors"][0];
+    assert_eq!(factor["metric"], "commit_throughput_tps");
+    assert!((factor["factor"]["value"].as_f64().unwrap() - 2.6).abs() < 1e-9);
+}
+
+#[test]
+fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
+    let mut runs = two_scans();
+    let page = text(&runs, Format::Html);
+    let unescaped = page.replace("&#x2f;", "/");
+    for wanted in [
+        "Sawtooth: commit time falls every 1.0",
+        "Likely cause: wal_writer_flush_after = 1MB (1.0 MiB).",
+        "No sawtooth: a straight line fits",
+        "LGWR-SIZE: medians of all platforms",
+        "disk – LGWR-SIZE, test 4",
+        "flash – LGWR-SIZE, test 4",
+        "class=\"bd\"",
+        "class=\"ft\"",
+    ] {
+        assert!(unescaped.contains(wanted), "the page lacks «{wanted}»");
+    }
+    assert!(!page.contains("LGWR-SIZE: throughput over jobs") && !page.contains("LGWR-SIZE: throughput over time"));
+    let markdown = text(&runs, Format::Markdown);
+    assert!(markdown.contains("Likely cause: wal\\_writer\\_flush\\_after = 1MB"), "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    assert_eq!(json["summary"]["sweeps"].as_array().unwrap().len(), 2);
+    assert_eq!(json["runs"][0]["tests"][3]["sizes"].as_array().unwrap().len(), 97);
+    assert_eq!(json["summary"]["scans"][0]["result"]["shape"], "sawtooth");
+    assert_eq!(json["summary"]["scans"][1]["result"]["shape"], "straight");
+    let csv = text(&runs, Format::Csv);
+    assert_eq!(csv.lines().count(), 9, "one line a test, scans among them");
+    // Another setting, and the scan without one: nothing is guessed.
+    runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
+    let words = text(&runs, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
+    // What does not hold has no shape.
+    runs[0].records[3].add_check(Check::require("commits", false, "the counts differ".to_owned()));
+    let page = text(&runs, Format::Html);
+    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is told."));
+    assert!(page.contains("class=\"mk sm ho\""), "its medians are hollow");
+}
+
+#[test]
+fn the_limit_and_what_bounds_are_told() {
+    let runs = two_platforms();
+    for format in [Format::Html, Format::Markdown, Format::Text] {
+        let report = text(&runs, format).replace("&#x2f;", "/");
+        assert!(report.contains("bounded by log sync: sessions waited"), "{format:?}");
+        assert!(report.contains("reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg"), "{format:?}");
+        assert!(report.contains("the limit of the device was not measured"), "{format:?}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    assert_eq!(json["summary"]["sweeps"][0]["bound"]["by"], "log-sync");
+    let page = end_page(&runs[1], Some(100));
+    assert!(page.contains("LGWR-LAT1 is bounded by log sync"), "{page}");
+}
+
+fn any_figure() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(-0.0), Just(1e300), Just(f64::MAX), Just(f64::NAN), Just(f64::INFINITY), -1e9..1e9f64]
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("<script>".to_owned()),
+        Just("\"',;\n\r\t|`*_\\é–µ".to_owned()),
+        Just("x".repeat(3_000)),
+        "\\PC{0,20}"
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_runs_are_rendered(
+        tests in prop::collection::vec((any::<u32>(), any_figure(), any_figure(), any::<bool>(), any_text(), 0..3usize), 0..6),
+        platform in any_text(),
+        width in prop::option::of(0..400usize),
+    ) {
+        let mut runs = vec![run("base", "run-0", 1.0), run(&platform, &platform, 1.0)];
+        let m = runs[1].manifest.clone();
+        runs[1].records = tests.iter().enumerate().map(|(i, (jobs, tps, ms, valid, words, w))| {
+            let mut r = record(&m, i as u32, ["LGWR-LAT1", "LGWR-THR", "?"][*w], *jobs, 1.0, 1.0);
+            r.figures.insert("commit_throughput_tps".to_owned(), *tps);
+            r.figures.insert("commit_latency_ms".to_owned(), *ms);
+            r.figures.insert("redo_kib_per_tx".to_owned(), *ms);
+            r.valid = *valid;
+            r.group = ["log-writer", "storage", words.as_str()][*w].to_owned();
+            r.kpis = vec![["rows_per_s", "commit_latency_ms", words.as_str()][*w].to_owned()];
+            r.figures.insert("rows_per_s".to_owned(), *ms);
+            r.swept = jobs.is_multiple_of(3).then(|| ["rows_per_tx", "threads", words.as_str()][*w].to_owned());
+            r.invalid_reason = (!valid).then(|| words.clone());
+            r.leave_out(column::ERRORS, words.clone());
+            r.error_texts.insert(words.clone(), u64::MAX);
+            if *w == 2 {
+                let point = |i: u32| SizePoint { redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };
+                r.sizes = (0..20).map(point).collect();
+            }
+            r
+        }).collect();
+        let mut waits = Latencies::new();
+        tests.iter().for_each(|t| waits.record(u64::from(t.0) * 1_000));
+        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::of(&waits))])).collect();
+        for format in ALL {
+            prop_assert!(render(&runs, format, &Options::default()).is_ok());
+            prop_assert!(render(&runs[1..], format, &Options::default()).is_ok());
+        }
+        let _ = terminal_table(&runs[1].records, width);
+        let _ = end_page(&runs[1], width);
+        let page = text(&runs, Format::Html);
+        prop_assert!(!page.contains("<script"));
+    }
+}
