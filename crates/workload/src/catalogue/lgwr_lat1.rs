@@ -1,8 +1,9 @@
 //! LGWR-LAT1: small transactions, 1–2 KiB of redo each, durable commit.
 
 use super::lgwr;
+use crate::params::Param;
 use crate::program::Commit;
-use crate::workload::{Param, RedoSize, Workload};
+use crate::workload::{RedoSize, Workload};
 
 const PARAMS: [Param; 3] = lgwr::params(1);
 
@@ -11,8 +12,8 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-LAT1",
     group: "log-writer",
     summary: "small transactions, 1–2 KiB of redo each, durable commit",
-    description: "Each transaction changes one of the job's own rows and waits until the change is durable. The figure is the commit latency that short business transactions see, and how many of them the log writer can make durable per second.",
-    spoiled_by: "A commit that does not wait for the device (synchronous commit or fsync off), a write cache that forgets, a log on tmpfs; at the client also its own CPU.",
+    description: "Each transaction changes one of the job's own rows and waits until the change is durable. Shows the commit latency of short business transactions, and how many of them per second the log writer can make durable.",
+    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: lgwr::LATENCY_KPIS,
     tables: lgwr::TABLES,
     params: &PARAMS,

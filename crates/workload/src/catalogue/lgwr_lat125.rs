@@ -1,8 +1,9 @@
 //! LGWR-LAT125: large transactions, about 125 KiB of redo each, durable commit.
 
 use super::lgwr;
+use crate::params::Param;
 use crate::program::Commit;
-use crate::workload::{Param, RedoSize, Workload};
+use crate::workload::{RedoSize, Workload};
 
 const PARAMS: [Param; 3] = lgwr::params(125);
 
@@ -12,7 +13,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "log-writer",
     summary: "large transactions, about 125 KiB of redo each, durable commit",
     description: "Each transaction changes 125 of the job's own rows and waits until the changes are durable, as payment systems do.",
-    spoiled_by: "A commit that does not wait for the device (synchronous commit or fsync off), a write cache that forgets, a log on tmpfs; at the client also its own CPU.",
+    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: lgwr::LATENCY_KPIS,
     tables: lgwr::TABLES,
     params: &PARAMS,

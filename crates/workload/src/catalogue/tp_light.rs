@@ -7,8 +7,8 @@ use crate::workload::{Evidence, Workload};
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-LIGHT",
     group: "transaction-processing",
-    summary: "moves money between the two purses of an account: one statement, durable commit",
-    description: "Each transaction is one UPDATE of an account, drawn at random: an amount moves from its balance to its savings. The commit waits until that is durable. Unlike in LGWR-LAT1, rows are anybody's: transactions can meet at a row and wait for each other, the rarer the more accounts there are.",
+    summary: "moves money between the balance and the savings of an account: one statement, durable commit",
+    description: "Each transaction is one UPDATE of a random account: an amount moves from its balance to its savings. The commit waits until that is durable. Unlike in LGWR-LAT1, all jobs share the rows: transactions can meet at a row and wait for each other, more rarely with more accounts.",
     spoiled_by: tp::SPOILED_BY,
     kpis: tp::KPIS,
     tables: &[tp::ACCOUNT],

@@ -12,8 +12,8 @@ const KPIS: &[Kpi] =
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-REPORT",
     group: "transaction-processing",
-    summary: "reads 500 entries of a ledger that follow each other",
-    description: "Each transaction is one query that reads 500 entries of a ledger, from a random one on, in the order of their keys, and fetches them all: a statement of account. Nothing is changed. That each query returned 500 rows is checked with every one.",
+    summary: "reads 500 consecutive entries of a ledger",
+    description: "Each transaction is one query that reads 500 ledger entries in key order, starting at a random one, and fetches them all, like a statement of account. Nothing is changed. Every query is checked to return 500 rows.",
     spoiled_by: tp::SPOILED_BY_READ,
     kpis: KPIS,
     tables: &[tp::ENTRY],
