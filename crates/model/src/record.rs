@@ -100,6 +100,47 @@ impl TestRecord {
         })
     }
 
+    /// A record of one job at the client, with nothing measured: every record is made from it, in code and tests.
+    #[must_use]
+    pub fn blank(workload: &str) -> TestRecord {
+        TestRecord {
+            schema: RECORD_SCHEMA,
+            platform: String::new(),
+            run: String::new(),
+            test: 1,
+            workload: workload.to_owned(),
+            group: String::new(),
+            target: String::new(),
+            driver: Driver::Client,
+            nodes: 1,
+            jobs: 1,
+            repetition: 1,
+            started_at: String::new(),
+            valid: true,
+            invalid_reason: None,
+            forced: None,
+            checks: Vec::new(),
+            absent: BTreeMap::new(),
+            notes: Vec::new(),
+            error_texts: BTreeMap::new(),
+            data_source: None,
+            kpis: Vec::new(),
+            swept: None,
+            limit: None,
+            sizes: Vec::new(),
+            waits: WaitProfile::default(),
+            parameters: BTreeMap::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// The same with `checks`.
+    #[must_use]
+    pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
+        checks.into_iter().for_each(|check| self.add_check(check));
+        self
+    }
+
     /// Adds a check and recomputes validity.
     pub fn add_check(&mut self, check: Check) {
         self.checks.push(check);

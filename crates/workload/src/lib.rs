@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod data;
 mod draw;
+mod instrument;
 pub mod kernel;
 mod pool;
 mod program;
@@ -16,6 +17,7 @@ mod workload;
 
 pub use catalogue::{CATALOGUE, Unknown, find, find_group};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
+pub use instrument::{Instrument, SizeScan, Visible};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
@@ -23,8 +25,7 @@ pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
 pub use user::{Given, UserError, register};
 pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
-    Volume, Workload,
+    Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, Sweep, Volume, Workload,
 };
 
 /// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].

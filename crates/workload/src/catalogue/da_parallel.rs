@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::da;
+use crate::instrument::Instrument;
 use crate::workload::{Kpi, Param, Sweep, Workload};
 
 const PARAMS: &[Param] = &[
@@ -43,7 +44,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         column: column::THREADS,
         then_jobs: false,
     },
-    workers: Some("workers"),
+    instruments: &[Instrument::Workers("workers")],
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
     ..da::BASE

@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitWait, Capability::Checkpoint],
-    checkpoint: true,
+    instruments: &[Instrument::Checkpoint],
     program: |params| Program {
         statements: vec![sto::update()],
         body: vec![

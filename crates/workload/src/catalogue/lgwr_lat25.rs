@@ -1,6 +1,7 @@
 //! LGWR-LAT25: medium transactions, about 25 KiB of redo each, durable commit.
 
 use super::lgwr;
+use crate::instrument::Instrument;
 use crate::program::Commit;
 use crate::workload::{Param, RedoSize, Workload};
 
@@ -26,5 +27,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     }),
     evidence: Some(lgwr::EVIDENCE),
     program: |params| lgwr::program(params, Commit::Wait),
+    instruments: &[Instrument::Limit],
     ..Workload::BASE
 };

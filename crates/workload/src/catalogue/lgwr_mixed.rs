@@ -1,6 +1,7 @@
 //! LGWR-MIXED: mostly small transactions, some medium, few large ones.
 
 use super::lgwr;
+use crate::instrument::Instrument;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Param, Params, RedoSize, Workload};
 
@@ -86,5 +87,6 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
+    instruments: &[Instrument::Limit],
     ..Workload::BASE
 };

@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::lgwr;
+use crate::instrument::{Instrument, SizeScan};
 use crate::program::Commit;
-use crate::workload::{Kpi, Param, RedoSize, SizeScan, Workload};
+use crate::workload::{Kpi, Param, RedoSize, Workload};
 
 const KPIS: &[Kpi] = &[
     Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
@@ -61,13 +62,13 @@ pub(super) static WORKLOAD: Workload = Workload {
         rows: "rows",
     }),
     evidence: Some(lgwr::EVIDENCE),
-    scan: Some(SizeScan {
+    instruments: &[Instrument::SizeScan(SizeScan {
         pace_mib: "pace-mib",
         most_kib: "most-kib",
         step_kib: "step-kib",
         samples: "samples",
         rows: "rows",
-    }),
+    })],
     program: |params| lgwr::program(params, Commit::Wait),
     ..Workload::BASE
 };

@@ -1,6 +1,7 @@
 //! LGWR-THR: huge transactions, about 480 KiB of redo each, commit that does not wait.
 
 use super::lgwr;
+use crate::instrument::Instrument;
 use crate::program::Commit;
 use crate::workload::{Param, RedoSize, Workload};
 
@@ -26,5 +27,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     }),
     evidence: Some(lgwr::EVIDENCE),
     program: |params| lgwr::program(params, Commit::Nowait),
+    instruments: &[Instrument::Limit],
     ..Workload::BASE
 };

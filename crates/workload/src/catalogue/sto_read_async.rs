@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
+use crate::workload::{Kpi, Param, Params, Volume, Workload};
 
 /// Values of the column by which rows are fetched; neighbours in it are anywhere in the table.
 /// Many to each row of the largest data set (8 TiB have 2.7 · 10¹⁰), so that a range holds as many rows as asked.
@@ -55,7 +56,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

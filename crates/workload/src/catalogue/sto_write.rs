@@ -2,9 +2,10 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Evidence, Kpi, Param, Workload};
+use crate::workload::{Evidence, Kpi, Param, Workload};
 
 const MADE: Table = Table {
     name: "made",
@@ -38,7 +39,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![
