@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
+//! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -10,6 +11,7 @@ mod arena;
 mod fio;
 mod load;
 mod pgbench;
+mod report;
 mod sysbench;
 
 use std::process::ExitCode;
@@ -35,6 +37,8 @@ enum Command {
     Load(arena::Args),
     /// The device probe against fio on the same file
     Fio(fio::Args),
+    /// `loadline report` over a run of 1,000 tests: time and memory
+    Report(report::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Command::Sysbench(args) => sysbench::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Fio(args) => fio::run(&args),
+        Command::Report(args) => report::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,6 @@ mod names;
 mod null;
 mod number;
 mod oracle;
-mod own_tables;
 mod parallel;
 mod postgres;
 mod procedure;
@@ -36,6 +35,7 @@ mod tls;
 mod url;
 mod wal;
 mod work;
+mod workload_tables;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;

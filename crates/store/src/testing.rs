@@ -4,41 +4,20 @@ use std::collections::BTreeMap;
 
 use loadline_model::machine::Machine;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
-use loadline_model::record::RECORD_SCHEMA;
-use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord, column};
+use loadline_model::{Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord, column};
 
 use crate::folder::TestOutput;
 
 pub(crate) fn record(test: u32) -> TestRecord {
     let mut record = TestRecord {
-        schema: RECORD_SCHEMA,
         platform: "laptop – «x»".to_owned(),
         run: "r".to_owned(),
         test,
-        workload: "LGWR-LAT1".to_owned(),
         group: "log-writer".to_owned(),
         target: "null:".to_owned(),
-        driver: Driver::Client,
-        nodes: 1,
         jobs: 1 << test,
-        repetition: 1,
         started_at: "2026-11-20T16:15:30.000Z".to_owned(),
-        valid: true,
-        invalid_reason: None,
-        forced: None,
-        checks: Vec::new(),
-        absent: BTreeMap::new(),
-        notes: Vec::new(),
-        error_texts: BTreeMap::new(),
-        data_source: None,
-        kpis: Vec::new(),
-        swept: None,
-        limit: None,
-        sizes: Vec::new(),
-        waits: WaitProfile::default(),
-        parameters: BTreeMap::new(),
-        figures: BTreeMap::new(),
+        ..TestRecord::blank("LGWR-LAT1")
     };
     record.set(column::COMMIT_THROUGHPUT_TPS, 5_200.0 / 3.0);
     record.set(column::ELAPSED_S, 2.0);

@@ -34,7 +34,7 @@ fn comparisons_know_which_workloads_write_redo_and_which_are_defined_by_it() {
 fn the_readme_names_what_is_not_swept_over_jobs() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(readme).unwrap();
-    let said = text.split("swept over jobs from low load to saturation").nth(1).unwrap().split(';').next().unwrap();
+    let said = text.split("Not swept over jobs: ").nth(1).unwrap().split('.').next().unwrap();
     let not = codes(|w| {
         let once = matches!(w.sweep, Sweep::Once | Sweep::Parameter { then_jobs: false, .. });
         once || w.scan().is_some()

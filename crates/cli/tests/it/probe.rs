@@ -87,7 +87,7 @@ fn csv_holds_every_point_with_figures_that_agree() {
     for (operation, depth) in [("read", 1), ("read", 8), ("write", 1), ("write", 8)] {
         assert!(found.contains(&(format!("sequential-{operation}"), 1 << 20, depth)), "{operation} {depth}");
     }
-    assert!(ran.err.contains("takes up to") && ran.err.contains("free while it is measured"), "{}", ran.said());
+    assert!(ran.err.contains("uses up to") && ran.err.contains("free while measuring"), "{}", ran.said());
     assert!(is_empty(dir.path()));
 }
 

@@ -31,13 +31,20 @@ fn every_workload_on(target: &str, driver: &str) {
     for plan in plans {
         let plan = plan.to_str().unwrap();
         let more = ["--target", target, "--driver", driver, "--jobs", "2", "--no-probe", "--results", path];
-        let ran = crate::common::run(&[&["run", plan], &more[..]].concat());
+        let run = || crate::common::run(&[&["run", plan], &more[..]].concat());
+        let noise = |tests: &[serde_json::Value]| tests.iter().filter(|t| t["valid"] != true).count();
+        let mut ran = run();
         if ran.code == 2 && ran.err.contains("nothing to run") {
             assert_eq!(target, "wal:", "{}", ran.said());
             continue;
         }
-        let done = tests_of(&ran.folder());
-        let noisy = done.iter().filter(|t| t["valid"] != true).count();
+        let mut done = tests_of(&ran.folder());
+        // Other tests run at the same time: a round that nothing but they spoiled has a second go.
+        if done.iter().all(valid) && noise(&done) * 10 > done.len() {
+            ran = run();
+            done = tests_of(&ran.folder());
+        }
+        let noisy = noise(&done);
         let sound = done.iter().all(valid) && noisy * 10 <= done.len();
         assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
         tests.extend(done);

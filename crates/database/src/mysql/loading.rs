@@ -13,8 +13,8 @@ use super::wire::Connection;
 use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
-use crate::own_tables::{self, Own};
 use crate::work::Work;
+use crate::workload_tables::{self, WantedRows};
 
 /// What the file is called that the server asks for: there is no such file.
 const FILE: &str = "rows-of-loadline";
@@ -194,15 +194,15 @@ impl Loader for MysqlLoader {
     }
 }
 
-/// Loads what is missing of the workload's own tables and of the data set.
+/// Loads what is missing of the workload tables and of the data set.
 pub(super) fn load(
     endpoint: &Endpoint,
     ledger: &Ledger,
-    own: &Own<'_>,
+    wanted: &WantedRows<'_>,
     progress: &LoadProgress,
 ) -> Result<(), TargetError> {
     let open = || Ok(Box::new(MysqlLoader::open(endpoint, ledger)?) as Box<dyn Loader>);
-    own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
+    workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
 }
 
 /// What a run that ends leaves of the data set.

@@ -17,13 +17,13 @@ use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
-use crate::own_tables::Own;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use crate::workload_tables::WantedRows;
 
 impl Target for Mysql {
     fn facts(&self) -> &Facts {
@@ -92,7 +92,7 @@ impl Administration for Mysql {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
+        self.loaded.forget(work);
         self.set_flush(work.program.commit)?;
         self.jobs_send_commit(!work.program.is_single_statement());
         self.each(|_, c| schema::create(c, work)).map(drop)
@@ -103,8 +103,8 @@ impl Administration for Mysql {
             let nodes = self.nodes.instance_of.len().max(1);
             let here: Vec<u32> =
                 (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.endpoint, &instance.ledger, &own, progress)?;
+            let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
+            loading::load(&instance.endpoint, &instance.ledger, &wanted, progress)?;
         }
         Ok(())
     }
@@ -131,8 +131,8 @@ impl Administration for Mysql {
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.each(|_, c| schema::drop_own(c, work)).map(drop)
+        self.loaded.forget(work);
+        self.each(|_, c| schema::drop_tables(c, work)).map(drop)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

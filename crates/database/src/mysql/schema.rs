@@ -9,8 +9,8 @@ use super::wire::Connection;
 use super::{kernels, procedure};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::own_tables::own_tables;
 use crate::work::Work;
+use crate::workload_tables::workload_tables;
 
 /// Name of the user lock. Locks are the server's, as the database is.
 const LOCK: &str = "loadline";
@@ -100,15 +100,15 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 }
 
 /// Drops the workload's own tables.
-pub(super) fn drop_own(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    own_tables(work)
+pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    workload_tables(work)
         .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 
 /// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
-    for table in own_tables(work) {
+    for table in workload_tables(work) {
         c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
         c.query(&create_table(work, table))?;
     }

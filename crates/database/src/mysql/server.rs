@@ -12,8 +12,8 @@ use super::watch;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::own_tables::Whole;
 use crate::request::OpenRequest;
+use crate::workload_tables::LoadedTables;
 
 /// With this value a commit leaves its log to the server's once-a-second write, which is nearest to
 /// what other databases mean by a commit that does not wait.
@@ -24,8 +24,8 @@ pub(super) struct Mysql {
     pub(super) nodes: MysqlNodes,
     pub(super) facts: Facts,
     pub(super) url: String,
-    /// The workload's own tables that need not be counted.
-    pub(super) whole: Whole,
+    /// Workload tables that need not be counted.
+    pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Dropped last: it stops with us.
     pub(super) server: Option<TempServer>,
 }
@@ -57,7 +57,7 @@ impl Mysql {
             remarks: None,
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { nodes, facts, url, whole: Whole::default(), server })
+        Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })
     }
 
     pub(super) fn instances(&self) -> &[MysqlInstance] {

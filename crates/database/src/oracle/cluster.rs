@@ -16,7 +16,6 @@ use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
-use crate::own_tables::{self, Own, Whole};
 use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
@@ -25,6 +24,7 @@ use crate::role::{
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use crate::workload_tables::{self, LoadedTables, WantedRows};
 
 /// The size of a block of the user's tables, bytes.
 const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPACE_NAME = \
@@ -41,8 +41,8 @@ pub(super) struct Oracle {
     no_flash: Option<String>,
     /// Whether the user asked for AWR.
     awr: bool,
-    /// The workload's own tables that need not be counted.
-    whole: Whole,
+    /// Workload tables that need not be counted.
+    loaded: LoadedTables,
 }
 
 impl Oracle {
@@ -86,7 +86,7 @@ impl Oracle {
             remarks: Some(counters::remarks),
         };
         let (run, awr) = (request.run.clone(), request.native_report);
-        Ok(Box::new(Oracle { nodes, facts, run, version, sights, no_flash, awr, whole: Whole::default() }))
+        Ok(Box::new(Oracle { nodes, facts, run, version, sights, no_flash, awr, loaded: LoadedTables::default() }))
     }
 
     fn loader(&self) -> Result<OraLoader, TargetError> {
@@ -162,7 +162,6 @@ impl Target for Oracle {
             checkpoints: Some(self),
             parallel_queries: Some(self),
             native_reports: self.awr.then_some(self as &dyn NativeReports),
-            ..Abilities::default()
         }
     }
 }
@@ -175,15 +174,15 @@ impl Administration for Oracle {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
+        self.loaded.forget(work);
         schema::create(self.admin()?.as_mut(), work)
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let jobs: Vec<u32> = (0..jobs).collect();
         let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: false, progress })
+        let wanted = WantedRows { work, jobs: &jobs, server: 0, loaded: &self.loaded };
+        workload_tables::load_all(&wanted, Ways { open: &open, one_writer: false, progress })
     }
 
     fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
@@ -205,8 +204,8 @@ impl Administration for Oracle {
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        schema::drop_own(self.admin()?.as_mut(), work)
+        self.loaded.forget(work);
+        schema::drop_tables(self.admin()?.as_mut(), work)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

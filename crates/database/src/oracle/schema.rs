@@ -9,8 +9,8 @@ use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, Ora
 use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::own_tables::own_tables;
 use crate::work::Work;
+use crate::workload_tables::workload_tables;
 
 /// The table whose exclusive lock makes a run the only one of this user. It needs no grant, as
 /// DBMS_LOCK does, and goes with its session.
@@ -92,9 +92,9 @@ pub(super) fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), Target
 }
 
 /// Drops the workload's own tables.
-pub(super) fn drop_own(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
+pub(super) fn drop_tables(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
     let there = tables(session)?;
-    for name in own_tables(work).map(|t| table_name(work, t.name)) {
+    for name in workload_tables(work).map(|t| table_name(work, t.name)) {
         if there.iter().any(|(n, ours)| *ours && *n == name) {
             session.execute(&drop_statement(&name), &[])?;
         }
@@ -111,7 +111,7 @@ pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), Ta
         )));
     }
     let there = tables(session)?;
-    for table in own_tables(work) {
+    for table in workload_tables(work) {
         let name = table_name(work, table.name);
         match there.iter().find(|(n, _)| *n == name) {
             Some((_, false)) => return Err(not_ours(&name)),

@@ -15,8 +15,8 @@ use super::wire::Connection;
 use crate::data_set::Loader;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::own_tables::Whole;
 use crate::request::OpenRequest;
+use crate::workload_tables::LoadedTables;
 
 /// A server that nodes lead to. Several nodes may lead to the same one.
 pub(super) struct PgInstance {
@@ -42,8 +42,8 @@ pub(super) struct Postgres {
     pub(super) facts: Facts,
     pub(super) kind: &'static str,
     pub(super) url: String,
-    /// The workload's own tables that need not be counted.
-    pub(super) whole: Whole,
+    /// Workload tables that need not be counted.
+    pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Dropped last: it stops with us.
     pub(super) server: Option<Mutex<TempServer>>,
 }
@@ -144,7 +144,7 @@ impl Postgres {
             facts,
             kind,
             url,
-            whole: Whole::default(),
+            loaded: LoadedTables::default(),
             server: server.map(Mutex::new),
         })
     }

@@ -13,8 +13,8 @@ use super::wire::Connection;
 use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::own_tables::{self, Own};
 use crate::work::Work;
+use crate::workload_tables::{self, WantedRows};
 
 /// A session that loads.
 pub(super) struct PgLoader<'a> {
@@ -119,15 +119,15 @@ impl Loader for PgLoader<'_> {
     }
 }
 
-/// Loads what is missing of the workload's own tables and of the data set.
+/// Loads what is missing of the workload tables and of the data set.
 pub(super) fn load(
     endpoint: &Endpoint,
     ledger: &Ledger,
-    own: &Own<'_>,
+    wanted: &WantedRows<'_>,
     progress: &LoadProgress,
 ) -> Result<(), TargetError> {
     let open = || Ok(Box::new(PgLoader::open(endpoint, ledger)?) as Box<dyn Loader + '_>);
-    own_tables::load_all(own, Ways { open: &open, one_writer: false, progress })
+    workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
 }
 
 /// Drops the data set's tables.

@@ -19,13 +19,13 @@ use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
-use crate::own_tables::Own;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use crate::workload_tables::WantedRows;
 
 impl Target for Postgres {
     fn facts(&self) -> &Facts {
@@ -104,7 +104,7 @@ impl Administration for Postgres {
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
+        self.loaded.forget(work);
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
@@ -113,8 +113,8 @@ impl Administration for Postgres {
             let here: Vec<u32> = (0..jobs)
                 .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
                 .collect();
-            let own = Own { work, jobs: &here, server: i, whole: &self.whole };
-            loading::load(&instance.endpoint, &self.ledger, &own, progress)?;
+            let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
+            loading::load(&instance.endpoint, &self.ledger, &wanted, progress)?;
         }
         Ok(())
     }
@@ -140,8 +140,8 @@ impl Administration for Postgres {
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        self.each(|_, c| schema::drop_own(c, work)).map(drop)
+        self.loaded.forget(work);
+        self.each(|_, c| schema::drop_tables(c, work)).map(drop)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

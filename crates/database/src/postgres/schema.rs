@@ -12,8 +12,8 @@ use super::sql::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows};
-use crate::own_tables::own_tables;
 use crate::work::Work;
+use crate::workload_tables::workload_tables;
 
 /// Key of the advisory lock: «loadline» in ASCII. It is the database's own, as the schema is.
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
@@ -69,15 +69,15 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 /// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
-    for table in own_tables(work) {
+    for table in workload_tables(work) {
         c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))?;
     }
     Ok(())
 }
 
 /// Drops the workload's own tables.
-pub(super) fn drop_own(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    own_tables(work)
+pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    workload_tables(work)
         .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 

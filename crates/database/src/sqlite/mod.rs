@@ -26,11 +26,11 @@ use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles};
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::own_tables::Whole;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::work::Work;
+use crate::workload_tables::LoadedTables;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
 use files::SqliteFiles;
 use loading::{SqliteLoader, create_table, table_name};
@@ -85,8 +85,8 @@ struct Sqlite {
     page_size: u64,
     /// Whether the user said how large a session's cache is.
     cache_given: bool,
-    /// The workload's own tables that need not be counted.
-    whole: Whole,
+    /// Workload tables that need not be counted.
+    loaded: LoadedTables,
     /// Whether the user said how long the log grows.
     log_given: bool,
     /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
@@ -133,7 +133,7 @@ impl Sqlite {
             counters,
             page_size,
             cache_given: request.settings.contains_key("cache_size"),
-            whole: Whole::default(),
+            loaded: LoadedTables::default(),
             log_given: request.settings.contains_key("wal_autocheckpoint"),
             file,
         })

@@ -15,13 +15,13 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::loading::table_stem;
 use crate::number::Number;
-use crate::own_tables::{self, Own, own_tables};
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, LogSpace,
     Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use crate::workload_tables::{self, WantedRows, workload_tables};
 
 impl Target for Sqlite {
     fn facts(&self) -> &Facts {
@@ -82,8 +82,8 @@ impl Administration for Sqlite {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         let db = self.connector.connect(Commit::Nowait)?;
-        self.whole.forget(work);
-        for table in own_tables(work) {
+        self.loaded.forget(work);
+        for table in workload_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
         }
@@ -93,8 +93,8 @@ impl Administration for Sqlite {
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let jobs: Vec<u32> = (0..jobs).collect();
         let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let own = Own { work, jobs: &jobs, server: 0, whole: &self.whole };
-        own_tables::load_all(&own, Ways { open: &open, one_writer: true, progress })
+        let wanted = WantedRows { work, jobs: &jobs, server: 0, loaded: &self.loaded };
+        workload_tables::load_all(&wanted, Ways { open: &open, one_writer: true, progress })
     }
 
     /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
@@ -121,8 +121,8 @@ impl Administration for Sqlite {
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.whole.forget(work);
-        let stems: Vec<String> = own_tables(work).map(|t| table_stem(work, t.name)).collect();
+        self.loaded.forget(work);
+        let stems: Vec<String> = workload_tables(work).map(|t| table_stem(work, t.name)).collect();
         loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
     }
 

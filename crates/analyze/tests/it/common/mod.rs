@@ -9,33 +9,13 @@ use loadline_model::{Driver, TestRecord, column};
 /// A valid record of `LGWR-LAT1` without figures.
 pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
     TestRecord {
-        schema: 1,
         platform: platform.to_owned(),
         run: format!("run-{platform}"),
         test,
-        workload: "LGWR-LAT1".to_owned(),
         group: "log-writer".to_owned(),
-        target: "postgres://db".to_owned(),
         driver: Driver::Database,
-        nodes: 1,
         jobs,
-        repetition: 1,
-        started_at: "2025-01-02T03:04:05Z".to_owned(),
-        valid: true,
-        invalid_reason: None,
-        forced: None,
-        checks: Vec::new(),
-        absent: BTreeMap::new(),
-        notes: Vec::new(),
-        error_texts: BTreeMap::new(),
-        data_source: None,
-        kpis: Vec::new(),
-        swept: None,
-        limit: None,
-        sizes: Vec::new(),
-        waits: Default::default(),
-        parameters: BTreeMap::new(),
-        figures: BTreeMap::new(),
+        ..TestRecord::blank("LGWR-LAT1")
     }
 }
 

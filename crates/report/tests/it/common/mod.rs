@@ -132,36 +132,19 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
 /// A valid test with plausible figures at `tps`.
 pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f64, kib: f64) -> TestRecord {
     let mut r = TestRecord {
-        schema: 1,
         platform: m.plan.platform.clone(),
         run: m.run.clone(),
         test,
-        workload: workload.to_owned(),
         group: "log-writer".to_owned(),
         target: m.target.url.clone(),
         driver: Driver::Database,
-        nodes: 1,
         jobs,
-        repetition: 1,
         started_at: "2025-03-04T05:06:07Z".to_owned(),
-        valid: true,
-        invalid_reason: None,
-        forced: None,
-        checks: Vec::new(),
-        absent: BTreeMap::new(),
-        notes: Vec::new(),
-        error_texts: BTreeMap::new(),
-        data_source: None,
-        kpis: Vec::new(),
-        swept: None,
-        limit: None,
-        sizes: Vec::new(),
         waits: WaitProfile {
             samples: 300,
             sessions: map(&[("IO:WALSync", u64::from(jobs) * 180), ("CPU", u64::from(jobs) * 90)]),
         },
-        parameters: BTreeMap::new(),
-        figures: BTreeMap::new(),
+        ..TestRecord::blank(workload)
     };
     let ms = f64::from(jobs) / tps * 1000.0;
     for (id, value) in [

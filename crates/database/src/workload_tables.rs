@@ -1,5 +1,5 @@
-//! Loading the workloads' own tables: whole ones once, in parallel as the data set is, and before each test what
-//! the jobs own.
+//! Loading the workload tables (those that are not of the data set): whole ones once, in parallel as the data set
+//! is, and before each test the rows that the jobs own.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::work::Work;
 
-/// Whole tables that are known to hold all their rows, so that nobody counts them before each test: number of
+/// LoadedTables tables that are known to hold all their rows, so that nobody counts them before each test: number of
 /// the server, name, rows.
 #[derive(Default)]
-pub(crate) struct Whole(Mutex<BTreeSet<(usize, String, u64)>>);
+pub(crate) struct LoadedTables(Mutex<BTreeSet<(usize, String, u64)>>);
 
-impl Whole {
+impl LoadedTables {
     /// The tables of `work` are made anew.
     pub(crate) fn forget(&self, work: &Work) {
         let stems: Vec<String> = work.workload.tables.iter().map(|t| table_stem(work, t.name)).collect();
@@ -28,52 +28,53 @@ impl Whole {
     }
 }
 
-/// What is to be there.
-pub(crate) struct Own<'a> {
+/// Rows that must be loaded before a test.
+pub(crate) struct WantedRows<'a> {
     pub(crate) work: &'a Work,
     /// The jobs whose rows belong on this server.
     pub(crate) jobs: &'a [u32],
     /// Number of the server.
     pub(crate) server: usize,
-    pub(crate) whole: &'a Whole,
+    pub(crate) loaded: &'a LoadedTables,
 }
 
 /// The workload's tables that are not of the data set.
-pub(crate) fn own_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
+pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
-/// Loads what is missing of the workload's own tables and of the data set.
-pub(crate) fn load_all(own: &Own<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    load(own, ways)?;
-    data_set::load(own.work, ways)
+/// Loads what is missing of the workload tables and of the data set.
+pub(crate) fn load_all(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
+    load(wanted, ways)?;
+    data_set::load(wanted.work, ways)
 }
 
-/// Loads the rows that are not there. A transaction holds whole batches, so a load that was cut off is gone
-/// on with.
-fn load(own: &Own<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    let known = own.whole.lock().clone();
-    let tables = own_tables(own.work).filter(|t| t.is_whole() || !batches(own.work, t, own.jobs).is_empty());
-    let mut tables = tables.filter(|t| !known.contains(&key(own, t)) || may_lose_rows(own.work, t)).peekable();
+/// Loads the rows that are not there. A transaction holds whole batches, so a load that was cut off
+/// continues.
+fn load(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
+    let known = wanted.loaded.lock().clone();
+    let tables =
+        workload_tables(wanted.work).filter(|t| t.is_whole() || !batches(wanted.work, t, wanted.jobs).is_empty());
+    let mut tables = tables.filter(|t| !known.contains(&key(wanted, t)) || may_lose_rows(wanted.work, t)).peekable();
     if tables.peek().is_none() {
         return Ok(());
     }
-    ways.with_each(tables, |table, loader| load_table(own, table, loader, ways))
+    ways.with_each(tables, |table, loader| load_table(wanted, table, loader, ways))
 }
 
-fn key(own: &Own<'_>, table: &Table) -> (usize, String, u64) {
-    (own.server, table_stem(own.work, table.name), table.total_rows(&own.work.params, 0))
+fn key(wanted: &WantedRows<'_>, table: &Table) -> (usize, String, u64) {
+    (wanted.server, table_stem(wanted.work, table.name), table.total_rows(&wanted.work.params, 0))
 }
 
 fn load_table<'a>(
-    own: &Own<'_>,
+    wanted: &WantedRows<'_>,
     table: &Table,
     loader: &mut (dyn Loader + 'a),
     ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
-    let work = own.work;
+    let work = wanted.work;
     let there = loader.counted(work, table)?;
-    let mut missing = batches(work, table, own.jobs);
+    let mut missing = batches(work, table, wanted.jobs);
     missing.retain(|b| there.get(&b.number) != Some(&b.len()));
     for batch in missing.iter().filter(|b| there.contains_key(&b.number)) {
         loader.remove(work, table, &batch.keys)?;
@@ -89,7 +90,7 @@ fn load_table<'a>(
         let name = format!("{} of {}", table.name, work.workload.code);
         ways.load(work, table, (&name, &missing), loader, None)?;
     }
-    own.whole.lock().insert(key(own, table));
+    wanted.loaded.lock().insert(key(wanted, table));
     Ok(())
 }
 
@@ -124,7 +125,8 @@ mod tests {
             .iter()
             .flat_map(|w| {
                 let work = Work::new(w, w.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-                let tables: Vec<_> = own_tables(&work).filter(|t| t.is_whole() && may_lose_rows(&work, t)).collect();
+                let tables: Vec<_> =
+                    workload_tables(&work).filter(|t| t.is_whole() && may_lose_rows(&work, t)).collect();
                 tables.into_iter().map(|t| format!("{}.{}", w.code, t.name)).collect::<Vec<_>>()
             })
             .collect();
@@ -135,7 +137,7 @@ mod tests {
             1,
             0.0,
         );
-        let grows = own_tables(&work).find(|t| t.name == "orders").unwrap();
+        let grows = workload_tables(&work).find(|t| t.name == "orders").unwrap();
         assert!(may_lose_rows(&work, grows), "rows are inserted there");
     }
 }
