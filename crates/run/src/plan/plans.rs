@@ -142,7 +142,7 @@ mod tests {
         let mut known: Vec<&str> = PLANS.iter().map(|p| p.name).collect();
         files.sort_unstable();
         known.sort_unstable();
-        assert_eq!(files, known, "name every file of plans/ in crates/run/src/plans.rs");
+        assert_eq!(files, known, "name every file of plans/ in crates/run/src/plan/plans.rs");
     }
 
     #[test]
