@@ -413,7 +413,7 @@ mod tests {
             PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), parameters: Some(tables.collect()), ..spec() }
         };
         refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "'acounts'", "accounts"]);
-        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "«accounts»", "between 2"]);
+        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "'accounts'", "between 2"]);
         refused(with(&[("TP-LIGHT", "accounts", 5), ("tp-light", "accounts", 6)]), &["TP-LIGHT", "twice"]);
         let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
         assert_eq!(plan.workloads[0].parameters["rows"], 2);
