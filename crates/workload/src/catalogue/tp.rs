@@ -414,7 +414,7 @@ mod tests {
                 assert_eq!(
                     again.rows_changed_by(&program, 500),
                     changed,
-                    "{code}: what was done can be told afterwards"
+                    "{code}: the work can be computed afterwards"
                 );
             }
         }
