@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_model::format::parse_bytes;
 use loadline_model::probe::Operation;
-use loadline_probe::{Point, ProbeOptions, Session};
+use loadline_probe::{Point, ProbeOptions, ProbeSession};
 use serde_json::Value;
 
 use crate::arena::{Outcome, children_cpu_s};
@@ -73,7 +73,7 @@ struct Figure {
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let stop = AtomicBool::new(false);
     let options = ProbeOptions { size: Some(args.size), ..ProbeOptions::default() };
-    let mut session = Session::open(&args.dir, &options, &stop)?;
+    let mut session = ProbeSession::open(&args.dir, &options, &stop)?;
     if let (_, Some(reason)) = session.engine() {
         return Err(format!("the comparison is of io_uring: {reason}").into());
     }

@@ -99,7 +99,7 @@ fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
         return Err(format!("pgbench failed: {}", String::from_utf8_lossy(&out.stderr)).into());
     }
     let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say «{what}»: {text}"))?;
+        let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         Ok(digits.parse()?)
     };

@@ -91,7 +91,7 @@ fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<S
         return Err(format!("sysbench failed: {text}{}", String::from_utf8_lossy(&out.stderr)).into());
     }
     let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say «{what}»: {text}"))?;
+        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         Ok(digits.parse()?)
     };

@@ -297,7 +297,7 @@ fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
         let found = found.map_or_else(|| "–".to_owned(), |f| format!("{f:.3}"));
         println!("{met:>12}  {found:>7} {} {wanted}  {what}", if least { "≥" } else { "<" });
     };
-    println!("loadline below is «{name}», the fastest at {many} jobs; each figure is a median over the rounds");
+    println!("loadline below is '{name}', the fastest at {many} jobs; each figure is a median over the rounds");
     for (device, raw, ratios) in duels {
         let found = table::median(ratios.iter().filter_map(|r| r.as_ref().ok().copied()).collect());
         let what = format!("{}, 1 job, to raw {raw}, same bytes, in turns of a few commits", ours_name(*device));

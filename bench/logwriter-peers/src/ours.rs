@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
 use loadline_logwriter::device::{DirectDevice, DirectOptions, DirectSync, Via};
-use loadline_logwriter::{Commit, LogConfig, LogDevice, LogWriter};
+use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogWriter};
 
 use crate::harness::{Contender, Job, Outcome};
 
@@ -55,18 +55,18 @@ impl Device {
 /// A log that is open, and how its jobs commit.
 pub(crate) struct Ours {
     writer: Arc<LogWriter>,
-    mode: Commit,
+    mode: CommitMode,
 }
 
 impl Ours {
     pub(crate) fn open(device: Device, dir: &Path) -> Outcome<Ours> {
         let (writer, _) = LogWriter::open(&LogConfig::default(), device.open(dir)?)?;
-        Ok(Ours { writer: Arc::new(writer), mode: Commit::Wait })
+        Ok(Ours { writer: Arc::new(writer), mode: CommitMode::Wait })
     }
 
     /// The same log for jobs that do not wait.
     pub(crate) fn nowait(&self) -> Ours {
-        Ours { writer: Arc::clone(&self.writer), mode: Commit::Nowait }
+        Ours { writer: Arc::clone(&self.writer), mode: CommitMode::Nowait }
     }
 
     /// Writes until every log file is there, as it is after a log has run for a while.
@@ -75,7 +75,7 @@ impl Ours {
         let record = vec![7; 1 << 20];
         while self.writer.stats().switches < 6 {
             session.append(&record)?;
-            session.commit(Commit::Nowait)?;
+            session.commit(CommitMode::Nowait)?;
         }
         Ok(session.flush()?)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_model::machine::Storage;
 use loadline_model::probe::{Engine, Operation, ProbedDir};
-use loadline_probe::{Event, Point, ProbeError, ProbeOptions, SMALLEST_FILE, Session, points, probe};
+use loadline_probe::{Event, Point, ProbeError, ProbeOptions, ProbeSession, SMALLEST_FILE, points, probe};
 
 fn short() -> ProbeOptions {
     ProbeOptions { size: Some(SMALLEST_FILE), seconds: 3.0, ..ProbeOptions::default() }
@@ -110,7 +110,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason() {
     let refused =
         |path: &Path, options: &ProbeOptions| probe(path, Storage::default(), options, &stop, &mut |_| ()).unwrap_err();
     let missing = refused(&dir.path().join("none"), &short());
-    assert!(missing.to_string().contains("none»") && missing.to_string().contains("Check that it exists"), "{missing}");
+    assert!(missing.to_string().contains("none'") && missing.to_string().contains("Check that it exists"), "{missing}");
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
     assert!(matches!(refused(&file, &short()), ProbeError::NotADirectory(_)));
@@ -163,7 +163,7 @@ fn files_that_are_not_ours_are_not_touched() {
 fn what_a_peer_opens_is_the_test_file() {
     let dir = on_disk();
     let stop = AtomicBool::new(false);
-    let mut session = Session::open(dir.path(), &short(), &stop).unwrap();
+    let mut session = ProbeSession::open(dir.path(), &short(), &stop).unwrap();
     assert_eq!(session.fill(60.0, |_, _| ()).unwrap(), SMALLEST_FILE);
     assert_eq!(std::fs::metadata(session.peer_path()).unwrap().len(), SMALLEST_FILE);
     let point = Point { operation: Operation::SequentialWrite, size: 1 << 20, depth: 8 };

@@ -175,9 +175,9 @@ impl Reference {
     }
 }
 
-/// How a device writes, without the name of its temporary folder: `file log in «…», fdatasync, blocks of …`.
+/// How a device writes, without the name of its temporary folder: `file log in '…', fdatasync, blocks of …`.
 fn how(device: &str) -> &str {
-    device.split_once("», ").map_or(device, |(_, how)| how)
+    device.split_once("', ").map_or(device, |(_, how)| how)
 }
 
 fn sample_of(measured: &Measured) -> Result<Sample, TestError> {

@@ -270,11 +270,11 @@ fn a_broken_file_starts_nothing() {
     let file = dir.path().join("broken.toml");
     let text = std::fs::read_to_string(example()).unwrap();
     let cases = [
-        ("name = \"put\"", "name = \"putt\"", "«put» is not known: did you mean «putt»"),
+        ("name = \"put\"", "name = \"putt\"", "'put' is not known: did you mean 'putt'"),
         ("rows = 100", "rows = -1", "is -1, but must be between 1"),
         ("code = \"QUEUE\"", "code = \"LGWR-LAT1\"", "the catalogue has a workload LGWR-LAT1"),
         ("WHERE id = :channel", "WHERE id = {channel", "opening brace"),
-        ("[[parameter]]", "[[parameters]]", "did you mean «parameter»"),
+        ("[[parameter]]", "[[parameters]]", "did you mean 'parameter'"),
         ("min = 1\n", "min = \n", ""),
     ];
     for (from, to, says) in cases {

@@ -1,5 +1,5 @@
-//! The engine on each device: jobs commit, something fails in mid-run, the power goes, and every
-//! commit that a job was told of is read back, and nothing that was never written.
+//! The engine on each device: jobs commit, something fails during the run, the power is cut. Every acknowledged commit
+//! is read back, and nothing that was never written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::testing::Disk;
 use super::*;
-use crate::{Body, Commit, Keep, LogConfig, LogWriter, log_end, recover};
+use crate::{Body, CommitMode, Keep, LogConfig, LogWriter, log_end, recover};
 
 const JOBS: u64 = 4;
 
@@ -25,7 +25,7 @@ fn payload(job: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// What is committed, by job. Panics on what nobody wrote.
+/// Committed numbers by job. Panics on a record that nobody wrote.
 fn committed(device: &dyn LogDevice) -> BTreeMap<u64, BTreeSet<u64>> {
     let mut open: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
     let mut done: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
@@ -48,7 +48,7 @@ fn committed(device: &dyn LogDevice) -> BTreeMap<u64, BTreeSet<u64>> {
     done
 }
 
-/// What jobs were told is durable: each job's numbers are 0 up to this one.
+/// Acknowledged commits: each job's numbers are 0 up to this one.
 #[derive(Default)]
 struct Told {
     next: [AtomicU64; JOBS as usize],
@@ -67,8 +67,8 @@ impl Told {
                     let begin = self.next[usize::try_from(job).unwrap()].load(Ordering::SeqCst);
                     for number in begin..begin + each {
                         half.fetch_add(1, Ordering::SeqCst);
-                        // A log that stopped is an outcome; what was told before it counts.
-                        if session.append(&payload(job, number)).is_err() || session.commit(Commit::Wait).is_err() {
+                        // The log may stop; what was acknowledged before counts.
+                        if session.append(&payload(job, number)).is_err() || session.commit(CommitMode::Wait).is_err() {
                             return;
                         }
                         self.next[usize::try_from(job).unwrap()].store(number + 1, Ordering::SeqCst);
@@ -83,7 +83,7 @@ impl Told {
         drop(writer);
     }
 
-    /// Checks that all is there, and goes on where the log ends.
+    /// Checks that everything is there, and continues at the end of the log.
     fn check(&self, device: &dyn LogDevice, label: &str) {
         let found = committed(device);
         for (job, told) in self.next.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Told {
         }
     }
 
-    /// What jobs have been told up to now.
+    /// Commits acknowledged so far.
     fn now(&self) -> Told {
         let next = std::array::from_fn(|job| AtomicU64::new(self.next[job].load(Ordering::SeqCst)));
         Told { next }
@@ -130,7 +130,7 @@ impl Site {
         open_flash_log([self.member(0), self.member(1)], FlashOptions::default(), &log_end).unwrap()
     }
 
-    /// What a power cut at this moment, in mid-run, would leave, and what was told before it.
+    /// What a power cut at this moment would leave, and the commits acknowledged before it.
     fn crash(&self, told: &Told) -> (Site, Told) {
         thread::sleep(Duration::from_millis(5));
         let told = told.now();

@@ -128,8 +128,8 @@ fn there_are_39_workloads_that_are_swept_and_one_scan() {
 
 #[test]
 fn unknown_names_get_the_nearest() {
-    let e = super::find("LGWR-LAT2").unwrap_err().to_string();
-    assert!(e.contains("«LGWR-LAT2»") && e.contains("LGWR-LAT"), "{e}");
-    assert!(super::find("lgwr-thr").is_ok(), "codes are read in any case");
-    assert!(super::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
+    let e = crate::find("LGWR-LAT2").unwrap_err().to_string();
+    assert!(e.contains("'LGWR-LAT2'") && e.contains("LGWR-LAT"), "{e}");
+    assert!(crate::find("lgwr-thr").is_ok(), "codes are read in any case");
+    assert!(crate::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
 }
