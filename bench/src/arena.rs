@@ -1,4 +1,4 @@
-//! What the comparisons with peers share: interleaved rounds on one private server, and their ratios.
+//! Common parts of the comparisons with peers: interleaved rounds on one private server, and ratios.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -20,11 +20,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Payloads among which a peer chooses: the chance that a row gets the one it holds, which would be
-/// no work, is one in so many.
+/// Number of payloads of a peer. With probability 1/n a row gets the payload it already holds, which is no work.
 pub(crate) const PAYLOADS: usize = 32;
 
-/// How the comparison is made.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Clients (jobs)
@@ -49,16 +48,16 @@ pub(crate) struct Figure {
     pub(crate) redo_kib_per_tx: f64,
 }
 
-/// What a peer is asked to do.
+/// Length of a peer's work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Load {
-    /// As many transactions as it can in so many seconds.
+    /// As many transactions as possible in this number of seconds.
     Seconds(u32),
-    /// One transaction per client (or in all): what starting it costs.
+    /// One transaction per client (or in total): measures the cost of starting the peer.
     Start,
 }
 
-/// What a peer did, as it says itself.
+/// The peer's own figures.
 pub(crate) struct Said {
     pub(crate) tps: f64,
     pub(crate) transactions: f64,

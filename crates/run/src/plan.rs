@@ -402,7 +402,7 @@ mod tests {
         refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);
         refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
         let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
-        refused(PlanSpec { parameters: rows(0), ..spec() }, &["«rows»", "0", "between 1"]);
+        refused(PlanSpec { parameters: rows(0), ..spec() }, &["'rows'", "0", "between 1"]);
     }
 
     #[test]
@@ -412,8 +412,8 @@ mod tests {
                 codes.iter().map(|(code, name, n)| ((*code).to_owned(), BTreeMap::from([((*name).to_owned(), *n)])));
             PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), parameters: Some(tables.collect()), ..spec() }
         };
-        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "«acounts»", "accounts"]);
-        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "«accounts»", "between 2"]);
+        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "'acounts'", "accounts"]);
+        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "'accounts'", "between 2"]);
         refused(with(&[("TP-LIGHT", "accounts", 5), ("tp-light", "accounts", 6)]), &["TP-LIGHT", "twice"]);
         let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
         assert_eq!(plan.workloads[0].parameters["rows"], 2);

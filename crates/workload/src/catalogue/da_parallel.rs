@@ -15,13 +15,7 @@ const PARAMS: &[Param] = &[
         max: 1024,
         meaning: "parallel processes of a query, the session's own included",
     },
-    Param {
-        name: "groups",
-        default: 10_000,
-        min: 10,
-        max: 1_000_000,
-        meaning: "distinct values of the grouping column",
-    },
+    da::GROUPS_PARAM,
 ];
 
 /// DA-PARALLEL.
