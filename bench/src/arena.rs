@@ -12,8 +12,9 @@ use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
-use loadline_run::figures::{Identity, output};
-use loadline_run::test::{Request, run_test};
+use loadline_run::figures::Proof;
+use loadline_run::record::{Finished, Identity};
+use loadline_run::window::{Request, run_test};
 use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 
@@ -226,23 +227,28 @@ pub(crate) fn loadline(
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let evidence_before = target.evidence(work)?;
-    let measured = run_test(&request, |_, _| ())?;
+    let measured = run_test(&request, &mut (), |_, _| ())?;
+    let proof = Proof {
+        evidence_before,
+        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
+        consistency: Vec::new(),
+        data_bytes: Ok(None),
+        cpus: std::thread::available_parallelism()?.get() as u32,
+    };
     let identity = Identity {
         platform: String::new(),
         run: String::new(),
         test: 1,
         repetition: 1,
         target: String::new(),
-        forced: None,
-        evidence_before,
-        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
-        consistency: Vec::new(),
-        data_bytes: Ok(None),
-        cache: Default::default(),
-        counter_lag_s: target.facts().counter_lag_s,
-        cpus: std::thread::available_parallelism()?.get() as u32,
+        work: Arc::clone(work),
+        driver,
+        nodes: target.facts().nodes,
+        jobs,
+        forced: Vec::new(),
+        swept: None,
     };
-    let record = output(&request, &measured, &identity).record;
+    let record = Finished::of_jobs(&request, &measured, &proof).output(identity).record;
     if let Some(why) = &record.invalid_reason {
         eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
     }

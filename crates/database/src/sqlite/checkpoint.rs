@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use loadline_workload::Cache;
+use loadline_workload::Instrument;
 use rusqlite::Connection;
 
 use super::failed;
@@ -29,10 +29,10 @@ pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages where changes mus
 /// `None` for the usual number.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     let workload = work.workload;
-    if workload.checkpoint {
+    if workload.has(Instrument::Checkpoint) {
         return Some(LONG_LOG_BYTES / page_size.max(512));
     }
-    (workload.cache == Cache::Device && work.program.writes()).then_some(SHORT_LOG_PAGES)
+    (workload.has(Instrument::Device) && work.program.writes()).then_some(SHORT_LOG_PAGES)
 }
 
 /// What `PRAGMA wal_checkpoint` answers: whether it was kept from it, pages in the log when it began, and those

@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::da;
+use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::workload::{Kpi, Sweep, Workload};
 
@@ -38,7 +39,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         column: column::THREADS,
         then_jobs: false,
     },
-    workers: Some("workers"),
+    instruments: &[Instrument::Workers("workers")],
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
     ..da::BASE

@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
 
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitWait, Capability::Checkpoint],
-    checkpoint: true,
+    instruments: &[Instrument::Checkpoint],
     program: |params| sto::update_one(params, Commit::Wait),
     ..Workload::BASE
 };

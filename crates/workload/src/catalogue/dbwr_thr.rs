@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::program::Commit;
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// DBWR-THR.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -20,7 +21,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitNowait],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| sto::update_one(params, Commit::Nowait),
     ..Workload::BASE
 };

@@ -2,6 +2,7 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -45,6 +46,7 @@ pub(super) const BASE: Workload = Workload {
     tables: TABLES,
     needs: NEEDS_WAIT,
     evidence: Some(EVIDENCE),
+    instruments: &[Instrument::Limit],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
 };

@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::lgwr;
+use crate::instrument::{Instrument, SizeScan};
 use crate::params::Param;
-use crate::workload::{Kpi, SizeScan, Workload};
+use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] = &[
     Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
@@ -52,12 +53,12 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
     redo: lgwr::redo_kib(60.0, 64.0, 68.0),
-    scan: Some(SizeScan {
+    instruments: &[Instrument::SizeScan(SizeScan {
         pace_mib: "pace-mib",
         most_kib: "most-kib",
         step_kib: "step-kib",
         samples: "samples",
         rows: "rows",
-    }),
+    })],
     ..lgwr::BASE
 };
