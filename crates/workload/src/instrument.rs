@@ -26,9 +26,7 @@ impl Instrument {
     pub fn only_at_client(self) -> Option<&'static str> {
         match self {
             Instrument::SizeScan(_) => Some("a scan of sizes times each commit of one session at the client"),
-            Instrument::Checkpoint => {
-                Some("times are told apart by the checkpoint transaction by transaction, at the client")
-            }
+            Instrument::Checkpoint => Some("transaction times are split by the checkpoint one by one, at the client"),
             Instrument::Visible(_) => Some("its batches begin at a rate, which the client keeps"),
             _ => None,
         }

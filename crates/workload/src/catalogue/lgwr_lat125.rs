@@ -1,7 +1,6 @@
 //! LGWR-LAT125: large transactions, about 125 KiB of redo each, durable commit.
 
 use super::lgwr;
-use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::workload::Workload;
 
@@ -14,6 +13,5 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction changes 125 of the job's own rows and waits until the changes are durable, as payment systems do.",
     params: &PARAMS,
     redo: lgwr::redo_kib(112.5, 125.0, 137.5),
-    instruments: &[Instrument::Limit],
     ..lgwr::BASE
 };

@@ -1,7 +1,6 @@
 //! LGWR-LAT25: medium transactions, about 25 KiB of redo each, durable commit.
 
 use super::lgwr;
-use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::workload::Workload;
 
@@ -14,6 +13,5 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction changes 25 of the job's own rows and waits until the changes are durable. Besides the latency of the log, its bandwidth begins to matter.",
     params: &PARAMS,
     redo: lgwr::redo_kib(22.5, 25.0, 27.5),
-    instruments: &[Instrument::Limit],
     ..lgwr::BASE
 };

@@ -1,7 +1,6 @@
 //! LGWR-MIXED: mostly small transactions, some medium, few large ones.
 
 use super::lgwr;
-use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::Workload;
@@ -76,6 +75,5 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    instruments: &[Instrument::Limit],
     ..lgwr::BASE
 };

@@ -1,7 +1,6 @@
 //! LGWR-THR: huge transactions, about 480 KiB of redo each, commit does not wait.
 
 use super::lgwr;
-use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::program::Commit;
 use crate::workload::Workload;
@@ -19,6 +18,5 @@ pub(super) static WORKLOAD: Workload = Workload {
     needs: lgwr::NEEDS_NOWAIT,
     redo: lgwr::redo_kib(432.0, 480.0, 528.0),
     program: |params| lgwr::program(params, Commit::Nowait),
-    instruments: &[Instrument::Limit],
     ..lgwr::BASE
 };
