@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use loadline_workload::Cache;
+use loadline_workload::Instrument;
 use rusqlite::Connection;
 
 use super::failed;
@@ -27,10 +27,10 @@ pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must r
 /// Pages in the log at which SQLite itself makes a checkpoint; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     let workload = work.workload;
-    if workload.checkpoint {
+    if workload.has(Instrument::Checkpoint) {
         return Some(LONG_LOG_BYTES / page_size.max(512));
     }
-    (workload.cache == Cache::Device && work.program.writes()).then_some(SHORT_LOG_PAGES)
+    (workload.has(Instrument::Device) && work.program.writes()).then_some(SHORT_LOG_PAGES)
 }
 
 /// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Cache, Commit, Piece, Template};
+use loadline_workload::{Commit, Instrument, Piece, Template};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
@@ -151,20 +151,19 @@ impl Sqlite {
         if self.cache_given {
             return Ok(());
         }
-        match work.workload.cache {
-            Cache::Any => Ok(()),
-            Cache::Device => set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes()))),
-            Cache::Hit => {
-                set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
-                for table in work.workload.tables {
-                    // An aggregate over the last column reads every page.
-                    let last = table.columns.last().map_or("id", |c| c.name);
-                    let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
-                    db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
-                }
-                Ok(())
+        if work.workload.has(Instrument::Device) {
+            set_pragma(db, "cache_size", &format!("-{}", small_cache_kib(work.params.size_bytes())))?;
+        }
+        if work.workload.has(Instrument::CacheHit) {
+            set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
+            for table in work.workload.tables {
+                // An aggregate over the last column reads every page.
+                let last = table.columns.last().map_or("id", |c| c.name);
+                let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
+                db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
             }
         }
+        Ok(())
     }
 
     fn loader(&self) -> Result<SqliteLoader, TargetError> {

@@ -49,7 +49,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
         }
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / n as f64;
         // A scan measures the size of each transaction; its default is only the start of the calibration.
-        let size = workload.redo.filter(|_| workload.scan.is_none());
+        let size = workload.redo.filter(|_| workload.scan().is_none());
         let Some(size) = size else { continue };
         assert!((size.min..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_logwriter::{Commit as CommitMode, LogError, LogWriter, Session};
+use loadline_logwriter::{CommitMode, LogError, LogSession, LogWriter};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit};
@@ -20,7 +20,7 @@ pub(super) fn failed(e: LogError) -> TargetError {
 const MAX_PARTS: usize = 16;
 
 pub(super) struct WalSession {
-    session: Session,
+    session: LogSession,
     mode: CommitMode,
     /// Rows that each statement would touch in a database.
     rows: Vec<u64>,
