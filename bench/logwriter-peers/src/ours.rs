@@ -9,16 +9,16 @@ use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogWriter};
 
 use crate::harness::{Contender, Job, Outcome};
 
-/// How its log is written.
+/// The log device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
     /// Through the page cache, fdatasync.
     Fdatasync,
     /// Through the page cache, `O_DSYNC`.
     Dsync,
-    /// Past it, `O_DSYNC`, by system calls or io_uring.
+    /// `O_DIRECT` and `O_DSYNC`, by system calls or io_uring.
     DirectDsync(Via),
-    /// Past it, fdatasync, by system calls or linked in io_uring.
+    /// `O_DIRECT` and fdatasync, by system calls or linked in io_uring.
     DirectFdatasync(Via),
 }
 
@@ -52,7 +52,7 @@ impl Device {
     }
 }
 
-/// A log that is open, and how its jobs commit.
+/// An open log, and the commit mode of its jobs.
 pub(crate) struct Ours {
     writer: Arc<LogWriter>,
     mode: CommitMode,
@@ -69,7 +69,7 @@ impl Ours {
         Ours { writer: Arc::clone(&self.writer), mode: CommitMode::Nowait }
     }
 
-    /// Writes until every log file is there, as it is after a log has run for a while.
+    /// Writes until every log file exists, as after a while of normal use.
     pub(crate) fn fill(&self) -> Outcome<()> {
         let mut session = self.writer.session()?;
         let record = vec![7; 1 << 20];

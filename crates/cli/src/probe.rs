@@ -46,7 +46,7 @@ fn log_writer(
         return Ok(Vec::new());
     }
     let seconds = args.seconds * (1.0 - FOR_DEVICE);
-    loadline_run::limit::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
+    loadline_run::reference::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
         progress.bar.set_message(format!("{}  reference log writer, {workload} with {jobs} jobs", progress.dir));
     })
 }

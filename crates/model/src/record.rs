@@ -134,6 +134,13 @@ impl TestRecord {
         }
     }
 
+    /// The same with `checks`.
+    #[must_use]
+    pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
+        checks.into_iter().for_each(|check| self.add_check(check));
+        self
+    }
+
     /// Adds a check and recomputes validity.
     pub fn add_check(&mut self, check: Check) {
         self.checks.push(check);

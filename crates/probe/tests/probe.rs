@@ -86,7 +86,7 @@ fn threads_take_the_place_of_io_uring() {
     let dir = on_disk();
     let options = ProbeOptions { engine: Some(Engine::Threads), ..short() };
     let probed = probe(dir.path(), Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
-    assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were asked for")));
+    assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were requested")));
     assert!(probed.notes.iter().any(|n| n.contains("instead of io_uring")), "{:?}", probed.notes);
     check(&probed, probed.absent.is_empty());
 }
@@ -96,7 +96,7 @@ fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let probed = probe(dir.path(), Storage::default(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!((probed.kind.as_str(), probed.direct), ("tmpfs", false));
-    for part in ["no disk", "through the page cache", "no persistent memory"] {
+    for part in ["no disk", "go to the page cache", "no persistent memory"] {
         assert!(probed.notes.iter().any(|n| n.contains(part)), "{part}: {:?}", probed.notes);
     }
     assert!(probed.rows.iter().all(|r| !r.direct) && probed.absent.is_empty());

@@ -7,6 +7,7 @@ pub mod data;
 mod draw;
 mod file_program;
 mod find;
+mod instrument;
 pub mod kernel;
 mod params;
 mod pool;
@@ -21,6 +22,7 @@ pub use catalogue::CATALOGUE;
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
 pub use file_program::FileProgram;
 pub use find::{Unknown, find, find_group};
+pub use instrument::{Instrument, SizeScan, Visible};
 pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
@@ -28,9 +30,7 @@ pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
 pub use user::{UserError, register};
-pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, SizeScan, Sweep, Visible, Volume, Workload,
-};
+pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 
 /// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadline_model::{Capability, Column};
 
 use crate::file_program::FileProgram;
+use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
@@ -64,22 +65,6 @@ pub struct Evidence {
     pub counts: &'static str,
 }
 
-/// One session commits transactions of rising redo, in random order: names of the parameters that say
-/// which. Such a workload is run when it is asked for by name or group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SizeScan {
-    /// Largest transaction, KiB of redo; the smallest has none but its commit's own.
-    pub most_kib: &'static str,
-    /// From one size to the next, KiB.
-    pub step_kib: &'static str,
-    /// Most redo per second while a transaction writes, MiB/s; 0 for no limit.
-    pub pace_mib: &'static str,
-    /// Transactions of each size.
-    pub samples: &'static str,
-    /// Parameter of [`Workload::redo`] that a size is made with: the number of rows changed.
-    pub rows: &'static str,
-}
-
 /// What a workload is swept over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
@@ -115,18 +100,6 @@ pub struct Volume {
     pub groups: f64,
 }
 
-/// Transactions come at a rate, and another session looks for the rows of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Visible {
-    /// Parameter that says how many transactions begin per second.
-    pub rate: &'static str,
-    /// Parameter that says how many rows with new keys ([`crate::Generator::NewKey`]) each adds.
-    pub rows: &'static str,
-    /// Portable SQL with the variable `:id` that returns one row when the row with this key is seen, and
-    /// else none.
-    pub query: &'static str,
-}
-
 /// A query that must return 0 after a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consistency {
@@ -134,17 +107,6 @@ pub struct Consistency {
     pub query: &'static str,
     /// What a result of 0 shows, e.g. `there are as many accounts as at first`.
     pub what: &'static str,
-}
-
-/// Where a workload's reads have to come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cache {
-    /// From wherever they come.
-    Any,
-    /// From the database's own cache: at least 99.9 % of them.
-    Hit,
-    /// From the storage device.
-    Device,
 }
 
 /// A named definition of work.
@@ -182,16 +144,8 @@ pub struct Workload {
     pub unchanged: &'static [Consistency],
     /// What a transaction processes, if not the rows that its statements touch.
     pub volume: Option<fn(&Params) -> Volume>,
-    /// Parameter that says with how many workers a query may be run in parallel; without it, with none.
-    pub workers: Option<&'static str>,
-    /// Where its reads have to come from.
-    pub cache: Cache,
-    /// Whether a checkpoint is asked for in the middle of the window, and times are told apart by it.
-    pub checkpoint: bool,
-    /// Its transactions come at a rate, and the delay until others see their rows is measured.
-    pub visible: Option<Visible>,
-    /// Swept over the size of one session's transactions instead of over jobs.
-    pub scan: Option<SizeScan>,
+    /// What is measured beside the jobs, or proved of its tests.
+    pub instruments: &'static [Instrument],
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
     /// The same for a workload read from a file. [`Workload::make`] uses either.
@@ -217,11 +171,7 @@ impl Workload {
         consistency: &[],
         unchanged: &[],
         volume: None,
-        workers: None,
-        cache: Cache::Any,
-        checkpoint: false,
-        visible: None,
-        scan: None,
+        instruments: &[],
         given: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };
@@ -240,6 +190,30 @@ impl Workload {
     #[must_use]
     pub fn make(&self, params: &Params) -> Program {
         self.given.map_or_else(|| (self.program)(params), |given| given.make(params))
+    }
+
+    /// Whether it lists `instrument`.
+    #[must_use]
+    pub fn has(&self, instrument: Instrument) -> bool {
+        self.instruments.contains(&instrument)
+    }
+
+    /// The parameter that says with how many workers a query is run in parallel, if it is.
+    #[must_use]
+    pub fn workers(&self) -> Option<&'static str> {
+        self.instruments.iter().find_map(|i| if let Instrument::Workers(name) = i { Some(*name) } else { None })
+    }
+
+    /// The rate of its transactions and the query for their rows, if another session looks for these.
+    #[must_use]
+    pub fn visible(&self) -> Option<Visible> {
+        self.instruments.iter().find_map(|i| if let Instrument::Visible(visible) = i { Some(*visible) } else { None })
+    }
+
+    /// The scan of sizes that takes the place of its jobs, if one does.
+    #[must_use]
+    pub fn scan(&self) -> Option<SizeScan> {
+        self.instruments.iter().find_map(|i| if let Instrument::SizeScan(scan) = i { Some(*scan) } else { None })
     }
 
     /// The group.

@@ -141,7 +141,7 @@ fn directories_stand_side_by_side_in_tables() {
 fn one_directory_stands_in_markdown() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ran = probe(&[memory.path()], &["--format", "md", "--engine", "threads"]);
-    for part in ["## Random read", "| size | in flight | per s |", "| ---: |", "threads were asked for"] {
+    for part in ["## Random read", "| size | in flight | per s |", "| ---: |", "threads were requested"] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.said());
     }
     assert!(is_empty(memory.path()));
@@ -169,7 +169,7 @@ fn bad_input_is_named_with_what_is_allowed() {
         (&["probe", path, "--size", "900TiB"], 3, &["900.0 TiB", "free", "--size"]),
         (&["probe", missing.to_str().unwrap()], 3, &["none", "exists"]),
         (&["probe", path, missing.to_str().unwrap()], 3, &["none", "exists"]),
-        (&["probe", file.to_str().unwrap()], 3, &["no directory"]),
+        (&["probe", file.to_str().unwrap()], 3, &["not a directory"]),
         (&["probe", "/proc"], 3, &["/proc"]),
     ];
     for (args, code, parts) in cases {

@@ -82,7 +82,7 @@ fn a_file_is_opened_once_and_stays_open() {
     let dir = place();
     let keeper = Keeper::start(below(dir.path(), None), MS).unwrap();
     let before = descriptors(dir.path());
-    // Descriptors that are closed and opened anew take the lowest free number: this one is in the way.
+    // Descriptors that are closed and reopened take the lowest free number: this one is in the way.
     let _lower = File::open("/proc/self/stat").unwrap();
     let end = Instant::now() + SEARCH_EVERY + Duration::from_millis(200);
     while Instant::now() < end {

@@ -251,7 +251,7 @@ fn a_disk_that_fills_up_loses_only_the_test_that_did_not_fit() {
     assert!(folder.append(&long).unwrap_err().is_full());
     assert_eq!(StoredRun::open(folder.path()).unwrap().records.len(), 1);
 
-    // The same folder goes on once there is room.
+    // The same folder works again once there is free space.
     folder.append(&output(2)).unwrap();
 
     // The manifest does not fit: the old one stays.

@@ -6,7 +6,7 @@
 use loadline_model::{Capability, column};
 
 use crate::data::{FACT, fact_groups, fact_rows};
-use crate::params::Params;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::Table;
 use crate::workload::{Kpi, Volume, Workload};
@@ -51,6 +51,15 @@ pub(super) fn program(binds: &[Step], statements: &[(&str, u64)]) -> Program {
     let statements = statements.iter().map(|(sql, rows)| Statement::fixed(sql, Effect::Read(*rows))).collect();
     Program { statements, body, commit: Commit::Wait }
 }
+
+/// Number of groups.
+pub(super) const GROUPS_PARAM: Param = Param {
+    name: "groups",
+    default: 10_000,
+    min: 10,
+    max: 1_000_000,
+    meaning: "distinct values of the grouping column",
+};
 
 /// Values of the parameter `groups`.
 pub(super) const GROUPS: &[i64] = &[10, 10_000, 1_000_000];

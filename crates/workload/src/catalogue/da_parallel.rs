@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::da;
+use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::workload::{Kpi, Sweep, Workload};
 
@@ -14,13 +15,7 @@ const PARAMS: &[Param] = &[
         max: 1024,
         meaning: "parallel processes of a query, the session's own included",
     },
-    Param {
-        name: "groups",
-        default: 10_000,
-        min: 10,
-        max: 1_000_000,
-        meaning: "distinct values of the grouping column",
-    },
+    da::GROUPS_PARAM,
 ];
 
 /// DA-PARALLEL.
@@ -44,7 +39,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         column: column::THREADS,
         then_jobs: false,
     },
-    workers: Some("workers"),
+    instruments: &[Instrument::Workers("workers")],
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
     ..da::BASE

@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::{Instrument, Visible};
 use crate::params::Param;
 use crate::program::{Program, Step};
-use crate::workload::{Kpi, Sweep, Visible, Workload};
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[
     Param { name: "rows", default: 50, min: 1, max: dbl::MAX_ROWS as i64, meaning: "rows per batch" },
@@ -29,7 +30,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::ReadRows],
     sweep: Sweep::Once,
     evidence: Some(dbl::ENTRIES_EVIDENCE),
-    visible: Some(Visible { rate: "batches", rows: "rows", query: "SELECT id FROM {entry} WHERE id = :id" }),
+    instruments: &[Instrument::Visible(Visible {
+        rate: "batches",
+        rows: "rows",
+        query: "SELECT id FROM {entry} WHERE id = :id",
+    })],
     program: |params| {
         let program = dbl::one_statement(params.get("rows"));
         // A repetition, so that COMMIT is a separate statement: every database can then distinguish the reader's

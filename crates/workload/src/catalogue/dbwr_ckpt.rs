@@ -3,7 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
-use crate::program::{Commit, Generator, Program, Step};
+use crate::instrument::Instrument;
+use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
 
 /// DBWR-CKPT.
@@ -21,16 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitWait, Capability::Checkpoint],
-    checkpoint: true,
-    program: |params| Program {
-        statements: vec![sto::update()],
-        body: vec![
-            Step::bind("seq", Generator::Sequence),
-            sto::key(sto::rows(params), 0),
-            sto::payload(),
-            Step::Execute { statement: 0 },
-        ],
-        commit: Commit::Wait,
-    },
+    instruments: &[Instrument::Checkpoint],
+    program: |params| sto::update_one(params, Commit::Wait),
     ..Workload::BASE
 };

@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
-use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::instrument::Instrument;
+use crate::program::Commit;
+use crate::workload::{Kpi, Workload};
 
 /// DBWR-THR.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -20,16 +21,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitNowait],
-    cache: Cache::Device,
-    program: |params| Program {
-        statements: vec![sto::update()],
-        body: vec![
-            Step::bind("seq", Generator::Sequence),
-            sto::key(sto::rows(params), 0),
-            sto::payload(),
-            Step::Execute { statement: 0 },
-        ],
-        commit: Commit::Nowait,
-    },
+    instruments: &[Instrument::Device],
+    program: |params| sto::update_one(params, Commit::Nowait),
     ..Workload::BASE
 };

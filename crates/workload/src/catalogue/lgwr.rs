@@ -2,10 +2,11 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
-use crate::workload::{Evidence, Kpi};
+use crate::workload::{Evidence, Kpi, RedoSize, Workload};
 
 /// KPIs of the workloads that measure commit latency.
 pub(super) const LATENCY_KPIS: &[Kpi] = &[
@@ -36,6 +37,25 @@ const COLUMNS: &[ColumnDef] = &[
 
 /// Every change adds 1 to the row's `n`.
 pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
+
+/// Common fields: durable commits, their latency.
+pub(super) const BASE: Workload = Workload {
+    group: "log-writer",
+    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
+    kpis: LATENCY_KPIS,
+    tables: TABLES,
+    needs: NEEDS_WAIT,
+    evidence: Some(EVIDENCE),
+    instruments: &[Instrument::Limit],
+    program: |params| program(params, Commit::Wait),
+    ..Workload::BASE
+};
+
+/// Redo per transaction, KiB.
+pub(super) const fn redo_kib(min: f64, nominal: f64, max: f64) -> Option<RedoSize> {
+    const KIB: f64 = 1024.0;
+    Some(RedoSize { min: min * KIB, nominal: nominal * KIB, max: max * KIB, payload: "payload", rows: "rows" })
+}
 
 /// Payloads of about 1 KiB: a row fits a page of every target, so a change is one log record.
 pub(super) const PAYLOAD: Param = Param {

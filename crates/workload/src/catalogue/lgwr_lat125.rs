@@ -2,30 +2,16 @@
 
 use super::lgwr;
 use crate::params::Param;
-use crate::program::Commit;
-use crate::workload::{RedoSize, Workload};
+use crate::workload::Workload;
 
 const PARAMS: [Param; 3] = lgwr::params(125);
 
 /// LGWR-LAT125.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-LAT125",
-    group: "log-writer",
     summary: "large transactions, about 125 KiB of redo each, durable commit",
     description: "Each transaction changes 125 of the job's own rows and waits until the changes are durable, as payment systems do.",
-    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
-    kpis: lgwr::LATENCY_KPIS,
-    tables: lgwr::TABLES,
     params: &PARAMS,
-    needs: lgwr::NEEDS_WAIT,
-    redo: Some(RedoSize {
-        min: 112.5 * 1024.0,
-        nominal: 125.0 * 1024.0,
-        max: 137.5 * 1024.0,
-        payload: "payload",
-        rows: "rows",
-    }),
-    evidence: Some(lgwr::EVIDENCE),
-    program: |params| lgwr::program(params, Commit::Wait),
-    ..Workload::BASE
+    redo: lgwr::redo_kib(112.5, 125.0, 137.5),
+    ..lgwr::BASE
 };

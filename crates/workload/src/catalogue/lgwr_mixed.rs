@@ -3,7 +3,7 @@
 use super::lgwr;
 use crate::params::{Param, Params};
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{RedoSize, Workload};
+use crate::workload::Workload;
 
 /// Rows of the medium and of the large transactions.
 const MEDIUM: u64 = 25;
@@ -56,22 +56,10 @@ fn changes(params: &Params, rows: u64) -> Vec<Step> {
 /// LGWR-MIXED.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-MIXED",
-    group: "log-writer",
     summary: "80 % small, 15 % medium and 5 % large transactions (LGWR-LAT1, -LAT25, -LAT125), durable commit",
     description: "Of 20 transactions, 16 change one of the job's own rows, 3 change 25 and one changes 125; each waits until its changes are durable. Small commits wait behind large ones, as in systems that process orders while a batch runs. All jobs use the same cycle of 20 but start at different places in it, so the shares are exact in any window. All rows have one size, calibrated to the mean redo of the mix; each kind of transaction then meets the definition of its own workload. With the client driver even a small transaction needs two round trips (LGWR-LAT1: one), because it starts like the others and so sends its commit as a separate statement.",
-    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
-    kpis: lgwr::LATENCY_KPIS,
-    tables: lgwr::TABLES,
     params: PARAMS,
-    needs: lgwr::NEEDS_WAIT,
-    redo: Some(RedoSize {
-        min: mean(1.0, 22.5, 112.5) * 1024.0,
-        nominal: mean(1.5, 25.0, 125.0) * 1024.0,
-        max: mean(2.0, 27.5, 137.5) * 1024.0,
-        payload: "payload",
-        rows: "rows",
-    }),
-    evidence: Some(lgwr::EVIDENCE),
+    redo: lgwr::redo_kib(mean(1.0, 22.5, 112.5), mean(1.5, 25.0, 125.0), mean(2.0, 27.5, 137.5)),
     program: |params| {
         let update = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";
         let small = params.get("rows").max(1) as u64;
@@ -87,5 +75,5 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    ..Workload::BASE
+    ..lgwr::BASE
 };

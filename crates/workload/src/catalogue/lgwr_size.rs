@@ -3,9 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::lgwr;
+use crate::instrument::{Instrument, SizeScan};
 use crate::params::Param;
-use crate::program::Commit;
-use crate::workload::{Kpi, RedoSize, SizeScan, Workload};
+use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] = &[
     Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
@@ -46,29 +46,19 @@ const PARAMS: &[Param] = &[
 /// LGWR-SIZE.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-SIZE",
-    group: "log-writer",
     summary: "commit time by redo since the last commit: one session, 0 to 6 MiB in steps of 64 KiB, in random order",
     description: "One session changes as many rows as write X KiB of redo, and commits; X takes all sizes in random order, several times. A log writer that writes in the background leaves only the unwritten rest to the commit: commit time over X is then a sawtooth whose period is the amount at which the log writer starts to write. If nothing is written before a commit, commit time is a straight line over X, and its slope is the time of large sequential writes. Not swept over jobs; runs only if requested by name or group.",
     spoiled_by: "Other sessions that write redo, checkpoints during the scan (samples with too much or too little redo are left out and counted), a commit that does not wait for the log.",
     kpis: KPIS,
-    tables: lgwr::TABLES,
     params: PARAMS,
     needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
-    redo: Some(RedoSize {
-        min: 60.0 * 1024.0,
-        nominal: 64.0 * 1024.0,
-        max: 68.0 * 1024.0,
-        payload: "payload",
-        rows: "rows",
-    }),
-    evidence: Some(lgwr::EVIDENCE),
-    scan: Some(SizeScan {
+    redo: lgwr::redo_kib(60.0, 64.0, 68.0),
+    instruments: &[Instrument::SizeScan(SizeScan {
         pace_mib: "pace-mib",
         most_kib: "most-kib",
         step_kib: "step-kib",
         samples: "samples",
         rows: "rows",
-    }),
-    program: |params| lgwr::program(params, Commit::Wait),
-    ..Workload::BASE
+    })],
+    ..lgwr::BASE
 };

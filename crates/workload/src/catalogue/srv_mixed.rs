@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 const PARAMS: &[Param] = &[
     Param { name: "single", default: 60, min: 1, max: 10_000, meaning: "queries of one row per transaction" },
@@ -27,7 +28,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: srv::TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |params| {
         let times = |name: &str| params.get(name).max(1) as u32;
         let seq = || Step::bind("seq", Generator::Sequence);

@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// SRV-QUERY1.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -19,7 +20,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |_| Program {
         statements: vec![srv::one_row()],
         body: vec![Step::bind("seq", Generator::Sequence), srv::key(1, 0), Step::Execute { statement: 0 }],

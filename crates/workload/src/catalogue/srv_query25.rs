@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// SRV-QUERY25.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -20,7 +21,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |_| Program {
         statements: vec![srv::range()],
         body: vec![

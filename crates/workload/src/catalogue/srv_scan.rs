@@ -4,8 +4,9 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::data::LOOKUPS;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 /// SRV-SCAN.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
         statements: vec![srv::scan()],

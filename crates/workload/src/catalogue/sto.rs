@@ -2,7 +2,7 @@
 
 use crate::data::{FACT, fact_rows};
 use crate::params::Params;
-use crate::program::{Effect, Generator, Statement, Step};
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 
 /// The table for reads.
@@ -46,6 +46,13 @@ pub(super) fn rows(params: &Params) -> u64 {
 /// Changes one row of [`BLOCKS`]: the counter makes every change real, the payload is new.
 pub(super) fn update() -> Statement {
     Statement::fixed("UPDATE {blocks} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1))
+}
+
+/// A transaction that changes one random row of [`BLOCKS`].
+pub(super) fn update_one(params: &Params, commit: Commit) -> Program {
+    let body =
+        vec![Step::bind("seq", Generator::Sequence), key(rows(params), 0), payload(), Step::Execute { statement: 0 }];
+    Program { statements: vec![update()], body, commit }
 }
 
 /// The payload that [`update`] writes.

@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Cache, Kpi, Sweep, Workload};
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "write-pct",
@@ -37,7 +38,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
     sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| {
         let rows = sto::rows(params);
         let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));

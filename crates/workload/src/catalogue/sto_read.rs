@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// STO-READ.
 pub(super) static WORKLOAD: Workload = Workload {
@@ -20,7 +21,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: sto::READ_TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| Program {
         statements: vec![sto::one_row()],
         body: vec![

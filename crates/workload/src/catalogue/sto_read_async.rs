@@ -3,10 +3,11 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Kpi, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 /// Number of values of the column `k`; neighbouring values are anywhere in the table. Many more than rows of the largest
 /// data set (8 TiB have 2.7 · 10¹⁰), so that a range can hold any number of rows.
@@ -55,7 +56,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

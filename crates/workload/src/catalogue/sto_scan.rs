@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Cache, Kpi, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "rows",
@@ -35,7 +36,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: sto::READ_TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     volume: Some(|params| Volume {
         rows: piece(params) as f64,
         tables: &["fact"],

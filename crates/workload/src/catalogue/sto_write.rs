@@ -2,10 +2,11 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Evidence, Kpi, Workload};
+use crate::workload::{Evidence, Kpi, Workload};
 
 const MADE: Table = Table {
     name: "made",
@@ -39,7 +40,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![

@@ -8,7 +8,7 @@ use loadline_model::{Capability, column};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Consistency, Evidence, Kpi};
+use crate::workload::{Consistency, Evidence, Kpi, Workload};
 
 /// Initial balance of an account.
 const OPENING: i64 = 1_000_000;
@@ -21,7 +21,7 @@ const REPORT_ROWS: u64 = 500;
 /// Lines of an order of the heavy transaction; 3 statements each.
 const LINES: u64 = 7;
 
-const BASE: Table = Table {
+const EMPTY: Table = Table {
     name: "",
     columns: &[],
     rows: RowCount::Empty,
@@ -42,7 +42,7 @@ pub(super) const ACCOUNT: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("accounts"),
-    ..BASE
+    ..EMPTY
 };
 
 /// Items in stock.
@@ -55,7 +55,7 @@ const STOCK: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("items"),
-    ..BASE
+    ..EMPTY
 };
 
 /// Orders: the amount that a buyer owes.
@@ -68,7 +68,7 @@ const ORDERS: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     indexes: &["buyer"],
-    ..BASE
+    ..EMPTY
 };
 
 /// Lines of orders: quantities taken from stock.
@@ -81,7 +81,7 @@ const LINE: Table = Table {
         ColumnDef::int("quantity", Fill::Zero),
     ],
     indexes: &["order_id"],
-    ..BASE
+    ..EMPTY
 };
 
 /// Entries of a ledger; a report reads consecutive ones.
@@ -95,7 +95,7 @@ pub(super) const ENTRY: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(40)),
     ],
     rows: RowCount::Total("entries"),
-    ..BASE
+    ..EMPTY
 };
 
 /// Number of accounts. With few of them, transactions wait for each other's rows.
@@ -182,6 +182,32 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
 /// Orders and lines are new in every test, but money and stock also hold the changes of earlier tests: so the
 /// difference must stay the same.
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
+
+/// Common fields of all.
+pub(super) const BASE: Workload =
+    Workload { group: "transaction-processing", spoiled_by: SPOILED_BY, kpis: KPIS, ..Workload::BASE };
+
+/// Common fields of those that order.
+pub(super) const ORDERING: Workload = Workload {
+    tables: ORDER_TABLES,
+    params: &[ACCOUNTS, ITEMS],
+    needs: NEEDS_BOTH,
+    evidence: Some(ORDER_EVIDENCE),
+    consistency: &[NONE_LOST, MONEY],
+    unchanged: ORDERS_ADD_UP,
+    ..BASE
+};
+
+/// Steps of one kind of transaction.
+pub(super) type Steps = fn(&mut Statements, &Params) -> Vec<Step>;
+
+/// The program of one kind of transaction.
+pub(super) fn program(params: &Params, steps: Steps) -> Program {
+    let mut statements = Statements::new();
+    let mut body = vec![sequence()];
+    body.extend(steps(&mut statements, params));
+    statements.program(body)
+}
 
 /// The statements of a program, each once.
 pub(super) struct Statements(Vec<Statement>);
@@ -388,7 +414,7 @@ mod tests {
                 assert_eq!(
                     again.rows_changed_by(&program, 500),
                     changed,
-                    "{code}: what was done can be told afterwards"
+                    "{code}: the work can be computed afterwards"
                 );
             }
         }

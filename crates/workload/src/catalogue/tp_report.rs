@@ -11,7 +11,6 @@ const KPIS: &[Kpi] =
 /// TP-REPORT.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-REPORT",
-    group: "transaction-processing",
     summary: "reads 500 consecutive entries of a ledger",
     description: "Each transaction is one query that reads 500 ledger entries in key order, starting at a random one, and fetches them all, like a statement of account. Nothing is changed. Every query is checked to return 500 rows.",
     spoiled_by: tp::SPOILED_BY_READ,
@@ -19,11 +18,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[tp::ENTRY],
     params: &[tp::ENTRIES],
     needs: tp::NEEDS_READ,
-    program: |params| {
-        let mut s = tp::Statements::new();
-        let mut body = vec![tp::sequence()];
-        body.extend(tp::report(&mut s, params));
-        s.program(body)
-    },
-    ..Workload::BASE
+    program: |params| tp::program(params, tp::report),
+    ..tp::BASE
 };
