@@ -1,4 +1,4 @@
-//! What the comparisons with peers share: interleaved rounds on one private server, and their ratios.
+//! Common parts of the comparisons with peers: interleaved rounds on one private server, and ratios.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,18 +12,18 @@ use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
-use loadline_run::figures::{Identity, output};
-use loadline_run::test::{Request, run_test};
+use loadline_run::figures::Proof;
+use loadline_run::record::{Finished, Identity};
+use loadline_run::window::{Request, run_test};
 use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Payloads among which a peer chooses: the chance that a row gets the one it holds, which would be
-/// no work, is one in so many.
+/// Number of payloads of a peer. With probability 1/n a row gets the payload it already holds, which is no work.
 pub(crate) const PAYLOADS: usize = 32;
 
-/// How the comparison is made.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Clients (jobs)
@@ -48,16 +48,16 @@ pub(crate) struct Figure {
     pub(crate) redo_kib_per_tx: f64,
 }
 
-/// What a peer is asked to do.
+/// Length of a peer's work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Load {
-    /// As many transactions as it can in so many seconds.
+    /// As many transactions as possible in this number of seconds.
     Seconds(u32),
-    /// One transaction per client (or in all): what starting it costs.
+    /// One transaction per client (or in total): measures the cost of starting the peer.
     Start,
 }
 
-/// What a peer did, as it says itself.
+/// The peer's own figures.
 pub(crate) struct Said {
     pub(crate) tps: f64,
     pub(crate) transactions: f64,
@@ -227,23 +227,28 @@ pub(crate) fn loadline(
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let evidence_before = target.evidence(work)?;
-    let measured = run_test(&request, |_, _| ())?;
+    let measured = run_test(&request, &mut (), |_, _| ())?;
+    let proof = Proof {
+        evidence_before,
+        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
+        consistency: Vec::new(),
+        data_bytes: Ok(None),
+        cpus: std::thread::available_parallelism()?.get() as u32,
+    };
     let identity = Identity {
         platform: String::new(),
         run: String::new(),
         test: 1,
         repetition: 1,
         target: String::new(),
-        forced: None,
-        evidence_before,
-        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
-        consistency: Vec::new(),
-        data_bytes: Ok(None),
-        cache: Default::default(),
-        counter_lag_s: target.facts().counter_lag_s,
-        cpus: std::thread::available_parallelism()?.get() as u32,
+        work: Arc::clone(work),
+        driver,
+        nodes: target.facts().nodes,
+        jobs,
+        forced: Vec::new(),
+        swept: None,
     };
-    let record = output(&request, &measured, &identity).record;
+    let record = Finished::of_jobs(&request, &measured, &proof).output(identity).record;
     if let Some(why) = &record.invalid_reason {
         eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
     }

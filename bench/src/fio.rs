@@ -1,9 +1,8 @@
 //! The device probe against fio: the same file, block size, depth and engine, in turns.
 //!
-//! Both work on the probe's own test file, which has no name: fio opens it through `/proc`. CPU is
-//! that of the process on both sides. fio states that of its own thread; where io_uring has kernel
-//! threads sync the file, theirs is in neither statement of it, so there the CPU of the whole fio is
-//! taken, less that of a fio which does a single I/O.
+//! Both use the probe's test file, which has no name: fio opens it through `/proc`. CPU is that of the process on both
+//! sides. fio reports only its own thread. If io_uring syncs the file in kernel threads, their CPU is missing there; then
+//! the CPU of the whole fio is used, minus that of a fio with a single I/O.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,12 +11,12 @@ use std::sync::atomic::AtomicBool;
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_model::format::parse_bytes;
 use loadline_model::probe::Operation;
-use loadline_probe::{Point, ProbeOptions, Session};
+use loadline_probe::{Point, ProbeOptions, ProbeSession};
 use serde_json::Value;
 
 use crate::arena::{Outcome, children_cpu_s};
 
-/// How the comparison is made.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Directory to measure
@@ -32,12 +31,12 @@ pub(crate) struct Args {
     /// Size of the test file
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     size: u64,
-    /// Only operations whose name holds this, e.g. fdatasync
+    /// Only operations whose name contains this, e.g. fdatasync
     #[arg(long, default_value = "")]
     only: String,
 }
 
-/// What both measure.
+/// The points that both measure.
 const POINTS: [Point; 16] = {
     use Operation as O;
     const fn p(operation: O, kib: u64, depth: u32) -> Point {
@@ -73,7 +72,7 @@ struct Figure {
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let stop = AtomicBool::new(false);
     let options = ProbeOptions { size: Some(args.size), ..ProbeOptions::default() };
-    let mut session = Session::open(&args.dir, &options, &stop)?;
+    let mut session = ProbeSession::open(&args.dir, &options, &stop)?;
     if let (_, Some(reason)) = session.engine() {
         return Err(format!("the comparison is of io_uring: {reason}").into());
     }
@@ -113,8 +112,8 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     Ok(())
 }
 
-/// Medians of both, and of the rounds' ratios, with their quartiles; and the ratio of the best
-/// rounds of both, which others on a shared machine disturbed least.
+/// Medians of both and of the ratios per round, with quartiles, and the ratio of the best rounds of both, which other users
+/// of a shared machine disturbed least.
 fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
     let mut out = format!(
         "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13} {:>6}  {:>9} {:>9} {:>6} {:>13}\n",
@@ -190,7 +189,7 @@ fn command(file: &Path, point: &Point) -> Command {
     command
 }
 
-/// CPU that a fio takes for a single read, s.
+/// CPU time of a fio with a single read, s.
 fn idle(file: &Path) -> Outcome<f64> {
     let before = children_cpu_s()?;
     let point = Point { operation: Operation::RandomRead, size: 4096, depth: 1 };

@@ -1,8 +1,8 @@
 //! DBL-22 against `psql \copy`, and loading the data set against DBL-22.
 //!
-//! psql is fed with files of the rows of one of DBL-22's batches, in text and in binary format, and copies them
-//! into the same table again and again, a transaction each. What it has done is read from what it prints, in a
-//! window that opens when it has been at work for a second: its start is not in the figure.
+//! psql copies files with the rows of one batch of DBL-22, in text and in binary format, repeatedly into the same table, one
+//! transaction each. Its progress is read from its output, in a window that starts after one second, so its start-up is not
+//! in the figure.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +20,7 @@ use loadline_workload::find;
 use crate::arena::{Args, Outcome, loadline};
 use crate::pgbench::binary;
 
-/// Format and how it is asked for.
+/// Format, and its option of `\copy`.
 const FORMATS: [(&str, &str); 2] = [("psql \\copy, text", ""), ("psql \\copy, binary", " with (format binary)")];
 const TABLE: &str = "\"loadline\".\"dbl_22_heap\"";
 
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     Ok(())
 }
 
-/// Has psql write the rows of a batch in both formats.
+/// Makes psql write the rows of a batch in both formats.
 fn make_files(target: &dyn Target, work: &Work, server: &[String], dir: &Path) -> Outcome<()> {
     let mut session = target.client_session(work, 0)?;
     session.begin()?;
@@ -130,7 +130,7 @@ fn make_files(target: &dyn Target, work: &Work, server: &[String], dir: &Path) -
     Ok(())
 }
 
-/// A psql that copies the same file again and again.
+/// A psql that copies the same file repeatedly.
 fn copier(server: &[String], file: &Path, with: &str) -> Outcome<Child> {
     // Its words are read as they come.
     let mut child = Command::new("stdbuf")
@@ -147,7 +147,7 @@ fn copier(server: &[String], file: &Path, with: &str) -> Outcome<Child> {
     Ok(child)
 }
 
-/// Copies per second of `jobs` psqls, all together.
+/// Copies per second of `jobs` psql processes, in total.
 fn psql(server: &[String], dir: &Path, format: usize, with: &str, jobs: u32, seconds: u32) -> Outcome<f64> {
     let done = Arc::new(AtomicU64::new(0));
     let mut children = Vec::new();

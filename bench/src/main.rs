@@ -1,5 +1,4 @@
-//! Speed of loadline itself, as ratios against peers in one interleaved run: figures of single
-//! runs on a shared machine say nothing.
+//! Speed of loadline itself, as ratios to peers in one interleaved run: single runs on a shared machine are not comparable.
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.

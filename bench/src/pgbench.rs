@@ -1,8 +1,8 @@
 //! LGWR-LAT1 and SRV-QUERY1 against pgbench: the same statement on the same table, one transaction each.
 //!
-//! pgbench runs it as the same kind of transaction as loadline's client driver: prepared, one
-//! statement, autocommit. It has no random bytes of its own, so it chooses between a few scripts
-//! that each carry another payload: an UPDATE to the value that is already there would be no work.
+//! pgbench runs the same kind of transaction as loadline's client driver: prepared, one statement, autocommit. It cannot
+//! generate random bytes, so it chooses between a few scripts with different payloads: an UPDATE to the same value would be
+//! no work.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn select(args: &Args) -> Outcome<()> {
     })
 }
 
-/// Where the private server is found, as arguments. It listens on its socket only.
+/// Connection arguments of the private server, which listens only on its socket.
 fn place(arena: &Arena) -> Outcome<Vec<String>> {
     let info = arena.target.info()?;
     let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
@@ -55,7 +55,7 @@ fn place(arena: &Arena) -> Outcome<Vec<String>> {
     Ok(["-h", socket, "-p", port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
 }
 
-/// pgbench's scripts, one a payload.
+/// pgbench's scripts, one per payload.
 fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     let own = work.params.get("own-rows");
     for i in 0..PAYLOADS {
@@ -68,7 +68,7 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-/// pgbench with so many clients, each in a thread of its own.
+/// pgbench with this number of clients, each in its own thread.
 fn command(clients: u32, load: Load) -> Outcome<Command> {
     let mut command = Command::new(binary("pgbench")?);
     command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string()]);
@@ -79,7 +79,7 @@ fn command(clients: u32, load: Load) -> Outcome<Command> {
     Ok(command)
 }
 
-/// The scripts, and the payload of each.
+/// The scripts with their payloads.
 fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
     let pool = work.pool(0);
     let bytes = work.params.get("payload") as usize;
@@ -99,7 +99,7 @@ fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
         return Err(format!("pgbench failed: {}", String::from_utf8_lossy(&out.stderr)).into());
     }
     let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say «{what}»: {text}"))?;
+        let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         Ok(digits.parse()?)
     };

@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 /// A run of nine short tests.
 fn short_run(loadline: &Path, results: &Path) -> Outcome<PathBuf> {
     let mut run = Command::new(loadline);
-    run.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1,TP-LIGHT,PLS-LOOP", "--jobs", "1,2,4"]);
-    run.args(["--duration", "2s", "--warmup", "1s", "--force", "--results"]).arg(results);
+    run.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1,TP-LIGHT,STO-READ", "--jobs", "1,2,4"]);
+    run.args(["--duration", "2s", "--warmup", "1s", "--size", "64MB", "--force", "--results"]).arg(results);
     let said = run.output()?;
     let made = fs::read_dir(results)?.flatten().map(|e| e.path()).find(|p| p.join("tests.jsonl").exists());
     made.ok_or_else(|| String::from_utf8_lossy(&said.stderr).into())

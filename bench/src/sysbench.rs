@@ -1,8 +1,7 @@
 //! LGWR-LAT1 against sysbench: the same UPDATE on the same table, one transaction each.
 //!
-//! A Lua script runs it as sysbench's own oltp tests do: a prepared statement with bound parameters,
-//! autocommit. It binds one of many random payloads: an UPDATE to the value that is already there
-//! would be no work.
+//! A Lua script runs it like sysbench's own oltp tests: a prepared statement with bound parameters, autocommit. It binds one
+//! of many random payloads: an UPDATE to the same value would be no work.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +12,8 @@ use loadline_model::Driver;
 
 use crate::arena::{Arena, Args, Load, Outcome, Said};
 
-/// Payloads among which the script chooses: InnoDB does not log bytes that an UPDATE leaves as they were, so
-/// with few of them sysbench would write that much less.
+/// Number of payloads of the script. InnoDB does not log bytes that an UPDATE does not change, so with few payloads sysbench
+/// would write less redo.
 const PAYLOADS: usize = 512;
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
 
@@ -28,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     arena.compare(args, &CONTENDERS, |clients, load| sysbench(&socket, &script, clients, load))
 }
 
-/// The script: each thread updates its own rows, as a job does.
+/// The script: each thread updates its own rows, like a job.
 fn lua(work: &Work) -> String {
     let (own, bytes) = (work.params.get("own-rows"), work.params.get("payload") as usize);
     let pool = work.pool(0);
@@ -91,7 +90,7 @@ fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<S
         return Err(format!("sysbench failed: {text}{}", String::from_utf8_lossy(&out.stderr)).into());
     }
     let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say «{what}»: {text}"))?;
+        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         Ok(digits.parse()?)
     };

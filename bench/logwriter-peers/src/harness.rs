@@ -1,5 +1,5 @@
-//! The same measurement for everyone: jobs commit in threads of this process, and what completes
-//! in a common window counts, with the CPU time of all threads in it.
+//! The common measurement: jobs commit in threads of this process; commits completed in a common window count, with the CPU
+//! time of all threads.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Whatever went wrong, in words.
+/// A result with any error.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// One job: commits one record at each call, durable when it returns (or, where the contest says
-/// so, handed over).
+/// One job: each call commits one record, which is durable on return (or, in the contest of commits that do not wait, handed
+/// over).
 pub(crate) type Job = Box<dyn FnMut(&[u8]) -> Outcome<()> + Send>;
 
-/// Someone who can commit: open for the whole run, measured in slices.
+/// A contestant: open for the whole run, measured in slices.
 pub(crate) trait Contender {
     /// New jobs, for one slice.
     fn jobs(&self, count: usize) -> Outcome<Vec<Job>>;
 
-    /// What is counted besides commits: bytes of the log that are durable.
+    /// Durable bytes of the log.
     fn gauge(&self) -> u64 {
         0
     }
@@ -28,9 +28,9 @@ pub(crate) trait Contender {
 /// One contestant's figures of one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
-    /// Commits a second.
+    /// Commits per second.
     pub(crate) rate: f64,
-    /// CPU time of all threads a commit, kernel included, µs.
+    /// CPU time of all threads per commit, kernel included, µs.
     pub(crate) cpu_us: f64,
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn cpu_us(who: UsageWho) -> Outcome<f64> {
     Ok(us(usage.user_time()) + us(usage.system_time()))
 }
 
-/// Runs `jobs` jobs of `contender`, each with records of `bytes` random bytes. Returns its figures,
-/// and by how much its gauge grew a second.
+/// Runs `jobs` jobs of `contender` with records of `bytes` random bytes. Returns its figures, and the growth of its gauge per
+/// second.
 pub(crate) fn measure(contender: &dyn Contender, jobs: usize, bytes: usize, length: Length) -> Outcome<(Figures, f64)> {
     let jobs = contender.jobs(jobs)?;
     let gauge = || contender.gauge();
@@ -125,12 +125,11 @@ pub(crate) fn random(seed: u64, bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(|_| word().to_le_bytes()).take(bytes).collect()
 }
 
-/// Commits that each of two does in turn.
+/// Commits per turn of a duel.
 const TURN: usize = 8;
 
-/// Two contenders with one job each that take turns of a few commits on one thread, so that
-/// whatever else the storage does meets both alike. Returns what one turn took, in the median, as
-/// commits a second of each.
+/// Runs two contestants with one job each, alternating every few commits on one thread, so that other load on the storage
+/// affects both equally. Returns the commits per second of each, from the median turn.
 pub(crate) fn duel(
     one: (&dyn Contender, usize),
     other: (&dyn Contender, usize),

@@ -1,5 +1,5 @@
-//! loadline's reference log writer against its peers, in interleaved rounds of one run on one
-//! filesystem: the raw device, RocksDB, fjall, raft-engine and PostgreSQL.
+//! Compares loadline's reference log writer with the raw device, RocksDB, fjall, raft-engine and PostgreSQL, in interleaved
+//! rounds on one filesystem.
 //!
 //! `cargo run --release --manifest-path bench/logwriter-peers/Cargo.toml -- [--rounds N --seconds S
 //! --dir DIR]`. Debian: `apt-get install librocksdb-dev`; PostgreSQL needs loadline's own release
@@ -26,22 +26,22 @@ use postgres::Postgres;
 use raw::{Raw, Stream};
 use table::Table;
 
-/// LGWR-LAT1: 1.5 KiB of redo a commit.
+/// LGWR-LAT1: 1.5 KiB of redo per commit.
 const LAT1: usize = 1536;
-/// LGWR-THR: 480 KiB a commit that does not wait.
+/// LGWR-THR: 480 KiB per commit, which does not wait.
 const THR: usize = 480 << 10;
 const MIB: usize = 1 << 20;
 
 /// Compares loadline's reference log writer with its peers.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// Rounds; each measures everyone once, in an order of its own (PostgreSQL in every fifth).
+    /// Rounds; each measures every contestant once, in random order (PostgreSQL in every fifth round).
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Length of each window, in seconds (PostgreSQL's is 3 s at least).
+    /// Length of each window, in seconds (PostgreSQL: at least 3 s).
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
-    /// Directory under which all of them write [default: the current one].
+    /// Directory for all files [default: the current one].
     #[arg(long)]
     dir: Option<PathBuf>,
     /// loadline's release binary, for PostgreSQL.
@@ -50,16 +50,15 @@ struct Cli {
     /// Jobs of the commits that wait.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 32])]
     jobs: Vec<usize>,
-    /// Leaves all out but those whose name contains one of these words.
+    /// Only contestants whose name contains one of these words.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// One short round, to see that everything works; its figures say nothing.
+    /// One short round, only to check that everything works.
     #[arg(long)]
     check: bool,
 }
 
-/// What the log writer is measured on: its first device is the one that verdicts speak of, unless
-/// another is better there.
+/// Log devices. Verdicts use the fastest one, by default the first.
 const DEVICES: [Device; 6] = [
     Device::Fdatasync,
     Device::Dsync,
@@ -75,7 +74,7 @@ fn ours_name(device: Device) -> String {
 
 type Run<'a> = Box<dyn Fn(Length) -> Outcome<Figures> + 'a>;
 
-/// One contestant: which table it is in, its name, its jobs, how it is run and in which rounds.
+/// One contestant: its table, name and jobs, how to run it, and in every how many rounds.
 struct Contestant<'a> {
     table: usize,
     name: String,
@@ -117,7 +116,7 @@ fn bench(cli: &Cli) -> Outcome<()> {
         ),
     ];
     for round in 0..rounds {
-        // Another order each time: who comes after whom is no advantage.
+        // Random order, so that nobody profits from its predecessor.
         let mut order: Vec<usize> = (0..list.len()).collect();
         order.sort_by_key(|i| harness::random((round * 1000 + i) as u64, 8));
         let mut results: Vec<Option<Result<Figures, String>>> = list.iter().map(|_| None).collect();
@@ -148,17 +147,17 @@ fn bench(cli: &Cli) -> Outcome<()> {
     }
 }
 
-/// Lets the filesystem do what the one before left it to do.
+/// Lets the filesystem finish the work of the previous contestant.
 fn settle(dir: &Path) -> Outcome<()> {
     nix::unistd::syncfs(std::fs::File::open(dir)?)?;
     std::thread::sleep(Duration::from_millis(20));
     Ok(())
 }
 
-/// A peer that is open, or why it is not.
+/// An open peer, or why it could not be opened.
 type Peer = (&'static str, Result<Box<dyn Contender>, String>);
 
-/// Everyone who is open for the whole run, or why they are not.
+/// All contestants that stay open for the whole run.
 struct Open {
     logs: Vec<(Device, Result<Ours, String>)>,
     peers: Vec<Peer>,
@@ -187,7 +186,7 @@ impl Open {
         Ok(Open { logs, peers })
     }
 
-    /// What a commit of one job alone writes: the raw writer writes the same.
+    /// Bytes written by a commit of a single job; the raw writer writes the same.
     fn bytes_of_a_commit(&self, length: Length) -> Outcome<usize> {
         let log = self.logs.iter().find_map(|(_, log)| log.as_ref().ok()).ok_or("no log device can be opened")?;
         let (figures, log_bytes) = measure(log, 1, LAT1, length)?;
@@ -214,7 +213,7 @@ fn lat<'a>(cli: &'a Cli, open: &'a Open, root: &'a Path, written: usize) -> Vec<
             add((*name).to_owned(), jobs, 1, Box::new(run));
         }
         let run = move |length: Length| {
-            // A server takes a while to get going: a slice of less than 3 s says nothing.
+            // A server needs time to warm up: slices below 3 s are useless.
             let window = if cli.check { length.window } else { length.window.max(Duration::from_secs(3)) };
             Postgres::find(&cli.loadline)?.run(root, jobs, Length { window, ..length })
         };
@@ -234,7 +233,7 @@ fn thr<'a>(open: &'a Open, root: &Path) -> Vec<Contestant<'a>> {
     let mut list = vec![Contestant { table: 1, name, jobs: 1, every: 1, run: Box::new(run) }];
     for jobs in [1, 2, 4] {
         for (device, log) in &open.logs {
-            // What became durable in the window counts, not what was handed over.
+            // Count what became durable in the window, not what was handed over.
             let run = move |length| {
                 let (figures, rate) = measure(&log.as_ref().map_err(Clone::clone)?.nowait(), jobs, THR, length)?;
                 Ok(Figures { rate, ..figures })
@@ -245,8 +244,8 @@ fn thr<'a>(open: &'a Open, root: &Path) -> Vec<Contestant<'a>> {
     list
 }
 
-/// Our log with one job against the raw stream that is made durable in the same way, in turns: the
-/// device, the raw stream's name, and the ratios round by round.
+/// loadline's log with one job, alternating with a raw stream that syncs in the same way: device, name of the raw stream,
+/// and ratios per round.
 type Duel = (Device, &'static str, Vec<Result<f64, String>>);
 
 fn duels(open: &Open, root: &Path, written: usize, rounds: usize, length: Length) -> Vec<Duel> {
@@ -272,7 +271,7 @@ fn duels(open: &Open, root: &Path, written: usize, rounds: usize, length: Length
     list
 }
 
-/// Both tables, and what issue 4 asks for against what was found.
+/// Prints both tables, and compares the results with the goals of issue 4.
 fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
     let [lat, thr] = tables;
     let raw = format!("raw, {}", Raw::Fdatasync.name());
@@ -297,7 +296,7 @@ fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
         let found = found.map_or_else(|| "–".to_owned(), |f| format!("{f:.3}"));
         println!("{met:>12}  {found:>7} {} {wanted}  {what}", if least { "≥" } else { "<" });
     };
-    println!("loadline below is «{name}», the fastest at {many} jobs; each figure is a median over the rounds");
+    println!("loadline below is '{name}', the fastest at {many} jobs; each figure is a median over the rounds");
     for (device, raw, ratios) in duels {
         let found = table::median(ratios.iter().filter_map(|r| r.as_ref().ok().copied()).collect());
         let what = format!("{}, 1 job, to raw {raw}, same bytes, in turns of a few commits", ours_name(*device));

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
 use loadline_logwriter::device::{DirectDevice, DirectOptions, DirectSync, Via};
-use loadline_logwriter::{Commit, LogConfig, LogDevice, LogWriter};
+use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogWriter};
 
 use crate::harness::{Contender, Job, Outcome};
 
-/// How its log is written.
+/// The log device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
     /// Through the page cache, fdatasync.
     Fdatasync,
     /// Through the page cache, `O_DSYNC`.
     Dsync,
-    /// Past it, `O_DSYNC`, by system calls or io_uring.
+    /// `O_DIRECT` and `O_DSYNC`, by system calls or io_uring.
     DirectDsync(Via),
-    /// Past it, fdatasync, by system calls or linked in io_uring.
+    /// `O_DIRECT` and fdatasync, by system calls or linked in io_uring.
     DirectFdatasync(Via),
 }
 
@@ -52,30 +52,30 @@ impl Device {
     }
 }
 
-/// A log that is open, and how its jobs commit.
+/// An open log, and the commit mode of its jobs.
 pub(crate) struct Ours {
     writer: Arc<LogWriter>,
-    mode: Commit,
+    mode: CommitMode,
 }
 
 impl Ours {
     pub(crate) fn open(device: Device, dir: &Path) -> Outcome<Ours> {
         let (writer, _) = LogWriter::open(&LogConfig::default(), device.open(dir)?)?;
-        Ok(Ours { writer: Arc::new(writer), mode: Commit::Wait })
+        Ok(Ours { writer: Arc::new(writer), mode: CommitMode::Wait })
     }
 
     /// The same log for jobs that do not wait.
     pub(crate) fn nowait(&self) -> Ours {
-        Ours { writer: Arc::clone(&self.writer), mode: Commit::Nowait }
+        Ours { writer: Arc::clone(&self.writer), mode: CommitMode::Nowait }
     }
 
-    /// Writes until every log file is there, as it is after a log has run for a while.
+    /// Writes until every log file exists, as after a while of normal use.
     pub(crate) fn fill(&self) -> Outcome<()> {
         let mut session = self.writer.session()?;
         let record = vec![7; 1 << 20];
         while self.writer.stats().switches < 6 {
             session.append(&record)?;
-            session.commit(Commit::Nowait)?;
+            session.commit(CommitMode::Nowait)?;
         }
         Ok(session.flush()?)
     }

@@ -8,24 +8,26 @@ use nix::sys::resource::UsageWho;
 
 use crate::harness::{Figures, Length, Outcome, cpu_us};
 
-/// loadline's release binary, and the CPU time of runs whose window is as short as can be.
+/// loadline's release binary, and the window of the short runs.
 pub(crate) struct Postgres {
     binary: PathBuf,
     short: Duration,
 }
 
 impl Postgres {
-    /// Looks whether it can be had.
+    /// Checks that loadline's binary exists.
     pub(crate) fn find(binary: &Path) -> Outcome<Postgres> {
         if !binary.is_file() {
             let binary = binary.display();
-            return Err(format!("{binary} is not there: cargo build --release, or name it with --loadline").into());
+            return Err(
+                format!("{binary} does not exist: run cargo build --release, or name it with --loadline").into()
+            );
         }
         Ok(Postgres { binary: binary.to_owned(), short: Duration::from_secs(1) })
     }
 
-    /// One round: commits a second as loadline reports them. CPU time of the server's processes and
-    /// of loadline's in the part of the window by which this run is longer than a short one.
+    /// One round: commits per second as reported by loadline. CPU time of the server's processes and of loadline, as the
+    /// difference between a long and a short run.
     pub(crate) fn run(&self, root: &Path, jobs: usize, length: Length) -> Outcome<Figures> {
         let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
         let dir = dir.path();

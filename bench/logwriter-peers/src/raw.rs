@@ -1,5 +1,4 @@
-//! What the storage does for one writer that does nothing else: the same bytes, one after the
-//! other, in a file that was written before.
+//! The raw device: one sequential writer of the same bytes to a file that was written before.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -14,7 +13,7 @@ use crate::harness::{Contender, Job, Outcome};
 /// As much as the log writer's four files.
 const FILE_BYTES: u64 = 256 << 20;
 
-/// How each write is made durable.
+/// How each write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     /// pwrite, then fdatasync.
@@ -41,7 +40,7 @@ impl Raw {
     }
 }
 
-/// The file that all of them write, made once: written full and synced.
+/// Creates the file of all raw streams, filled and synced.
 pub(crate) fn prepare(dir: &Path) -> Outcome<()> {
     let file = File::options().create_new(true).write(true).mode(0o600).open(dir.join("raw"))?;
     let bytes = crate::harness::random(99, 1 << 20);
@@ -56,7 +55,7 @@ pub(crate) struct Stream {
     raw: Raw,
     path: PathBuf,
     bytes: usize,
-    /// Where the slice before ended.
+    /// End of the previous slice.
     at: Arc<AtomicU64>,
 }
 

@@ -9,7 +9,7 @@ use loadline_model::Column;
 use loadline_model::Driver;
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
-use loadline_workload::{CATALOGUE, Cache, GROUPS, Template, Workload};
+use loadline_workload::{CATALOGUE, GROUPS, Instrument, Template, Workload};
 
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
@@ -176,7 +176,7 @@ fn proof(w: &Workload, work: &Work) -> String {
     let mut out = String::new();
     if let Some(r) = w.redo {
         let kib = |b: f64| b / 1024.0;
-        let what = if w.scan.is_some() { "A step" } else { "A transaction" };
+        let what = if w.scan().is_some() { "A step" } else { "A transaction" };
         let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1);
         let rows =
             if rows { format!(" (on a log of whole pages, `{}`: the number of rows)", r.rows) } else { String::new() };
@@ -208,12 +208,13 @@ fn proof(w: &Workload, work: &Work) -> String {
         let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(out, "Consistency: {}. `{sql}` must be the same before and after each test.\n", c.what);
     }
-    match w.cache {
-        Cache::Any => {}
-        Cache::Hit => out.push_str(
+    if w.has(Instrument::CacheHit) {
+        out.push_str(
             "Cache: by the database's own counters, at least 99.9 % of block requests must be cache hits.\n\n",
-        ),
-        Cache::Device => out.push_str(&from_the_device(work)),
+        );
+    }
+    if w.has(Instrument::Device) {
+        out.push_str(&from_the_device(work));
     }
     format!(
         "## How the work is proved\n\nCounts: each statement must touch exactly the number of rows given above. The \

@@ -10,7 +10,7 @@ use loadline_collect::inventory::{machine, storage};
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
-use loadline_probe::{Event, ProbeError, ProbeOptions, Session};
+use loadline_probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
@@ -46,7 +46,7 @@ fn log_writer(
         return Ok(Vec::new());
     }
     let seconds = args.seconds * (1.0 - FOR_DEVICE);
-    loadline_run::limit::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
+    loadline_run::reference::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
         progress.bar.set_message(format!("{}  reference log writer, {workload} with {jobs} jobs", progress.dir));
     })
 }
@@ -93,7 +93,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     each_once(&args.dirs)?;
     // Find unusable directories before measuring the first one.
     for dir in &args.dirs {
-        Session::open(dir, &options, &stop)?;
+        ProbeSession::open(dir, &options, &stop)?;
     }
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();

@@ -9,6 +9,7 @@ use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
 use loadline_report::{end_page, terminal_table};
+use loadline_run::plan::length::Length;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
@@ -286,10 +287,10 @@ fn has_own_size(code: &str) -> bool {
 
 /// The plan in words.
 fn describe(plan: &Plan, results: &Path) -> String {
-    let per_test = plan.warmup_s + plan.duration_s + 0.6;
-    let (jobs, steps, exact) = match &plan.jobs {
-        Jobs::List(list) => (list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "), list.len() as f64, true),
-        Jobs::Auto { max } => (format!("1, 2, 4, … until throughput no longer grows, at most {max}"), 5.0, false),
+    let length = Length::of(plan);
+    let jobs = match &plan.jobs {
+        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        Jobs::Auto { max } => format!("1, 2, 4, … until throughput no longer grows, at most {max}"),
     };
     let mut out = format!("target      {}\n", plan.target);
     for node in &plan.nodes {
@@ -328,11 +329,11 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("objective   latency of {} ms at most\n", ns as f64 / 1e6);
     }
     let tests = |n: f64| {
-        if exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
+        if length.exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
     };
     let points: Vec<Points> = plan.workloads.iter().map(Points::of).collect();
     let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };
-    out += &format!("workloads   {}{apart}\n", tests(steps));
+    out += &format!("workloads   {}{apart}\n", tests(length.steps));
     for file in &plan.workload_files {
         out += &format!("  (from {})\n", file.name);
     }
@@ -349,9 +350,8 @@ fn describe(plan: &Plan, results: &Path) -> String {
     for s in &plan.skipped {
         out += &format!("  skipped: {}: {}\n", s.code, s.reason);
     }
-    let in_all: f64 = points.iter().map(|p| p.count(steps)).sum();
-    let total = in_all * f64::from(plan.repeat) * per_test;
-    let assumed = if exact { "" } else { ", if every sweep takes 5 steps" };
-    out += &format!("time        about {}{assumed}\n", duration_s(total));
+    let assumed =
+        if length.exact { String::new() } else { format!(", if every sweep takes {:.0} steps", length.steps) };
+    out += &format!("time        about {}{assumed}\n", duration_s(length.total_s()));
     out
 }

@@ -1,10 +1,10 @@
-//! The one monotonic clock that every time in ns in loadline is counted on.
+//! The monotonic clock of all times in ns.
 
 use std::time::Duration;
 
 pub use loadline_database::clock::now_ns;
 
-/// How long it is until `at_ns`; zero if that is past.
+/// Time until `at_ns`; zero if it is past.
 #[must_use]
 pub fn until(at_ns: u64) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(now_ns()))

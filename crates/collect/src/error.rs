@@ -1,35 +1,35 @@
-//! What can go wrong while counters are read.
+//! Errors of reading counters.
 
 use std::path::PathBuf;
 
-/// Why a counter, an inventory or an edge of the window could not be had.
+/// Why a counter, an inventory or the counters at window start or end could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
-    /// A file of the kernel, or the path asked about, could not be read.
-    #[error("cannot read «{}»: {cause}. Check that it exists and that this user may read it", .path.display())]
+    /// A file of the kernel, or the given path, could not be read.
+    #[error("cannot read '{}': {cause}. Check that it exists and that this user may read it", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// This process may not open any more files.
+    /// The process has reached its limit of open files.
     #[error(
-        "none of {files} files under «{}» could be opened: this process has as many open as it may. Raise the limit of \
-        open files (ulimit -n)", .path.display()
+        "none of {files} files under '{}' could be opened: the limit of open files of this process is reached. Raise it \
+        (ulimit -n)", .path.display()
     )]
     OpenFiles {
         /// The directory.
         path: PathBuf,
-        /// Files that there are.
+        /// Number of files.
         files: u32,
     },
-    /// What is under a directory could not be found out.
+    /// The storage under a directory could not be determined.
     #[error(transparent)]
     Device(#[from] loadline_device::DeviceError),
-    /// A file of the kernel does not look as documented in proc(5).
-    #[error("{file} is not as expected: {what}. Its figures are left out")]
+    /// A file of the kernel is not as documented in proc(5).
+    #[error("{file} has an unknown format: {what}. Its figures are left out")]
     Format {
         /// The file, e.g. `/proc/stat`.
         file: &'static str,
@@ -37,14 +37,14 @@ pub enum CollectError {
         what: String,
     },
     /// `/proc/diskstats` has no line for the device.
-    #[error("/proc/diskstats has no device «{0}»: it may have been removed, or is not visible in this container")]
+    #[error("/proc/diskstats has no device '{0}': it was removed, or is not visible in this container")]
     NoDevice(String),
     /// A system call failed.
     #[error("{call} failed: {cause}")]
     Call {
         /// Its name.
         call: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: nix::errno::Errno,
     },
     /// The sampler's thread could not be started.
@@ -52,19 +52,19 @@ pub enum CollectError {
     Spawn(std::io::Error),
     /// The sampler's thread did not answer in time.
     #[error(
-        "the counters at the window's edge «{edge}» did not come within {waited_s:.1} s: the database does not \
-        answer queries on its statistics"
+        "the counters at the window's '{edge}' did not arrive within {waited_s:.1} s: the database does not answer \
+        queries on its statistics"
     )]
     Stuck {
-        /// Name of the edge.
+        /// `open` (window start) or `close` (window end).
         edge: String,
-        /// How long was waited after the edge was due, s.
+        /// Time waited after it was due, s.
         waited_s: f64,
     },
-    /// The sampler's thread has ended before its time.
-    #[error("the sampler has ended early: the counters at the window's edge «{edge}» are lost")]
+    /// The sampler's thread ended early.
+    #[error("the sampler ended early: the counters at the window's '{edge}' are lost")]
     Ended {
-        /// Name of the edge.
+        /// `open` (window start) or `close` (window end).
         edge: String,
     },
 }

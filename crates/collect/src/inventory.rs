@@ -1,4 +1,4 @@
-//! What a machine and its storage are, as the kernel states it. What cannot be told is left out.
+//! Inventory of machine and storage, from the kernel. Unknown facts are left out.
 
 mod machine;
 mod storage;

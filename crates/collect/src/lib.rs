@@ -1,8 +1,8 @@
-//! Samplers: counters of the operating system, an inventory of machine and storage, and one
-//! generic poller of a database's counters and wait events.
+//! Samplers: counters of the operating system, an inventory of machine and storage, and a generic poller of a database's
+//! counters and wait events.
 //!
-//! The poller knows no database: what it polls is a [`Source`], which the run crate makes of the
-//! target's observer. All times are ns on one clock, [`clock::now_ns`].
+//! The poller is independent of databases: it polls a [`Source`], which the run crate makes from the target's observer. All
+//! times are ns on one clock, [`clock::now_ns`].
 
 pub mod clock;
 mod error;

@@ -1,11 +1,10 @@
 //! Keeps a database's files out of the operating system's page cache while its storage is measured.
 //!
-//! A database without direct I/O reads through the page cache, and a machine with more memory than the
-//! test has data serves all of it from there. Whoever can open a file for reading may have the kernel
-//! drop what it holds of it (posix_fadvise(2)); no privilege is needed, and it goes for all processes that
-//! have the file open. A keeper does so over and over: what is read is gone again a few milliseconds
-//! later. Only pages that are on the device can go, so the kernel begins to write those that are not:
-//! with a keeper a database's writes reach the device within milliseconds, too.
+//! A database without direct I/O reads through the page cache, and a machine with more memory than data serves everything
+//! from there. Anyone who can open a file for reading can make the kernel drop it from the cache (posix_fadvise(2)), without
+//! privileges and for all processes. A keeper does so continuously: what is read is dropped a few milliseconds later. Only
+//! clean pages can be dropped, so the kernel also starts to write dirty ones: with a keeper a database's writes reach the
+//! device within milliseconds, too.
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -22,41 +21,39 @@ mod keeper;
 
 pub use keeper::{Keeper, Kept};
 
-/// Smaller files are catalogs, which the database keeps in its own cache; a database has hundreds of
-/// them.
+/// Smallest file to look after, bytes. Smaller ones are catalogs, which the database caches itself; there are hundreds.
 const SMALLEST: u64 = 64 << 10;
-/// Directories below the data directory that are looked into; links lead to tablespaces elsewhere.
-const DEEPEST: u32 = 6;
+/// Depth of the search under the data directory; links lead to tablespaces elsewhere.
+const MAX_DEPTH: u32 = 6;
 
-/// What is kept out of the page cache.
+/// The files to keep out of the page cache.
 #[derive(Debug, Clone)]
 pub enum DataFiles {
-    /// All that lies under a directory which holds a database and nothing else.
+    /// All files under a directory that contains only a database.
     Below {
         /// The data directory.
         directory: PathBuf,
-        /// What is left alone in it: the log, whose writes are another matter.
+        /// Excluded directory: the log.
         except: Option<PathBuf>,
     },
-    /// These and no others.
+    /// Only these files.
     These {
-        /// Files that are open already. They are not opened here, nor closed: a process that closes any
-        /// descriptor of a file gives up all its locks on it (fcntl_locking(2)), those of a database in this
-        /// process among them.
+        /// Files that are already open. They are neither opened nor closed here: a process that closes any descriptor of a
+        /// file loses all its locks on it (fcntl_locking(2)), including those of a database in this process.
         open: Vec<Arc<File>>,
-        /// Files that this process holds no locks on; one that is not there needs no looking after.
+        /// Files on which this process holds no locks; missing ones are skipped.
         named: Vec<PathBuf>,
     },
 }
 
-/// What one pass over the files found.
+/// Result of one pass over the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Files that were dropped.
     pub files: u32,
-    /// What could not be looked after.
+    /// Files that could not be opened.
     pub missed: Missed,
-    /// Bytes of the files.
+    /// Size of the files, bytes.
     pub bytes: u64,
     /// Bytes that are still in the page cache; `None` where the kernel does not say.
     pub left: Option<u64>,
@@ -72,7 +69,7 @@ pub struct Missed {
 }
 
 impl Missed {
-    /// Counts what could not be opened. What has gone meanwhile needs no looking after.
+    /// Counts a file that could not be opened, unless it no longer exists.
     fn count(&mut self, cause: &std::io::Error) {
         let is = |errors: &[Errno]| errors.iter().any(|e| cause.raw_os_error() == Some(*e as i32));
         if is(&[Errno::EMFILE, Errno::ENFILE]) {
@@ -83,15 +80,15 @@ impl Missed {
     }
 }
 
-/// A file worth looking after.
+/// A file to keep out of the page cache.
 #[derive(Debug)]
-struct Found {
+struct DataFile {
     path: PathBuf,
     inode: Inode,
     bytes: u64,
 }
 
-/// Device and number of a file: the same file has the same, whatever its names.
+/// Device and inode number: the identity of a file.
 type Inode = (u64, u64);
 
 fn inode(of: &Metadata) -> Inode {
@@ -99,7 +96,7 @@ fn inode(of: &Metadata) -> Inode {
 }
 
 impl DataFiles {
-    /// Brings what is written to the device and drops all files from the page cache, one after another.
+    /// Writes dirty pages to the device and drops all files from the page cache.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -123,7 +120,7 @@ impl DataFiles {
         Ok(dropped)
     }
 
-    /// Those that are open already.
+    /// Files that are already open.
     fn held(&self) -> &[Arc<File>] {
         match self {
             DataFiles::Below { .. } => &[],
@@ -131,16 +128,16 @@ impl DataFiles {
         }
     }
 
-    /// What errors are about.
-    fn place(&self) -> PathBuf {
+    /// Path for errors.
+    fn error_path(&self) -> PathBuf {
         match self {
             DataFiles::Below { directory, .. } => directory.clone(),
             DataFiles::These { named, .. } => named.first().cloned().unwrap_or_default(),
         }
     }
 
-    /// All others that are worth looking after, each once. None is opened.
-    fn find(&self) -> Result<(Vec<Found>, Missed), CollectError> {
+    /// All other files to look after, each once. Opens none.
+    fn find(&self) -> Result<(Vec<DataFile>, Missed), CollectError> {
         match self {
             DataFiles::Below { directory, except } => below(directory, except.as_deref()),
             DataFiles::These { open, named } => {
@@ -148,7 +145,7 @@ impl DataFiles {
                     open.iter().filter_map(|f| f.metadata().ok()).map(|m| inode(&m)).collect();
                 let there = named.iter().filter_map(|path| Some((path, std::fs::metadata(path).ok()?)));
                 let files = there.filter(|(_, m)| m.is_file() && seen.insert(inode(m)));
-                let found = files.map(|(path, m)| Found { path: path.clone(), inode: inode(&m), bytes: m.len() });
+                let found = files.map(|(path, m)| DataFile { path: path.clone(), inode: inode(&m), bytes: m.len() });
                 Ok((found.collect(), Missed::default()))
             }
         }
@@ -156,9 +153,9 @@ impl DataFiles {
 }
 
 impl Dropped {
-    /// Drops `file`. What could not be dropped shows in what is left, and in the figures.
+    /// Drops `file`. What could not be dropped is counted in `left`.
     fn add(&mut self, file: &File) {
-        // Pages that are not on the device yet cannot go.
+        // Dirty pages cannot be dropped.
         let _ = file.sync_data();
         let _ = drop_cached(file);
         let left = if self.files == 0 { Some(0) } else { self.left };
@@ -169,7 +166,7 @@ impl Dropped {
 }
 
 /// The files under `directory`, without those of `except`.
-fn below(directory: &Path, except: Option<&Path>) -> Result<(Vec<Found>, Missed), CollectError> {
+fn below(directory: &Path, except: Option<&Path>) -> Result<(Vec<DataFile>, Missed), CollectError> {
     let mut seen = BTreeSet::new();
     let (mut files, mut missed) = (Vec::new(), Missed::default());
     let except = except.filter(|log| *log != directory).and_then(|p| p.canonicalize().ok());
@@ -184,18 +181,18 @@ fn below(directory: &Path, except: Option<&Path>) -> Result<(Vec<Found>, Missed)
             }
         };
         for path in entries.flatten().map(|e| e.path()) {
-            // Follows links. What has gone meanwhile needs no looking after.
+            // Follows links. Skips files that no longer exist.
             let Ok(found) = std::fs::metadata(&path) else { continue };
             if !seen.insert(inode(&found)) {
                 continue;
             }
             if found.is_dir() {
                 let is_log = except.is_some() && path.canonicalize().ok() == except;
-                if !is_log && depth < DEEPEST {
+                if !is_log && depth < MAX_DEPTH {
                     waiting.push((path, depth + 1));
                 }
             } else if found.is_file() && found.len() >= SMALLEST {
-                files.push(Found { path, inode: inode(&found), bytes: found.len() });
+                files.push(DataFile { path, inode: inode(&found), bytes: found.len() });
             }
         }
     }

@@ -1,9 +1,7 @@
-//! A thread that reads counters once a second, wait events several times a second, and both edges
-//! of the window on command.
+//! A thread that reads counters once a second and at window start and end, and wait events several times a second.
 //!
-//! A database under full load answers late or not at all, and the sampler must neither hang a test
-//! nor invent what it could not read: a reading that failed or was missed is a gap in the series
-//! and a line in [`Collected::problems`].
+//! A database under full load may answer late or never. The sampler must not block the test or invent values: a failed or
+//! missed reading is a gap in the series and a line in [`Collected::problems`].
 
 mod schedule;
 mod worker;
@@ -20,55 +18,53 @@ use crate::error::CollectError;
 use crate::os::{CpuTimes, DiskCounters, ProcessCpu};
 use worker::{Command, Shared, Worker};
 
-/// A database's counters and wait events, as the sampler sees them. Called from one thread only.
+/// A source of a database's counters and wait events. Called from one thread only.
 pub trait Source: Send {
-    /// All counters, now. [`Snapshot::at_ns`] is on [`clock::now_ns`].
+    /// Reads all counters. [`Snapshot::at_ns`] is on [`clock::now_ns`].
     ///
     /// # Errors
-    /// A sentence without secrets: why they could not be read.
+    /// Why not, as a sentence without secrets.
     fn snapshot(&mut self) -> Result<Snapshot, String>;
 
-    /// What the job sessions wait for, now; `None` if the database does not tell, in which case it
-    /// is not asked again.
+    /// What the job sessions currently wait for. `None` if the database does not say; it is then not asked again.
     ///
     /// # Errors
-    /// A sentence without secrets: why it could not be read.
+    /// Why not, as a sentence without secrets.
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String>;
 }
 
-/// Where the CPU figures come from.
+/// Source of the CPU figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuSource {
     /// `/proc/stat` of this machine: the database runs on it.
     Local,
-    /// [`Snapshot::proc_stat`]: the database runs elsewhere and may let us read it there.
+    /// [`Snapshot::proc_stat`]: the database runs elsewhere and may provide it.
     Snapshot,
-    /// Nowhere.
+    /// No CPU figures.
     None,
 }
 
-/// What a sampler does.
+/// Settings of a sampler.
 #[derive(Debug, Clone)]
 pub struct SamplerConfig {
-    /// Readings are taken at this time on [`clock::now_ns`], and whole seconds before and after it:
-    /// the (planned) opening of the window.
+    /// The (planned) window start on [`clock::now_ns`]. Readings are taken at whole seconds before and after it.
     pub origin_ns: u64,
     /// Wait samples per second; 0 for none.
     pub wait_hz: f64,
-    /// Where the CPU figures come from.
+    /// Source of the CPU figures.
     pub cpu: CpuSource,
-    /// Block device under the log to watch (name in `/proc/diskstats` of this machine), if any.
+    /// Block device under the log (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
-    /// How long after it is due the reading of an edge may take.
+    /// Time limit of the reading at window start or end.
     pub edge_timeout: Duration,
-    /// How long [`Sampler::finish`] waits for a source that hangs.
+    /// Time limit of [`Sampler::finish`] if the source hangs.
     pub finish_timeout: Duration,
 }
 
 impl SamplerConfig {
-    /// 10 wait samples a second, CPU of this machine, no device; an edge may take 10 s, the end 5 s.
+    /// 10 wait samples a second, CPU of this machine, no device; limits of 10 s for an edge and 5 s for the end.
     #[must_use]
     pub fn new(origin_ns: u64) -> SamplerConfig {
         SamplerConfig {
@@ -86,10 +82,10 @@ impl SamplerConfig {
 /// One reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// When the operating system's counters were read, ns on [`clock::now_ns`]; the database's
-    /// follow directly and carry their own time.
+    /// Time of the operating system's counters, ns on [`clock::now_ns`]. The database's are read next and have their own
+    /// time.
     pub at_ns: u64,
-    /// The database's counters, unless they could not be read. Its `proc_stat` is in `cpu`.
+    /// The database's counters, if they could be read. `proc_stat` is in `cpu`.
     pub snapshot: Option<Snapshot>,
     /// CPU time of the database's machine.
     pub cpu: Option<CpuTimes>,
@@ -99,12 +95,12 @@ pub struct Point {
     pub data_disk: Option<DiskCounters>,
 }
 
-/// The counters at one edge of the window.
+/// The counters at one edge of the window: its start or its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
     /// Its name, e.g. `open`.
     pub name: String,
-    /// When the operating system's counters were read, ns on [`clock::now_ns`].
+    /// Time of the operating system's counters, ns on [`clock::now_ns`].
     pub at_ns: u64,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,
@@ -118,21 +114,21 @@ pub struct Edge {
     pub process: Option<ProcessCpu>,
 }
 
-/// Everything a sampler has read.
+/// All readings of a sampler.
 #[derive(Default)]
 pub struct Collected {
     /// Readings in order of time, edges among them.
     pub points: Vec<Point>,
     /// Wait samples with their times (ns on [`clock::now_ns`]), in order.
     pub wait_samples: Vec<(u64, WaitSample)>,
-    /// What could not be read, each once and with its number of times.
+    /// What could not be read, each with the number of times.
     pub problems: Vec<String>,
     /// The source, for further use; `None` if it hangs or panicked.
     pub source: Option<Box<dyn Source>>,
 }
 
 impl Collected {
-    /// The wait samples from `open_ns` up to but not including `close_ns`, added up.
+    /// The sum of the wait samples from `open_ns` (included) to `close_ns` (excluded).
     #[must_use]
     pub fn waits_between(&self, open_ns: u64, close_ns: u64) -> WaitProfile {
         let mut profile = WaitProfile::default();
@@ -152,7 +148,7 @@ impl std::fmt::Debug for Collected {
     }
 }
 
-/// An edge that was asked for and is not there yet.
+/// A requested edge that is not yet read.
 #[derive(Debug)]
 pub struct PendingEdge {
     name: String,
@@ -196,14 +192,14 @@ impl Sampler {
         std::thread::Builder::new()
             .name("loadline-sampler".to_owned())
             .spawn(move || {
-                // Without a receiver no one wants the source back any more.
+                // Without a receiver nobody needs the source.
                 let _ = done_sender.send(worker.run());
             })
             .map_err(CollectError::Spawn)?;
         Ok(Sampler { commands, shared, done, config })
     }
 
-    /// Reads all counters now and returns them. They are a point of the series as well.
+    /// Reads all counters now and returns them. They are also a point of the series.
     ///
     /// # Errors
     /// The source hangs, or the sampler's thread has ended.
@@ -211,8 +207,7 @@ impl Sampler {
         self.edge_at(name, clock::now_ns())?.wait()
     }
 
-    /// Announces an edge at `at_ns`. Nothing else is read shortly before it, so that it is taken on
-    /// time.
+    /// Announces an edge at `at_ns`. Nothing else is read shortly before it, so that it is on time.
     ///
     /// # Errors
     /// The sampler's thread has ended.
@@ -223,14 +218,14 @@ impl Sampler {
         Ok(PendingEdge { name: name.to_owned(), at_ns, timeout: self.config.edge_timeout, reply })
     }
 
-    /// Moves the once-a-second readings to whole seconds around `origin_ns`, for when the window
-    /// opens at another time than was planned. Without effect if the thread has ended.
+    /// Moves the once-a-second readings to whole seconds around `origin_ns`, if the window starts at another time than
+    /// planned. Without effect if the thread has ended.
     pub fn align(&self, origin_ns: u64) {
         let _ = self.commands.send(Command::Align(origin_ns));
     }
 
-    /// Ends the thread and returns what was read. A source that hangs is given up after
-    /// [`SamplerConfig::finish_timeout`]; what was read before is returned with the problem.
+    /// Ends the thread and returns all readings. Abandons a source that hangs after [`SamplerConfig::finish_timeout`], with a
+    /// problem in the result.
     #[must_use]
     pub fn finish(self) -> Collected {
         let Sampler { commands, shared, done, config } = self;
@@ -246,11 +241,13 @@ impl Sampler {
         match how {
             Ok(source) => collected.source = Some(source),
             Err(RecvTimeoutError::Timeout) => collected.problems.push(format!(
-                "the database did not answer the last query on its counters within {:.1} s: the sampler was given up",
+                "the database did not answer the last query on its counters within {:.1} s: the sampler was abandoned",
                 config.finish_timeout.as_secs_f64()
             )),
             Err(RecvTimeoutError::Disconnected) => {
-                collected.problems.push("the sampler ended early by a defect of loadline: please report it".to_owned());
+                collected
+                    .problems
+                    .push("the sampler ended early because of a defect of loadline: please report it".to_owned());
             }
         }
         collected

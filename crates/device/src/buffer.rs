@@ -1,4 +1,4 @@
-//! Memory on page boundaries, as O_DIRECT wants it.
+//! Page-aligned memory, as `O_DIRECT` needs it.
 
 #![allow(unsafe_code)]
 
@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 
 use crate::error::DeviceError;
 
-/// Alignment of every buffer, bytes: no device asks for more.
+/// Alignment of every buffer, bytes: enough for every device.
 pub const PAGE: usize = 4096;
 
-/// Zeroed memory that begins on a page. Dereferences to its bytes.
+/// Zeroed, page-aligned memory. Dereferences to its bytes.
 #[derive(Debug)]
 pub struct AlignedBuf {
     start: NonNull<u8>,
@@ -20,14 +20,14 @@ pub struct AlignedBuf {
 
 // SAFETY: the memory is owned by this value alone, as a Vec's is.
 unsafe impl Send for AlignedBuf {}
-// SAFETY: through a shared reference the memory can only be read.
+// SAFETY: a shared reference allows only reads.
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
     /// `bytes` zeroed bytes.
     ///
     /// # Errors
-    /// `bytes` is 0, or there is no memory.
+    /// `bytes` is 0, or memory is short.
     pub fn new(bytes: usize) -> Result<AlignedBuf, DeviceError> {
         let no = DeviceError::NoMemory { bytes };
         let layout = match Layout::from_size_align(bytes, PAGE) {
@@ -51,14 +51,14 @@ impl Deref for AlignedBuf {
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `self` is borrowed by nobody else.
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
     }
 }
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this very layout, and freed only here.
+        // SAFETY: allocated in `new` with this layout, and freed only here.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_cannot_be_is_an_error() {
+    fn an_impossible_buffer_is_an_error() {
         for bytes in [0, usize::MAX, isize::MAX as usize] {
             let error = AlignedBuf::new(bytes).unwrap_err().to_string();
             assert!(error.contains(&format!("{bytes} bytes")), "{error}");

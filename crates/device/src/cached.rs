@@ -1,4 +1,4 @@
-//! What of a file is in the page cache, and dropping it from there.
+//! Measures how much of a file is in the page cache, and drops it.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-/// Number of cachestat(2), the same on every architecture (Linux 6.5).
+/// System call number of cachestat(2), the same on every architecture (Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// As in linux/mman.h.
@@ -29,20 +29,19 @@ struct Stat {
     recently_evicted: u64,
 }
 
-/// Bytes of `file` in the page cache; `None` where the kernel does not say (before Linux 6.5, or a sandbox).
+/// Bytes of `file` in the page cache; `None` if the kernel does not say (before Linux 6.5, or in a sandbox).
 #[must_use]
 pub fn cached_bytes(file: &File) -> Option<u64> {
     // Length 0: to the end of the file.
     let (range, mut stat) = (Range { offset: 0, length: 0 }, Stat::default());
     let flags: libc::c_uint = 0;
-    // SAFETY: the kernel reads one structure and writes the other, both of which are laid out as it wants
-    // them and outlive the call.
+    // SAFETY: the kernel reads one structure and writes the other; both have its layout and outlive the call.
     let code = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, flags) };
     (code == 0).then(|| stat.cached.saturating_mul(crate::PAGE as u64))
 }
 
-/// Has the kernel drop what it holds of `file` (posix_fadvise(2), `POSIX_FADV_DONTNEED`). Pages that are not
-/// written yet stay; their writing begins. It needs no privilege and goes for all who have the file open.
+/// Drops `file` from the page cache (posix_fadvise(2), `POSIX_FADV_DONTNEED`). Dirty pages stay, but their write-out
+/// starts. Needs no privilege and affects all users of the file.
 ///
 /// # Errors
 /// As posix_fadvise(2).
@@ -58,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_is_written_leaves_the_cache_only_when_it_is_on_the_device() {
-        // Not in /tmp, which may be in memory: there is nothing to drop there.
+        // Not in /tmp, which may be a tmpfs: nothing can be dropped there.
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(&[7; 1 << 20]).unwrap();
         let Some(cached) = cached_bytes(&file) else { return };

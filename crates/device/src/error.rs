@@ -1,16 +1,16 @@
-//! What can go wrong between a program and its storage.
+//! Errors of storage access.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was being done.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Reading a file, or what the kernel says of it.
+    /// Reading a file or its attributes.
     Read,
-    /// Making a file.
+    /// Creating a file.
     Create,
     /// Opening a file.
     Open,
@@ -46,52 +46,52 @@ impl fmt::Display for Step {
 #[non_exhaustive]
 pub enum DeviceError {
     /// A system call on a file failed.
-    #[error("cannot {step} «{}»: {cause}. {}", .path.display(), advice(.cause))]
+    #[error("cannot {step} '{}': {cause}. {}", .path.display(), advice(.cause))]
     Io {
-        /// What was being done.
+        /// The operation.
         step: Step,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Something was asked for that this machine or filesystem cannot do.
-    #[error("{what} cannot be used on «{}»: {why}", .path.display())]
+    /// This machine or filesystem cannot do what was requested.
+    #[error("{what} cannot be used on '{}': {why}", .path.display())]
     Unsupported {
-        /// What was asked for.
+        /// What was requested.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// Why not, and what to do instead.
         why: String,
     },
-    /// Memory for a buffer could not be had.
+    /// No memory for a buffer.
     #[error("no memory for a buffer of {bytes} bytes. Use smaller blocks or fewer at once")]
     NoMemory {
         /// Its size.
         bytes: usize,
     },
-    /// An offset or a length outside of what was mapped or set up.
-    #[error("{what}: {offset} + {bytes} bytes is outside of the {size} bytes there")]
+    /// An offset or length outside the mapped range.
+    #[error("{what}: offset {offset} + {bytes} bytes is outside its {size} bytes")]
     Range {
-        /// What was addressed.
+        /// What was accessed.
         what: &'static str,
-        /// Where it began.
+        /// Offset of the access.
         offset: u64,
-        /// How long it was.
+        /// Length of the access.
         bytes: u64,
-        /// How much there is.
+        /// Size of the range.
         size: u64,
     },
 }
 
 impl DeviceError {
-    /// Wraps what the system said.
+    /// Wraps a system error.
     pub(crate) fn io(step: Step, path: &Path, cause: impl Into<io::Error>) -> DeviceError {
         DeviceError::Io { step, path: path.to_owned(), cause: cause.into() }
     }
 
-    /// What the system said, if it was the system that refused.
+    /// The system's error, if there is one.
     #[must_use]
     pub fn cause(&self) -> Option<&io::Error> {
         match self {
@@ -106,11 +106,11 @@ fn advice(cause: &io::Error) -> &'static str {
     use io::ErrorKind as K;
     match cause.kind() {
         K::NotFound => "Check that it exists",
-        K::PermissionDenied => "Check that this user may do so",
+        K::PermissionDenied => "Check the permissions of this user",
         K::NotADirectory => "Name a directory",
-        K::ReadOnlyFilesystem => "Name a directory on a filesystem that can be written",
-        K::StorageFull | K::QuotaExceeded => "Free some space, or use less of it",
+        K::ReadOnlyFilesystem => "Name a directory on a writable filesystem",
+        K::StorageFull | K::QuotaExceeded => "Free some space, or use less",
         K::AlreadyExists => "Remove it if it is no longer needed",
-        _ => "See the system's log for what the storage says of it",
+        _ => "See the system's log (dmesg)",
     }
 }

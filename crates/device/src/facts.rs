@@ -1,4 +1,4 @@
-//! What is under a directory: filesystem, mount, device, and what they allow.
+//! Facts about the storage under a directory: filesystem, mount, device.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,36 +12,35 @@ use crate::error::{DeviceError, Step};
 use crate::mounts;
 use crate::sysfs::{Sysfs, block_device, device_of, overlay_device};
 
-/// What stands behind a filesystem, as far as durability goes.
+/// Kind of filesystem, with respect to durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// On a block device of this machine (or of a storage array that looks like one), or of the
-    /// virtual machine's host.
+    /// On a block device of this machine (also one of a storage array or of the virtual machine's host).
     Local,
-    /// In main memory: no disk, nothing is durable.
+    /// In main memory: nothing is durable.
     Tmpfs,
     /// A container's layer over another filesystem.
     Overlay,
     /// On another machine.
     Network,
-    /// Served by a program (FUSE): what a sync does is that program's affair.
+    /// Served by a program (FUSE), which defines what a sync does.
     Fuse,
 }
 
 impl Kind {
-    /// What a sync means there, where it is not what one expects of a disk.
+    /// What a sync means there, if it differs from a disk.
     #[must_use]
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             Kind::Local => None,
             Kind::Tmpfs => Some("no disk: tmpfs is main memory, and fsync does nothing there"),
             Kind::Overlay => Some(
-                "overlay: files are written to the layer under it, and fsync is that filesystem's, unless it is \
-                 mounted with the option volatile (then fsync does nothing)",
+                "overlay: files are written to the layer under it, and fsync works as on that filesystem, unless the \
+                 overlay is mounted with the option volatile (then fsync does nothing)",
             ),
             Kind::Network => Some(
-                "network filesystem: fsync returns when the server says that the data is stable, so its time holds \
-                 the network's round trip, and durability is what that server does (e.g. NFS exported async: nothing)",
+                "network filesystem: fsync returns when the server reports stable data, so its time includes a network \
+                 round trip, and durability depends on that server (e.g. an NFS export with async: none)",
             ),
             Kind::Fuse => Some("FUSE: a program serves this filesystem, and fsync does what that program does"),
         }
@@ -60,20 +59,20 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What the kernel says of the storage under a directory. What it does not say is none.
+/// Facts about the storage under a directory, as the kernel states them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageFacts {
     /// The directory, absolute and without symbolic links.
     pub path: PathBuf,
-    /// What stands behind it.
+    /// Kind of filesystem.
     pub kind: Kind,
-    /// Filesystem type, e.g. `ext4`; empty where neither mountinfo nor statfs tells.
+    /// Filesystem type, e.g. `ext4`; empty if unknown.
     pub filesystem: String,
-    /// Mount point; empty where mountinfo does not tell.
+    /// Mount point; empty if unknown.
     pub mount_point: PathBuf,
     /// Options of mount and filesystem, separated by commas.
     pub mount_options: String,
-    /// What is mounted, e.g. `/dev/vda`.
+    /// Mounted device or source, e.g. `/dev/vda`.
     pub source: String,
     /// Mounted for direct access to persistent memory: `dax` or `dax=always`.
     pub dax: bool,
@@ -81,19 +80,19 @@ pub struct StorageFacts {
     pub read_only: bool,
     /// Free space for this user, bytes.
     pub free_bytes: Option<u64>,
-    /// Smallest block that the device takes, bytes: `O_DIRECT` needs multiples of it.
+    /// Logical block size of the device, bytes: `O_DIRECT` needs multiples of it.
     pub logical_block_bytes: Option<u32>,
-    /// `st_dev` of the directory: the same for two directories on one filesystem.
+    /// `st_dev` of the directory: equal for directories on one filesystem.
     pub st_dev: u64,
-    /// Name of the block device in `/proc/diskstats`; none for filesystems without exactly one.
+    /// Name of the block device in `/proc/diskstats`; `None` unless the filesystem has exactly one.
     pub device: Option<String>,
-    /// What sysfs says of it: `model`, `rotational`, `scheduler`, `write_cache`, `size_bytes`, …;
-    /// those of devices that it stands on after their name and a dot.
+    /// Its facts from sysfs: `model`, `rotational`, `scheduler`, `write_cache`, `size_bytes`, …; those of underlying
+    /// devices after their name and a dot.
     pub device_facts: BTreeMap<String, String>,
 }
 
 impl StorageFacts {
-    /// What is under `path`, which must exist.
+    /// Facts for the existing `path`.
     ///
     /// # Errors
     /// `path` or `/proc/self/mountinfo` cannot be read.
@@ -145,7 +144,7 @@ impl StorageFacts {
     }
 }
 
-/// Names of what mountinfo may hide (a container that has no mountinfo of its root).
+/// Name of a filesystem by its magic number, if mountinfo lacks it (e.g. the root of a container).
 fn name_of(magic: FsType) -> Option<&'static str> {
     let known = [
         (statfs::TMPFS_MAGIC, "tmpfs"),
@@ -167,12 +166,12 @@ fn kind_of(filesystem: &str, magic: FsType) -> Kind {
     match filesystem {
         "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => Kind::Tmpfs,
         "overlay" => Kind::Overlay,
-        // A filesystem of a cluster on shared disks, or of a server: both end behind a network.
+        // A network server, or a cluster filesystem on shared disks.
         name if NETWORK.contains(&name) => Kind::Network,
         "fuse.sshfs" | "fuse.glusterfs" | "fuse.s3fs" | "fuse.ceph" => Kind::Network,
         // virtiofs is served by the host's daemon.
         name if name == "fuse" || name.starts_with("fuse.") || name == "virtiofs" => Kind::Fuse,
-        // fuseblk (ntfs-3g) is on a disk, but through a program.
+        // fuseblk (ntfs-3g) is on a disk, but served by a program.
         "fuseblk" => Kind::Fuse,
         _ if magic == statfs::TMPFS_MAGIC => Kind::Tmpfs,
         _ => Kind::Local,
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn storage_of_this_machine_is_told() {
+    fn storage_of_this_machine_is_described() {
         for path in ["/", "/proc", "/dev", "/tmp", "."] {
             let facts = StorageFacts::of(Path::new(path)).unwrap();
             assert!(!facts.filesystem.is_empty() && !facts.mount_options.is_empty(), "{facts:?}");
@@ -195,7 +194,7 @@ mod tests {
         assert_eq!((proc.device, proc.logical_block_bytes), (None, None));
         assert!(StorageFacts::of(Path::new("/tmp")).unwrap().free_bytes.is_some());
         let error = StorageFacts::of(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 
     #[test]
@@ -229,7 +228,7 @@ mod tests {
     fn a_filesystem_mounted_read_only_is_known() {
         let Ok(text) = std::fs::read_to_string("/proc/self/mountinfo") else { panic!("no mountinfo") };
         let sysfs_or_ro = mounts::parse(&text).into_iter().find(|m| m.options.split(',').any(|o| o == "ro"));
-        // Where nothing is mounted read-only there is nothing to look at but the opposite.
+        // If nothing is mounted read-only, only the opposite can be checked.
         if let Some(mount) = sysfs_or_ro.filter(|m| m.point.is_dir()) {
             assert!(StorageFacts::of(&mount.point).unwrap().read_only, "{mount:?}");
         }

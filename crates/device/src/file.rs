@@ -1,4 +1,4 @@
-//! Opening files past the page cache, and reserving their blocks.
+//! Opens files (with `O_DIRECT` or `O_DSYNC`) and reserves their blocks.
 
 #![allow(unsafe_code)]
 
@@ -15,19 +15,19 @@ use crate::error::{DeviceError, Step};
 /// How a file is opened. Reading and writing are always allowed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Past the page cache (`O_DIRECT`): buffers, offsets and lengths must be aligned.
+    /// `O_DIRECT`, without the page cache: buffers, offsets and lengths must be aligned.
     pub direct: bool,
-    /// Each write returns when it is durable (`O_DSYNC`).
+    /// `O_DSYNC`: each write returns when it is durable.
     pub dsync: bool,
-    /// The file must not exist yet, and is made (`O_CREAT | O_EXCL`, mode 0600).
+    /// Create the file, which must not exist (`O_CREAT | O_EXCL`, mode 0600).
     pub create_new: bool,
 }
 
 /// Opens `path`.
 ///
 /// # Errors
-/// As open(2). Where the filesystem knows no `O_DIRECT` (tmpfs before Linux 6.6, some FUSE), that
-/// is [`DeviceError::Unsupported`], and the file is not left behind.
+/// As open(2). [`DeviceError::Unsupported`] if the filesystem has no `O_DIRECT` (tmpfs before Linux 6.6, some FUSE); no
+/// file is left behind.
 pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
     let mut flags = OFlag::O_CLOEXEC;
     flags.set(OFlag::O_DIRECT, access.direct);
@@ -37,13 +37,13 @@ pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
     options.open(path).map_err(|cause| {
         if access.direct && cause.raw_os_error() == Some(libc::EINVAL) {
             if access.create_new {
-                // Linux makes the file before it finds that the filesystem cannot open it so.
+                // Linux creates the file before it finds that O_DIRECT is not supported.
                 let _ = std::fs::remove_file(path);
             }
             return DeviceError::Unsupported {
                 what: "O_DIRECT",
                 path: path.to_owned(),
-                why: "its filesystem offers the page cache only; open the file without O_DIRECT".to_owned(),
+                why: "its filesystem does not support it; open the file without O_DIRECT".to_owned(),
             };
         }
         DeviceError::io(if access.create_new { Step::Create } else { Step::Open }, path, cause)
@@ -53,7 +53,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
 /// Switches `O_DIRECT` of an open file on or off.
 ///
 /// # Errors
-/// `EINVAL` where the filesystem has none.
+/// `EINVAL` if the filesystem does not support it.
 pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let mut flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
     flags.set(OFlag::O_DIRECT, direct);
@@ -61,15 +61,14 @@ pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Reserves the first `bytes` of `file`, so that writing them cannot run out of space; a shorter
-/// file grows to that size. What it holds is kept.
+/// Reserves the first `bytes` of `file`, so that writing them cannot run out of space. A shorter file grows; contents are
+/// kept.
 ///
-/// On most filesystems the blocks are marked unwritten, and the first write to each still changes
-/// metadata: a log file that is to be as fast as it can be is written once before use.
+/// Most filesystems mark the blocks as unwritten, so the first write to each still changes metadata. For full speed,
+/// write a log file once before use.
 ///
 /// # Errors
-/// `ENOSPC`, `EFBIG`, `EDQUOT`; `EOPNOTSUPP` where the filesystem cannot reserve (the caller then
-/// writes zeros).
+/// `ENOSPC`, `EFBIG`, `EDQUOT`; `EOPNOTSUPP` if the filesystem cannot reserve space (write zeros instead).
 pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     loop {
@@ -80,17 +79,17 @@ pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// What `O_DIRECT` asks of a file.
+/// Alignment that `O_DIRECT` needs for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectAlignment {
-    /// Buffers begin on a multiple of this, bytes.
+    /// Buffers start at a multiple of this, bytes.
     pub memory: u32,
     /// Offsets and lengths are multiples of this, bytes.
     pub offset: u32,
 }
 
-/// What `O_DIRECT` asks of `file`, as statx(2) states it; none where the kernel (before 6.1) or
-/// the filesystem does not state it, or where `O_DIRECT` is impossible.
+/// Alignment that `O_DIRECT` needs for `file`, from statx(2). `None` if the kernel (before 6.1) or the filesystem does not
+/// state it, or has no `O_DIRECT`.
 #[must_use]
 pub fn direct_alignment(file: &File) -> Option<DirectAlignment> {
     // SAFETY: a statx of zeros is a valid value of that plain C struct.
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_is_not_opened_as_new() {
+    fn an_existing_file_is_not_opened_as_new() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let new = Access { create_new: true, ..Access::default() };
@@ -137,6 +136,6 @@ mod tests {
         assert_eq!(error.cause().unwrap().kind(), io::ErrorKind::AlreadyExists);
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
         let error = open_file(&dir.path().join("none"), Access::default()).unwrap_err().to_string();
-        assert!(error.starts_with("cannot open «"), "{error}");
+        assert!(error.starts_with("cannot open '"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Writing cache lines back to persistent memory, with the best instruction that the CPU has.
+//! Writes cache lines back to persistent memory with the CPU's best instruction.
 
 #![allow(unsafe_code)]
 
@@ -6,14 +6,14 @@
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// How cache lines are written back.
+/// Instruction that writes cache lines back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// `clwb`: written back and kept in the cache.
+    /// `clwb`: writes back, keeps the line in the cache.
     Clwb,
-    /// `clflushopt`: written back and evicted, without order among the lines.
+    /// `clflushopt`: writes back and evicts, unordered.
     ClflushOpt,
-    /// `clflush`: written back and evicted one after the other.
+    /// `clflush`: writes back and evicts, one after the other.
     Clflush,
 }
 
@@ -28,10 +28,10 @@ impl Flush {
         }
     }
 
-    /// The best of them on this CPU.
+    /// The best instruction of this CPU.
     ///
     /// # Errors
-    /// This CPU is no x86-64: said as a sentence.
+    /// A sentence, if this CPU is not x86-64.
     #[cfg(target_arch = "x86_64")]
     pub fn best() -> Result<Flush, String> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -46,15 +46,14 @@ impl Flush {
         })
     }
 
-    /// The best of them on this CPU.
+    /// The best instruction of this CPU.
     ///
     /// # Errors
-    /// This CPU is no x86-64: said as a sentence.
+    /// A sentence, if this CPU is not x86-64.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn best() -> Result<Flush, String> {
         Err(format!(
-            "loadline writes cache lines back with instructions of x86-64 only, and this is {}; \
-             use a log file with fdatasync instead",
+            "loadline can write cache lines back on x86-64 only, but this CPU is {}; use a log file with fdatasync instead",
             std::env::consts::ARCH
         ))
     }
@@ -66,8 +65,8 @@ impl Flush {
         let start = bytes.as_ptr() as usize;
         let mut line = start & !(LINE - 1);
         while line < start + bytes.len() {
-            // SAFETY: the line holds a byte of `bytes`, so it is mapped; writing it back changes no
-            // memory; `best` chose an instruction that this CPU has.
+            // SAFETY: the line contains a byte of `bytes`, so it is mapped; writing it back changes no memory; `best` chose
+            // an instruction that this CPU has.
             unsafe {
                 match self {
                     Flush::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)),

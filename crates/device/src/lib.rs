@@ -1,7 +1,7 @@
-//! What touches storage closely: aligned buffers, files past the page cache, io_uring, mapped
-//! persistent memory, and what the kernel says of the filesystem and the device under a directory.
+//! Low-level storage access: aligned buffers, `O_DIRECT` files, io_uring, mapped persistent memory, and facts about the
+//! filesystem and device under a directory.
 //!
-//! Depends on nothing of loadline. Nothing here reads a clock: whoever measures brings one.
+//! Depends on no other crate of loadline and reads no clock.
 
 mod buffer;
 mod cached;

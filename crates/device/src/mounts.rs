@@ -1,4 +1,4 @@
-//! Which mount a path is on, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+//! Finds the mount of a path in `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// `major:minor` of files on it; for btrfs and overlay a number that is no device's.
+    /// `major:minor` of files on it; for btrfs and overlay not the number of a device.
     pub(crate) device: (u64, u64),
-    /// Where it is mounted.
+    /// Mount point.
     pub(crate) point: PathBuf,
     /// Filesystem type.
     pub(crate) filesystem: String,
     /// Options of the mount and of the filesystem, each once.
     pub(crate) options: String,
-    /// What is mounted.
+    /// Mounted device or source.
     pub(crate) source: String,
 }
 
-/// All mounts in the text of mountinfo, in its order. Lines that are not as documented are passed
-/// over.
+/// All mounts in the text of mountinfo, in its order. Lines with an unknown format are skipped.
 pub(crate) fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
@@ -35,7 +34,7 @@ fn mount(line: &str) -> Option<Mount> {
     let mut options: Vec<String> = Vec::new();
     for option in left.get(5)?.split(',').chain(super_options.split(',')) {
         let option = unescape(option).to_string_lossy().into_owned();
-        // A mount that is read-only on a filesystem that is not: the mount's word comes first and counts.
+        // A read-only mount of a writable filesystem: the mount's option comes first and wins.
         let contradicts = option == "rw" && options.iter().any(|o| o == "ro");
         if !option.is_empty() && !contradicts && !options.contains(&option) {
             options.push(option);
@@ -50,7 +49,7 @@ fn mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's octal escapes (`\040` is a blank).
+/// Decodes the kernel's octal escapes (`\040` is a blank).
 fn unescape(text: &str) -> PathBuf {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -71,11 +70,10 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(out))
 }
 
-/// The mount that holds `path` (absolute, without symbolic links), whose files have `device`.
+/// The mount of `path` (absolute, without symbolic links), whose files have `device`.
 ///
-/// Of the mounts above the path, the deepest one that has the path's own device number wins, the
-/// later one if two are mounted on the same point. btrfs and overlay give files another number
-/// than the mount: then the deepest mount wins.
+/// Of the mounts above the path, the deepest one with the path's device number wins; of two on the same mount point, the
+/// later one. On btrfs and overlay, files have a different number than the mount: then the deepest mount wins.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path, device: (u64, u64)) -> Option<&'a Mount> {
     let above = || mounts.iter().filter(|m| path.starts_with(&m.point));
     let depth = |m: &&Mount| m.point.components().count();

@@ -1,4 +1,4 @@
-//! Persistent memory: a file mapped so that a store plus a cache-line write-back is durable.
+//! Persistent memory: a mapped file in which a store plus a cache-line write-back is durable.
 
 #![allow(unsafe_code)]
 
@@ -12,18 +12,17 @@ use crate::error::{DeviceError, Step};
 use crate::file::preallocate;
 use crate::flush::Flush;
 
-/// What is behind a mapping.
+/// Memory behind a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// Persistent memory (DAX, `MAP_SYNC`): what was persisted survives a power failure.
+    /// Persistent memory (DAX, `MAP_SYNC`): persisted data survives a power failure.
     Dax,
-    /// Main memory of a tmpfs: a stand-in that costs what stores and write-backs to memory cost, and
-    /// survives nothing.
+    /// Main memory of a tmpfs: a stand-in with the cost of stores and write-backs to memory. Survives nothing.
     TmpfsStandIn,
 }
 
 impl Backing {
-    /// For the user.
+    /// Text for the user.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -33,8 +32,8 @@ impl Backing {
     }
 }
 
-/// A file of fixed size mapped into memory. The file must not be made shorter while it is mapped:
-/// touching what was cut off ends the process with SIGBUS.
+/// A mapped file of fixed size. The file must not be shortened while it is mapped: an access beyond its end kills the
+/// process with SIGBUS.
 #[derive(Debug)]
 pub struct PmemMap {
     start: NonNull<u8>,
@@ -50,13 +49,12 @@ unsafe impl Send for PmemMap {}
 unsafe impl Sync for PmemMap {}
 
 impl PmemMap {
-    /// Maps the first `size` bytes of `file` (open for reading and writing), whose blocks are
-    /// reserved first: a store must not run out of space. What the file holds is kept. `path` is
-    /// for messages.
+    /// Maps the first `size` bytes of `file` (open for reading and writing). Reserves the blocks first, because a store must
+    /// not run out of space. Contents are kept. `path` is for messages.
     ///
     /// # Errors
-    /// No persistent memory under the file and no tmpfs either, a CPU that is no x86-64
-    /// ([`DeviceError::Unsupported`]); no space, or the mapping fails.
+    /// [`DeviceError::Unsupported`] if the file is neither on persistent memory nor on a tmpfs, or the CPU is not x86-64.
+    /// No space, or the mapping fails.
     pub fn map(file: &File, path: &Path, size: usize) -> Result<PmemMap, DeviceError> {
         let unsupported =
             |why: String| DeviceError::Unsupported { what: "mapped persistent memory", path: path.to_owned(), why };
@@ -84,19 +82,19 @@ impl PmemMap {
         Ok(PmemMap { start, size, backing, flush, path: path.to_owned() })
     }
 
-    /// What is behind it.
+    /// Memory behind it.
     #[must_use]
     pub fn backing(&self) -> Backing {
         self.backing
     }
 
-    /// How it is written back.
+    /// Instruction that writes it back.
     #[must_use]
     pub fn flush(&self) -> Flush {
         self.flush
     }
 
-    /// Where the file was when it was mapped.
+    /// Path of the file when it was mapped.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -115,17 +113,17 @@ impl PmemMap {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 
-    /// The mapped bytes, to store to. What is stored is durable after [`PmemMap::persist`] only,
-    /// and may become so before, in any order.
+    /// The mapped bytes, to store to. Stores are durable after [`PmemMap::persist`]; they may become durable earlier, in any
+    /// order.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `self` is borrowed by nobody else.
+        // SAFETY: as in `bytes`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
     }
 
     /// Copies `bytes` to `offset`, without persisting them.
     ///
     /// # Errors
-    /// They reach past the end.
+    /// The range ends after the mapping.
     pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let range = self.range(offset, bytes.len() as u64)?;
         if let Some(to) = self.bytes_mut().get_mut(range) {
@@ -134,11 +132,10 @@ impl PmemMap {
         Ok(())
     }
 
-    /// Writes the cache lines of `length` bytes at `offset` back and waits until they are: on
-    /// [`Backing::Dax`] they are durable then.
+    /// Writes the cache lines of `length` bytes at `offset` back and waits. On [`Backing::Dax`] they are then durable.
     ///
     /// # Errors
-    /// They reach past the end.
+    /// The range ends after the mapping.
     pub fn persist(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
         let range = self.range(offset, length)?;
         self.flush.write_back(self.bytes().get(range).unwrap_or_default());
@@ -156,14 +153,14 @@ impl PmemMap {
 
 impl Drop for PmemMap {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this size; nothing refers to it any more.
+        // SAFETY: mapped in `map` with this size; no reference to it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
     }
 }
 
 fn map(file: &File, size: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+    // SAFETY: a new mapping at an address chosen by the kernel affects no other memory.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), size, access, flags, file.as_raw_fd(), 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -206,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_no_persistent_memory() {
+    fn a_disk_is_not_persistent_memory() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let (path, file) = file(dir.path());
         match PmemMap::map(&file, &path, 4096) {
             Err(error) => assert!(error.to_string().contains("no persistent memory under it"), "{error}"),
-            // A developer's machine may well have some.
+            // A developer's machine may have persistent memory.
             Ok(map) => assert_eq!(map.backing(), Backing::Dax),
         }
         assert!(PmemMap::map(&file, &path, 0).is_err());

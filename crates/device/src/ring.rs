@@ -1,4 +1,4 @@
-//! Reads or writes of one file with many in flight, through io_uring.
+//! Many reads or writes of one file in flight, through io_uring.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use io_uring::{IoUring, opcode, types};
 use crate::buffer::AlignedBuf;
 use crate::error::DeviceError;
 
-/// Whether this process may use io_uring: one is set up and completes an operation.
+/// Checks that this process may use io_uring, with a ring that completes one operation.
 ///
 /// # Errors
 /// Why not, as a sentence for the user.
@@ -21,7 +21,7 @@ pub fn io_uring_available() -> Result<(), String> {
     try_out().map_err(|cause| match cause.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring, or a container's seccomp profile hides it".to_owned(),
         Some(libc::EPERM | libc::EACCES) => {
-            "io_uring is forbidden: by the sysctl kernel.io_uring_disabled, or by a container's seccomp profile"
+            "io_uring is forbidden, by the sysctl kernel.io_uring_disabled or by a container's seccomp profile"
                 .to_owned()
         }
         Some(libc::ENOMEM) => "io_uring got no memory: raise the limit on locked memory (ulimit -l)".to_owned(),
@@ -48,7 +48,7 @@ fn try_out() -> io::Result<()> {
     }
 }
 
-/// Which way the bytes go.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the file to the slot's buffer.
@@ -57,19 +57,19 @@ pub enum Direction {
     Write,
 }
 
-/// An operation that has ended.
+/// A completed operation.
 #[derive(Debug)]
 pub struct Completion {
     /// Its slot, which is free again.
     pub slot: usize,
-    /// Bytes moved (which may be fewer than a block), or what the system said.
+    /// Bytes transferred (perhaps fewer than a block), or the system's error.
     pub result: io::Result<usize>,
 }
 
-/// An io_uring on one file: `depth` slots with a buffer each, at most one operation in flight in
-/// each. File and buffers are registered with the kernel, which saves their lookup per operation.
+/// An io_uring on one file: `depth` slots, each with a buffer and at most one operation in flight. File and buffers are
+/// registered with the kernel, which saves look-ups per operation.
 ///
-/// Stays on the thread that made it: the kernel then needs no locks and wakes nobody.
+/// Stays on the thread that created it, so the kernel needs no locks.
 pub struct Ring {
     ring: IoUring,
     buffers: ManuallyDrop<Vec<AlignedBuf>>,
@@ -89,8 +89,7 @@ impl Ring {
     /// A ring on `file` with `depth` buffers of `block` bytes.
     ///
     /// # Errors
-    /// No memory for the buffers (as `ErrorKind::OutOfMemory`), or the kernel refuses
-    /// ([`io_uring_available`] says why).
+    /// No memory for the buffers (`ErrorKind::OutOfMemory`), or the kernel refuses ([`io_uring_available`] says why).
     pub fn new(file: &File, depth: usize, block: usize) -> io::Result<Ring> {
         let entries = u32::try_from(depth.max(1)).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
         let ring = build(entries)?;
@@ -99,8 +98,8 @@ impl Ring {
         let buffers = buffers.map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e))?;
         let slices: Vec<libc::iovec> =
             buffers.iter().map(|b| libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() }).collect();
-        // Registered memory counts against the limit on locked memory; without it all works, too.
-        // SAFETY: the buffers live as long as the ring: `drop` frees them after it is idle.
+        // Optional: registered memory counts against the limit on locked memory.
+        // SAFETY: the buffers live as long as the ring; `drop` frees them when it is idle.
         let registered = unsafe { ring.submitter().register_buffers(&slices) }.is_ok();
         Ok(Ring {
             ring,
@@ -112,8 +111,7 @@ impl Ring {
         })
     }
 
-    /// Whether the buffers could be registered with the kernel; else each operation costs a little
-    /// more CPU.
+    /// Whether the buffers are registered with the kernel. If not, each operation costs a little more CPU.
     #[must_use]
     pub fn registered(&self) -> bool {
         self.registered
@@ -125,7 +123,7 @@ impl Ring {
         self.in_flight
     }
 
-    /// The buffer of `slot`; none while an operation uses it, or if there is no such slot.
+    /// The buffer of `slot`; `None` while an operation uses it, or if the slot does not exist.
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         match self.busy.get(slot) {
             Some(false) => self.buffers.get_mut(slot).map(|b| &mut **b),
@@ -133,8 +131,7 @@ impl Ring {
         }
     }
 
-    /// Queues the whole buffer of `slot` for a transfer at `offset`; [`Ring::submit_and_wait`]
-    /// hands it to the kernel.
+    /// Queues a transfer of the whole buffer of `slot` at `offset`. [`Ring::submit_and_wait`] submits it.
     ///
     /// # Errors
     /// The slot is in use or does not exist (`ErrorKind::InvalidInput`).
@@ -152,8 +149,8 @@ impl Ring {
             (Direction::Write, false) => opcode::Write::new(file, start, length).offset(offset).build(),
         }
         .user_data(slot as u64);
-        // SAFETY: the buffer is `length` bytes, belongs to this slot alone, is handed out by
-        // `buffer` only while the slot is free, and is not freed before the operation has ended.
+        // SAFETY: the buffer has `length` bytes and belongs to this slot; `buffer` hands it out only while the slot is
+        // free, and it is not freed before the operation has completed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         if let Some(busy) = self.busy.get_mut(slot) {
             *busy = true;
@@ -162,8 +159,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands what is queued to the kernel and waits until `at_least` operations have ended, or a
-    /// signal came.
+    /// Submits the queue and waits until `at_least` operations have completed or a signal arrives.
     ///
     /// # Errors
     /// As io_uring_enter(2).
@@ -175,7 +171,7 @@ impl Ring {
         }
     }
 
-    /// Hands what is queued to the kernel, without waiting.
+    /// Submits the queue without waiting.
     ///
     /// # Errors
     /// As io_uring_enter(2).
@@ -183,7 +179,7 @@ impl Ring {
         self.submit_and_wait(0)
     }
 
-    /// An operation that has ended, if there is one.
+    /// The next completed operation, if there is one.
     pub fn completed(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;
         let slot = entry.user_data() as usize;
@@ -199,28 +195,28 @@ impl Drop for Ring {
     fn drop(&mut self) {
         while self.in_flight > 0 {
             if self.submit_and_wait(1).is_err() {
-                // The kernel may still write into the buffers: they are given up, not freed.
+                // The kernel may still write to the buffers, so they are leaked.
                 return;
             }
             while self.completed().is_some() {}
         }
-        // The kernel takes a ring apart some time after it is closed: until then it would hold the
-        // file, and with it the space of one that has no name any more. An error says the same.
+        // The kernel frees a closed ring later. Until then a registered file would stay open, and with it the space of a
+        // deleted file.
         let _ = self.ring.submitter().unregister_files();
         if self.registered {
             let _ = self.ring.submitter().unregister_buffers();
         }
-        // SAFETY: nothing is in flight, and the buffers are not used after this.
+        // SAFETY: nothing is in flight, and the buffers are not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffers) }
     }
 }
 
-/// A completion's result as the standard library has it.
+/// A completion's result as an `io::Result`.
 pub(crate) fn outcome(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.saturating_neg()))
 }
 
-/// A ring that runs its completions in the waiting thread, where the kernel (6.1) can.
+/// A ring that completes operations in the waiting thread, if the kernel supports it (6.1).
 fn build(entries: u32) -> io::Result<IoUring> {
     let cheap = IoUring::builder().setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun().build(entries);
     match cheap {
@@ -234,7 +230,7 @@ mod tests {
     use super::*;
     use crate::{Access, PAGE, open_file};
 
-    /// Kernels of CI may forbid io_uring: then this says so, and the tests fail with the reason.
+    /// Fails with the reason if io_uring is forbidden, e.g. on a CI machine.
     fn ring(file: &File, depth: usize) -> Ring {
         io_uring_available().unwrap();
         Ring::new(file, depth, PAGE).unwrap()
@@ -285,7 +281,7 @@ mod tests {
         ring.submit_and_wait(2).unwrap();
         let mut ended: Vec<Completion> = std::iter::from_fn(|| ring.completed()).collect();
         ended.sort_by_key(|c| c.slot);
-        assert_eq!(ended[0].result.as_ref().unwrap(), &10, "a short read is told as such");
+        assert_eq!(ended[0].result.as_ref().unwrap(), &10, "a short read is reported as such");
         assert_eq!(ended[1].result.as_ref().unwrap_err().raw_os_error(), Some(libc::EBADF));
     }
 

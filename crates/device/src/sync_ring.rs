@@ -1,5 +1,4 @@
-//! A write and the fdatasync that makes it durable as one submission: io_uring with linked
-//! operations.
+//! A write and its fdatasync in one submission, with linked io_uring operations.
 
 #![allow(unsafe_code)]
 
@@ -17,11 +16,10 @@ use crate::ring::outcome;
 
 const WRITE: u64 = 0;
 const SYNC: u64 = 1;
-/// Most bytes of one write: whole pages below the limit of a 32-bit length.
+/// Most bytes of one write: whole pages within a 32-bit length.
 const LARGEST: u32 = !0xfff;
 
-/// An io_uring for one writer that waits for each write. May move between threads, and serves any
-/// number of files in turn.
+/// An io_uring for a writer that waits for each write. Can move between threads and serve several files.
 pub struct SyncRing {
     ring: IoUring,
 }
@@ -46,20 +44,18 @@ impl SyncRing {
         Ok(SyncRing { ring })
     }
 
-    /// Writes all of `bytes` at `offset` and makes the file's data durable: one system call, unless
-    /// the kernel writes less than it was given. When it returns `Ok`, all of it is durable.
+    /// Writes all of `bytes` at `offset` and makes the file's data durable: one system call, unless the kernel writes only a
+    /// part.
     ///
     /// # Errors
-    /// [`DeviceError::Io`] with [`Step::Write`] or [`Step::Sync`], which tells what failed. After a
-    /// failed sync the kernel may have dropped what was written: nothing written since the last
-    /// good sync can be counted on, however often it is synced again.
+    /// [`DeviceError::Io`] with [`Step::Write`] or [`Step::Sync`]. After a failed sync the kernel may have dropped the data:
+    /// nothing written since the last successful sync is safe, even if a later sync succeeds.
     pub fn write_sync(&mut self, file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), DeviceError> {
         let sync = opcode::Fsync::new(types::Fd(file.as_raw_fd())).flags(types::FsyncFlags::DATASYNC);
         self.write_all(file, path, bytes, offset, Some(&sync.build().user_data(SYNC)))
     }
 
-    /// Writes all of `bytes` at `offset`. Durable when it returns only if `file` was opened with
-    /// `O_DSYNC`.
+    /// Writes all of `bytes` at `offset`. Durable on return only if `file` was opened with `O_DSYNC`.
     ///
     /// # Errors
     /// [`DeviceError::Io`] with [`Step::Write`].
@@ -90,7 +86,7 @@ impl SyncRing {
             }
             .map_err(|e| failed(Step::Ring, e))?;
             match outcome(written) {
-                // A short write breaks the link: the sync was not tried.
+                // A short write breaks the link, so there was no sync.
                 Ok(moved) if moved < rest.len() => {
                     if moved == 0 {
                         return Err(failed(Step::Write, io::ErrorKind::WriteZero.into()));
@@ -104,11 +100,11 @@ impl SyncRing {
         }
     }
 
-    /// Submits `entries` and waits until all of them have ended: results of write and sync. What
-    /// they refer to is not touched by the kernel any more when this returns.
+    /// Submits `entries` and waits until all have completed. Returns the results of write and sync. Afterwards the kernel
+    /// no longer uses the memory they refer to.
     fn round(&mut self, entries: &[Entry]) -> io::Result<(i32, i32)> {
-        // SAFETY: the caller's buffer and file are borrowed until this returns, and it does not
-        // return before every entry that the kernel took has ended.
+        // SAFETY: the caller's buffer and file are borrowed until this returns, which is after every submitted entry has
+        // completed.
         unsafe { self.ring.submission().push_multiple(entries) }.map_err(io::Error::other)?;
         let mut results = [0, 0];
         let mut ended = 0;
@@ -117,13 +113,13 @@ impl SyncRing {
             if let Err(e) = self.ring.submit_and_wait(entries.len() - ended) {
                 let passing = matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY));
                 if !passing && left == entries.len() && self.ring.submission().len() == left {
-                    // Nothing was taken. The entries stay in the queue, so the ring is of no more
-                    // use: a new one takes its place, and they are never submitted.
+                    // Nothing was submitted, and the entries stay in the queue. A new ring replaces this one, so they never
+                    // will be.
                     self.ring = IoUring::new(2)?;
                     return Err(e);
                 }
                 if !passing {
-                    // Cannot be waited for, but it will end.
+                    // Waiting fails, but the entries will complete.
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
@@ -173,7 +169,7 @@ mod tests {
         let mut ring = SyncRing::new().unwrap();
         let error = ring.write_sync(&File::open(&path).unwrap(), &path, b"x", 0).unwrap_err();
         assert!(matches!(error, DeviceError::Io { step: Step::Write, .. }), "{error}");
-        // A pipe takes bytes and cannot be synced.
+        // A pipe can be written but not synced.
         let (mut reader, writer) = std::io::pipe().unwrap();
         let writer = File::from(std::os::fd::OwnedFd::from(writer));
         let error = ring.write_sync(&writer, &path, b"x", 0).unwrap_err();
@@ -181,7 +177,7 @@ mod tests {
         let mut taken = [0];
         std::io::Read::read_exact(&mut reader, &mut taken).unwrap();
         assert_eq!(taken, *b"x");
-        // And the ring is still good.
+        // The ring still works.
         let file = open_file(&path, Access::default()).unwrap();
         ring.write_sync(&file, &path, b"later", 0).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"later");

@@ -1,4 +1,4 @@
-//! What sysfs says of a block device and of the devices it stands on.
+//! Facts about a block device and its underlying devices, from sysfs.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,8 +8,8 @@ use nix::sys::stat::{major, minor};
 
 use crate::mounts::{self, Mount};
 
-/// How deep stacked devices (LVM on RAID on …) are followed.
-const DEEPEST: u32 = 4;
+/// Maximum depth of stacked devices (LVM on RAID on …).
+const MAX_DEPTH: u32 = 4;
 
 /// `major:minor` of the files at `path`.
 pub(crate) fn device_of(path: &Path) -> std::io::Result<(u64, u64)> {
@@ -17,8 +17,8 @@ pub(crate) fn device_of(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((major(dev), minor(dev)))
 }
 
-/// The block device of a mount whose files have `device`: that number if it is a device's, else
-/// the one that the mount's source names (btrfs has a number of its own for each subvolume).
+/// The block device of a mount whose files have `device`: the device with that number, otherwise the mount's source (each
+/// btrfs subvolume has its own number).
 pub(crate) fn block_device(sysfs: &Sysfs, mount: &Mount, device: (u64, u64)) -> Option<PathBuf> {
     sysfs.block(device).or_else(|| {
         let source = std::fs::metadata(&mount.source).ok().filter(|_| mount.source.starts_with("/dev/"))?;
@@ -26,8 +26,7 @@ pub(crate) fn block_device(sysfs: &Sysfs, mount: &Mount, device: (u64, u64)) -> 
     })
 }
 
-/// Writes to an overlay go to its upper directory: the device under that, where it can be seen
-/// (inside a container it cannot).
+/// The device under an overlay's upper directory, where its writes go. Not visible inside a container.
 pub(crate) fn overlay_device(sysfs: &Sysfs, mounts: &[Mount], mount: &Mount) -> Option<PathBuf> {
     let upper = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="))?;
     let upper = std::fs::canonicalize(upper).ok().filter(|_| mount.filesystem == "overlay")?;
@@ -41,18 +40,18 @@ pub(crate) struct Sysfs {
 }
 
 impl Sysfs {
-    /// Directory of the device with this number, below `/sys/devices`.
+    /// Directory of the device with this number, under `/sys/devices`.
     pub(crate) fn block(&self, (major, minor): (u64, u64)) -> Option<PathBuf> {
         std::fs::canonicalize(self.root.join(format!("dev/block/{major}:{minor}"))).ok()
     }
 
-    /// The kernel's own.
+    /// The kernel's sysfs.
     pub(crate) fn of_kernel() -> Sysfs {
         Sysfs { root: PathBuf::from("/sys") }
     }
 
-    /// Name of the device in directory `block` and what there is to say of it. A filesystem on
-    /// several devices has no name: one of several disks would be a wrong answer to «the device».
+    /// Name and facts of the device in directory `block`. No name for a filesystem on several devices, because one of them
+    /// would be a wrong answer.
     pub(crate) fn describe(&self, block: &Path, filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
         let mut found = BTreeMap::new();
         let disks = if filesystem == "btrfs" { self.btrfs_disks(&name(block)) } else { Vec::new() };
@@ -75,7 +74,7 @@ impl Sysfs {
     }
 }
 
-/// Adds what sysfs says about the device in directory `block`, each key after `prefix`.
+/// Adds the facts of the device in directory `block`, each key after `prefix`.
 fn facts(block: &Path, prefix: &str, facts_found: &mut BTreeMap<String, String>, depth: u32) {
     let mut add = |key: &str, value: Option<String>| {
         if let Some(value) = value.filter(|v| !v.is_empty()) {
@@ -83,14 +82,14 @@ fn facts(block: &Path, prefix: &str, facts_found: &mut BTreeMap<String, String>,
         }
     };
     let text = |path: PathBuf| std::fs::read_to_string(path).ok().map(|t| t.trim().to_owned());
-    // A partition is queued with its disk: the parent directory in sysfs.
+    // A partition uses the queue of its disk: the parent directory in sysfs.
     let disk = if block.join("partition").exists() { block.parent().unwrap_or(block) } else { block };
     if disk != block {
         add("disk", Some(name(disk)));
     }
     // SCSI and NVMe state a model; virtio disks do not.
     add("model", text(disk.join("device/model")));
-    // sysfs counts in 512 bytes, whatever the device's blocks are.
+    // sysfs counts in units of 512 bytes, independent of the device's block size.
     let sectors = text(block.join("size")).and_then(|s| s.parse::<u64>().ok());
     add("size_bytes", sectors.and_then(|s| s.checked_mul(512)).map(|s| s.to_string()));
     add("scheduler", text(disk.join("queue/scheduler")).map(|s| selected(&s)));
@@ -104,7 +103,7 @@ fn facts(block: &Path, prefix: &str, facts_found: &mut BTreeMap<String, String>,
     add("backing_file", text(block.join("loop/backing_file")));
     let slaves = entries(&block.join("slaves"));
     add("slaves", Some(slaves.iter().map(|s| name(s)).collect::<Vec<_>>().join(", ")));
-    if depth < DEEPEST {
+    if depth < MAX_DEPTH {
         for slave in slaves {
             let Ok(real) = std::fs::canonicalize(&slave) else { continue };
             facts(&real, &format!("{}.", name(&real)), facts_found, depth + 1);
@@ -119,7 +118,7 @@ fn selected(schedulers: &str) -> String {
 }
 
 fn name(block: &Path) -> String {
-    // sysfs writes «/» in device names as «!».
+    // sysfs writes '/' in device names as '!'.
     block.file_name().unwrap_or_default().to_string_lossy().replace('!', "/")
 }
 
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn stacked_devices_state_what_they_stand_on() {
+    fn stacked_devices_list_their_underlying_devices() {
         let (_dir, sysfs) = fixture();
         let (device, facts) = described(&sysfs, (253, 0), "xfs");
         let fact = |key: &str| facts.get(key).map(String::as_str);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
-use loadline_logwriter::{Commit, LogConfig, LogDevice, LogError, LogWriter};
+use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogError, LogWriter};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -77,10 +77,10 @@ fn log(writer: &LogWriter, jobs: usize, bytes: usize, seconds: f64) -> Result<Ra
     let (begun, cpu_begun, before) = (Instant::now(), cpu()?, writer.stats().commits_waited);
     std::thread::scope(|scope| -> Result<()> {
         let sessions = (0..jobs).map(|_| writer.session()).collect::<std::result::Result<Vec<_>, _>>()?;
-        let run = |mut session: loadline_logwriter::Session| {
+        let run = |mut session: loadline_logwriter::LogSession| {
             while !stop.load(Ordering::Relaxed) {
                 session.append(&record)?;
-                session.commit(Commit::Wait)?;
+                session.commit(CommitMode::Wait)?;
             }
             Ok::<_, LogError>(())
         };

@@ -1,4 +1,4 @@
-//! The clock that the engine times itself with, injected so that tests are deterministic.
+//! The engine's clock, injected so that tests are deterministic.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ pub trait Clock: Send + Sync {
     fn now_ns(&self) -> u64;
 }
 
-/// `CLOCK_MONOTONIC`, from the moment this was made.
+/// `CLOCK_MONOTONIC`, counted from its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic(Instant);
 
 impl Monotonic {
-    /// A clock that begins now.
+    /// A clock that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self(Instant::now())

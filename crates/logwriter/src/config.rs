@@ -1,4 +1,4 @@
-//! How a log is kept: its buffer, its files, and when it is written.
+//! Settings of a log: buffer, files, and when to write.
 
 use std::time::Duration;
 
@@ -6,39 +6,37 @@ use crate::error::LogError;
 use crate::layout::Layout;
 use crate::record;
 
-/// The settings of a log. [`LogConfig::default`] is as databases come: written at each commit that
-/// waits, when the buffer is a third full, at 1 MiB, and every 3 s.
+/// Settings of a log. [`LogConfig::default`] writes as databases do: at each commit that waits, when the buffer is
+/// a third full, at 1 MiB, and every 3 s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
-    /// Bytes of the buffer: a multiple of the device's block, at least 4 blocks.
+    /// Size of the buffer, bytes: a multiple of the device's block, at least 4 blocks.
     pub buffer_bytes: usize,
-    /// A commit that waits has the buffer written at once. Without it, it waits for another rule.
+    /// Write when a commit waits. Otherwise the commit waits for another rule.
     pub at_commit: bool,
-    /// The buffer is written when this share of it has gathered, above 0 and at most 1.
+    /// Write when this share of the buffer is filled, above 0 and at most 1.
     pub buffer_fraction: Option<f64>,
-    /// The buffer is written when this many bytes have gathered.
+    /// Write when this many bytes are in the buffer.
     pub at_bytes: Option<u64>,
-    /// The buffer is written at this interval, if there is anything in it.
+    /// Write at this interval, unless the buffer is empty.
     pub every: Option<Duration>,
-    /// Whether the writer holds a write back for the jobs that were woken by the one before, where
-    /// what it learns of them says that they will be back in less time than a write takes. More
-    /// jobs then share a write.
+    /// Whether the writer delays a write for the jobs woken by the previous one, if by experience they commit
+    /// again sooner than a write takes. More jobs then share a write.
     pub gather: bool,
-    /// What the size rules may write without a sync, while nobody waits and the writer is behind:
-    /// the next group is full before this one is written. 0 has each group synced. A commit that
-    /// waits, a flush and the interval sync in any case.
+    /// Most bytes that the size rules may write without a sync, while nobody waits and the writer is behind (the
+    /// next group is full before this one is written). 0: sync each group. A waiting commit, a flush and the
+    /// interval always sync.
     pub put_off_bytes: u64,
-    /// What becomes of log files that are full.
+    /// What happens to full log files.
     pub keep: Keep,
 }
 
-/// What becomes of log files that are full.
+/// What happens to full log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// All are kept.
+    /// Keep all.
     All,
-    /// The newest this many are kept (the one that is written to is one of them; at least 2); older
-    /// ones are made over into new ones.
+    /// Keep this number of the newest files, the current one included (at least 2), and recycle older ones.
     Newest(u64),
 }
 
@@ -57,7 +55,7 @@ impl Default for LogConfig {
     }
 }
 
-/// The size rules, reduced to bytes.
+/// The size rules in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SizeRules {
     pub(crate) fraction: Option<u64>,
@@ -65,7 +63,7 @@ pub(crate) struct SizeRules {
 }
 
 impl LogConfig {
-    /// Checks the settings against the device's sizes.
+    /// Checks the settings and the device's sizes.
     pub(crate) fn check(&self, layout: Layout) -> Result<(), LogError> {
         let wrong = |what: String| Err(LogError::Config(what));
         if let Some(what) = layout.wrong() {
@@ -74,8 +72,8 @@ impl LogConfig {
         let block = layout.block;
         if !(self.buffer_bytes as u64).is_multiple_of(block) || (self.buffer_bytes as u64) < 4 * block {
             return wrong(format!(
-                "its buffer has {} bytes; a multiple of the device's block ({block} bytes), at least 4 of them, is \
-                 needed",
+                "its buffer has {} bytes; it must be a multiple of the device's block ({block} bytes), at least 4 \
+                 blocks",
                 self.buffer_bytes
             ));
         }
@@ -83,33 +81,33 @@ impl LogConfig {
             && !(share > 0.0 && share <= 1.0)
         {
             return wrong(format!(
-                "the share of the buffer to write it at is {share}; it must be above 0 and at most 1"
+                "the share of the buffer that triggers a write is {share}; it must be above 0 and at most 1"
             ));
         }
         if self.at_bytes == Some(0) {
-            return wrong("the buffer cannot be written at 0 bytes; leave the rule out instead".into());
+            return wrong("a write cannot be triggered at 0 bytes; leave the rule out instead".into());
         }
         if self.every.is_some_and(|every| every < Duration::from_millis(1)) {
-            return wrong("the buffer cannot be written more often than once a millisecond by the clock".into());
+            return wrong("the interval between writes must be at least 1 ms".into());
         }
         if !self.at_commit && self.every.is_none() {
-            return wrong("a commit would wait for ever: have it written at commit, or at an interval".into());
+            return wrong("a commit would wait for ever: write at commit, or at an interval".into());
         }
         if let Keep::Newest(0 | 1) = self.keep {
-            return wrong("at least 2 log files must be kept: the one that is written to, and the one before".into());
+            return wrong("at least 2 log files must be kept: the current one and the one before it".into());
         }
         Ok(())
     }
 
-    /// The size rules in bytes. The buffer's share is rounded down to whole bytes.
+    /// The size rules; the share of the buffer is rounded down to whole bytes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a usize is within it")]
     pub(crate) fn size_rules(&self) -> SizeRules {
         let fraction = self.buffer_fraction.map(|share| ((self.buffer_bytes as f64 * share) as u64).max(1));
         SizeRules { fraction, bytes: self.at_bytes }
     }
 
-    /// The most payload that a record may have: it and the filling before it fit into the buffer,
-    /// and it fits into a file.
+    /// Largest payload of a record: the record and the padding before it fit into the buffer, and the record into a
+    /// file.
     pub(crate) fn most_payload(&self, layout: Layout) -> u64 {
         let space = (self.buffer_bytes as u64 / 2).min(layout.per_file()).min(u64::from(u32::MAX));
         space / record::HEADER as u64 * record::HEADER as u64 - record::HEADER as u64

@@ -1,4 +1,4 @@
-//! Where the log on a device ends, for devices that keep several copies of one.
+//! The end of the log on a device, for replica sets.
 
 use std::error::Error;
 
@@ -7,12 +7,12 @@ use crate::error::RecoverError;
 use crate::layout::Layout;
 use crate::recover::recover;
 
-/// Finds where the log on `device` ends; nothing if there is none. To be given to
-/// [`device::open_mirror`](crate::device::open_mirror) and its like.
+/// Finds the end of the log on `device`; `None` if there is no log. For
+/// [`device::open_mirror`](crate::device::open_mirror) and the other replica sets.
 ///
 /// # Errors
-/// If the device cannot be read, or holds a log of other sizes. A file that is missing is none: to
-/// its copy's owner the log ends there, and another copy may have it.
+/// The device cannot be read, or holds a log of other sizes. A missing file is no error: this copy ends there, and
+/// another one may have the rest.
 pub fn log_end(device: &dyn LogDevice) -> Result<Option<Position>, Box<dyn Error + Send + Sync>> {
     let mut records = match recover(device) {
         Err(RecoverError::Missing { file, .. }) => return Ok(Some(Position { file, offset: 0 })),
@@ -29,7 +29,7 @@ pub fn log_end(device: &dyn LogDevice) -> Result<Option<Position>, Box<dyn Error
     if found.end == found.start {
         return Ok(Some(Position { file: layout.file(found.start), offset: 0 }));
     }
-    // A log that ends with a file does so in that file: of the next not even the header is there.
+    // If the log ends exactly with a file, the end is in that file: the next one has not even a header.
     let last = crate::Lsn(found.end.0 - 1);
     Ok(Some(Position { file: layout.file(last), offset: layout.offset(last) + 1 }))
 }

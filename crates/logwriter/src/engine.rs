@@ -1,16 +1,16 @@
-//! Group commit: what jobs and the background thread do together.
+//! Group commit: the protocol between jobs and the background thread.
 //!
 //! ```text
 //! job      claim space (lock) - copy (no lock) - commit record (lock) -+- nobody writes: write the
-//!                                                                      |  group here and now
+//!                                                                      |  group at once
 //!                                                                      +- else queue, park
-//! leader   seal the block (lock) - wait for copies - write and sync - take the served out of the
-//!          queue, choose who is next (lock) - wake the next leader first, then the served
-//! keeper   writes what the size rules sealed and what the clock asks for
+//! leader   seal the block (lock) - wait for copies - write and sync - remove the served jobs from
+//!          the queue, choose the next leader (lock) - wake the next leader first, then the served
+//! keeper   writes what the size rules sealed, and at the interval
 //! ```
 //!
-//! The device is never idle while anybody waits, except where [`crate::gather`] knows better. No
-//! thread but the writer itself is woken or switched to for a commit of a job alone.
+//! The device is never idle while a job waits, except when [`crate::gather`] delays a write. A job that commits
+//! alone needs no other thread.
 
 use crate::Lsn;
 use crate::clock::Clock;
@@ -20,12 +20,12 @@ use crate::files::Files;
 use crate::output::Output;
 use crate::record::Kind;
 use crate::ring::{Batch, Claim, Port, Ring};
-use crate::slot::{Served, Slot, Waiter, Word};
+use crate::slot::{Served, Signal, Slot, Waiter};
 use crate::state::{Arrival, Group, Next, State};
 use crate::stats::{GroupCounts, SessionCounts, Sessions, Trigger};
 use crate::sync::{Arc, Mutex, MutexGuard, park_for, thread};
 
-/// What all sessions of a log share.
+/// State shared by all sessions of a log.
 pub(crate) struct Engine {
     pub(crate) ring: Arc<Ring>,
     pub(crate) state: Mutex<State>,
@@ -38,8 +38,8 @@ pub(crate) struct Engine {
     pub(crate) every_ns: Option<u64>,
 }
 
-/// A session's way into the engine.
-pub(crate) struct Seat {
+/// State of one job (session) in the engine.
+pub(crate) struct Job {
     pub(crate) port: Port,
     pub(crate) slot: Arc<Slot>,
     pub(crate) counts: Arc<SessionCounts>,
@@ -51,12 +51,12 @@ fn waiter(slot: &Arc<Slot>) -> impl FnOnce() -> Waiter {
 }
 
 impl Engine {
-    /// Appends one record, in pieces. Returns its position.
-    pub(crate) fn append(&self, seat: &mut Seat, parts: &[&[u8]], len: u32) -> Result<Lsn, LogError> {
+    /// Appends one record, given in pieces. Returns its position.
+    pub(crate) fn append(&self, job: &mut Job, parts: &[&[u8]], len: u32) -> Result<Lsn, LogError> {
         let sum = crate::record::payload_sum(parts.iter().copied());
-        let mut guard = self.room(seat, crate::record::space(len as usize))?;
-        let header = guard.cursor.header(guard.cursor.next(), Kind::Data, seat.session, len);
-        let mut claim = claim(&mut guard, &mut seat.port, header.len)?;
+        let mut guard = self.lock_with_space(job, crate::record::space(len as usize))?;
+        let header = guard.cursor.header(guard.cursor.next(), Kind::Data, job.session, len);
+        let mut claim = claim(&mut guard, &mut job.port, header.len)?;
         let header = crate::record::Header { lsn: claim.start, ..header };
         let wake_keeper = guard.claimed(false);
         drop(guard);
@@ -75,12 +75,11 @@ impl Engine {
         Ok(start)
     }
 
-    /// Appends a commit record. Returns the end of it, up to which the log must be durable for the
-    /// transaction to be.
-    pub(crate) fn append_commit<'e>(&'e self, seat: &mut Seat) -> Result<(MutexGuard<'e, State>, Lsn, bool), LogError> {
-        let mut guard = self.room(seat, crate::record::space(0))?;
-        let header = guard.cursor.header(guard.cursor.next(), Kind::Commit, seat.session, 0);
-        let mut claim = claim(&mut guard, &mut seat.port, 0)?;
+    /// Appends a commit record. Returns its end: the transaction is durable when the log is durable up to it.
+    pub(crate) fn append_commit<'e>(&'e self, job: &mut Job) -> Result<(MutexGuard<'e, State>, Lsn, bool), LogError> {
+        let mut guard = self.lock_with_space(job, crate::record::space(0))?;
+        let header = guard.cursor.header(guard.cursor.next(), Kind::Commit, job.session, 0);
+        let mut claim = claim(&mut guard, &mut job.port, 0)?;
         let header = crate::record::Header { lsn: claim.start, ..header };
         claim.put(0, &header.encode(crate::record::payload_sum([])));
         drop(claim);
@@ -89,22 +88,22 @@ impl Engine {
         Ok((guard, upto, wake_keeper))
     }
 
-    /// Takes the lock when the buffer has room for `space` bytes; waits for it, or makes it.
-    fn room(&self, seat: &Seat, space: u64) -> Result<MutexGuard<'_, State>, LogError> {
+    /// Takes the lock once the buffer has `space` free bytes; waits for them, or writes the buffer.
+    fn lock_with_space(&self, job: &Job, space: u64) -> Result<MutexGuard<'_, State>, LogError> {
         let mut guard = crate::locked(&self.state);
         guard.alive()?;
-        if guard.has_room(space, false) {
+        if guard.has_space(space, false) {
             return Ok(guard);
         }
         let begun = self.clock.now_ns();
         let mut again = false;
-        while !guard.has_room(space, again) {
-            if guard.want_room(space, again, waiter(&seat.slot)) {
+        while !guard.has_space(space, again) {
+            if guard.queue_for_space(space, again, waiter(&job.slot)) {
                 self.write_group(guard, Trigger::BufferFull, false)?;
             } else {
                 drop(guard);
-                // Not for any other word: one meant for an earlier wait may come late.
-                while !matches!(seat.slot.read(), Word::Room | Word::Stopped) {
+                // Ignore other signals: one for an earlier wait may come late.
+                while !matches!(job.slot.read(), Signal::Space | Signal::Stopped) {
                     thread::park();
                 }
             }
@@ -112,17 +111,17 @@ impl Engine {
             guard = crate::locked(&self.state);
             guard.alive()?;
         }
-        seat.counts.full_waits.add(1);
-        seat.counts.full_ns.add(self.clock.now_ns().saturating_sub(begun));
+        job.counts.full_waits.add(1);
+        job.counts.full_ns.add(self.clock.now_ns().saturating_sub(begun));
         Ok(guard)
     }
 
-    /// Waits until the log is durable up to `upto`, or makes it so. `back_ns`: how long this job
-    /// took to come back, where that is known.
+    /// Waits until the log is durable up to `upto`, or writes it. `back_ns`: time since this job's previous commit
+    /// was durable, if known.
     pub(crate) fn durable(
         &self,
         mut guard: MutexGuard<'_, State>,
-        seat: &Seat,
+        job: &Job,
         upto: Lsn,
         urgent: bool,
         back_ns: Option<u64>,
@@ -131,7 +130,7 @@ impl Engine {
         if let Some(back) = back_ns {
             guard.gather.came_back(back);
         }
-        let mut deadline = match guard.arrive(upto, urgent, now, waiter(&seat.slot))? {
+        let mut deadline = match guard.arrive(upto, urgent, now, waiter(&job.slot))? {
             Arrival::Durable => return Ok(Served { done_ns: now, ..Served::default() }),
             Arrival::Lead => {
                 let trigger = if urgent { Trigger::Flush } else { Trigger::Commit };
@@ -141,15 +140,15 @@ impl Engine {
         };
         drop(guard);
         loop {
-            match seat.slot.read() {
-                Word::Durable => return Ok(seat.slot.served()),
-                Word::Lead => return self.write_group(crate::locked(&self.state), Trigger::Commit, true),
-                Word::Stopped => {
+            match job.slot.read() {
+                Signal::Durable => return Ok(job.slot.served()),
+                Signal::Lead => return self.write_group(crate::locked(&self.state), Trigger::Commit, true),
+                Signal::Stopped => {
                     crate::locked(&self.state).alive()?;
                     return Err(LogError::Closed);
                 }
-                Word::KeepTime => deadline = crate::locked(&self.state).time_to_keep(),
-                Word::Wait | Word::Room => match deadline {
+                Signal::KeepTime => deadline = crate::locked(&self.state).time_to_keep(),
+                Signal::Wait | Signal::Space => match deadline {
                     None => thread::park(),
                     Some(at) => {
                         let now = self.clock.now_ns();
@@ -158,7 +157,7 @@ impl Engine {
                         } else {
                             deadline = None;
                             let mut guard = crate::locked(&self.state);
-                            if guard.time_is_up(&seat.slot, now) {
+                            if guard.time_is_up(&job.slot, now) {
                                 return self.write_group(guard, Trigger::Commit, true);
                             }
                         }
@@ -168,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Writes all there is to be written as one group, and hands over.
+    /// Writes everything pending as one group, and hands over to the next leader.
     fn write_group(
         &self,
         mut guard: MutexGuard<'_, State>,
@@ -196,21 +195,21 @@ impl Engine {
         let finished = guard.finish(put.batch, put.synced, own_commit, done_ns);
         drop(guard);
         match finished.next {
-            Next::Lead(next) => next.tell(Word::Lead),
+            Next::Lead(next) => next.signal(Signal::Lead),
             Next::KeepTime(next) => next.keep_time(),
             Next::Keeper => self.wake_keeper(),
             Next::Nobody => {}
         }
         finished.served.iter().for_each(|waiter| waiter.durable(served));
-        finished.room.iter().for_each(|waiter| waiter.tell(Word::Room));
+        finished.space.iter().for_each(|waiter| waiter.signal(Signal::Space));
         Ok(served)
     }
 
-    /// Puts a group on the device.
+    /// Writes a group to the device.
     fn put(&self, group: Group, trigger: Trigger) -> Result<Put, DeviceError> {
         let clock = self.clock.as_ref();
         let Some(pending) = group.pending else {
-            // All is written; what was not synced is.
+            // Everything is written; sync what was put off.
             let times = crate::locked(&self.output).sync(clock, &self.groups)?;
             return Ok(Put { batch: None, synced: true, times });
         };
@@ -223,7 +222,7 @@ impl Engine {
             return Ok(Put { batch: Some(batch), synced: true, times });
         }
         let written = crate::locked(&self.state).written(batch);
-        written.room.iter().for_each(|waiter| waiter.tell(Word::Room));
+        written.space.iter().for_each(|waiter| waiter.signal(Signal::Space));
         if written.sync {
             times.sync_ns += output.sync(clock, &self.groups)?.sync_ns;
         }
@@ -242,13 +241,13 @@ impl Engine {
         }
     }
 
-    /// Stops the log and tells all who wait. Returns why it stopped, which may be an earlier cause.
+    /// Stops the log and signals all waiting jobs. Returns the first cause of the stop.
     pub(crate) fn stop(&self, why: LogError) -> LogError {
         let mut guard = crate::locked(&self.state);
         let waiters = guard.stop(why.clone());
         let why = guard.alive().err().unwrap_or(why);
         drop(guard);
-        waiters.iter().for_each(|waiter| waiter.tell(Word::Stopped));
+        waiters.iter().for_each(|waiter| waiter.signal(Signal::Stopped));
         why
     }
 
@@ -258,7 +257,7 @@ impl Engine {
         }
     }
 
-    /// The background thread: serves the rules that no job waits for.
+    /// The background thread: writes what no job waits for.
     pub(crate) fn keep(&self) {
         let mut due = self.every_ns.map(|every| self.clock.now_ns().saturating_add(every));
         loop {
@@ -274,7 +273,7 @@ impl Engine {
                 guard.want_all(Trigger::Timer);
             }
             if let Some(trigger) = guard.keeper_turn() {
-                // A failure has stopped the log; it is told to whoever comes next.
+                // A failure stops the log; the next caller gets the error.
                 let _ = self.write_group(guard, trigger, false);
                 continue;
             }
@@ -287,15 +286,15 @@ impl Engine {
     }
 }
 
-/// How a group got onto the device.
+/// Result of writing a group.
 struct Put {
-    /// What is still to be freed.
+    /// Still to be freed.
     batch: Option<Batch>,
     synced: bool,
     times: DeviceTimes,
 }
 
-/// Stops the log if the device panics, so that nobody waits for its writer for ever.
+/// Stops the log if the device panics, so that no job waits for ever.
 struct StopOnUnwind<'e>(&'e Engine);
 
 impl Drop for StopOnUnwind<'_> {
@@ -306,7 +305,7 @@ impl Drop for StopOnUnwind<'_> {
     }
 }
 
-/// Claims the space of a record of `len` bytes, for which there is room.
+/// Claims the space of a record of `len` bytes, which must be free.
 fn claim<'p>(state: &mut State, port: &'p mut Port, len: u32) -> Result<Claim<'p>, LogError> {
     let space = crate::record::space(len as usize);
     state.cursor.claim(port, space).ok_or(LogError::RecordTooBig { bytes: u64::from(len), most: 0 })

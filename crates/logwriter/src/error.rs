@@ -1,86 +1,86 @@
-//! What can go wrong with a log, in words that say what to do next.
+//! Errors of a log.
 
 use std::io;
 
 use crate::device::DeviceError;
 use crate::sync::Arc;
 
-/// Why a log could not be opened, appended to or made durable. Each text stands alone.
+/// Why a log could not be opened, appended to or made durable. Each text can be shown on its own.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// A write or a sync failed. What was not reported durable before may or may not be on the
-    /// device; nothing is reported durable any more.
+    /// A write or a sync failed. What was not reported durable may or may not be on the device. Nothing more is
+    /// reported durable.
     #[error("the log has stopped and reports nothing durable until it is opened again: {0}")]
     Stopped(Arc<DeviceError>),
     /// The log was closed.
-    #[error("the log is closed: open it again to go on")]
+    #[error("the log is closed: open it again to continue")]
     Closed,
-    /// The device's code panicked. As with [`LogError::Stopped`], nothing is reported durable any
-    /// more.
+    /// The device's code panicked. As with [`LogError::Stopped`], nothing more is reported durable.
     #[error("the log has stopped and reports nothing durable until it is opened again: its device panicked")]
     Panicked,
-    /// A record does not fit.
+    /// A record is too big.
     #[error(
-        "a record of {bytes} bytes does not fit into a log that takes {most}: append it in pieces (a transaction may \
-         have any number of records), or give the log a larger buffer and larger files"
+        "a record of {bytes} bytes does not fit into this log, which takes {most}: split it (a transaction may have \
+         any number of records), or use a larger buffer and larger files"
     )]
     RecordTooBig {
-        /// Of the payload.
+        /// Payload of the record.
         bytes: u64,
-        /// The most that a record's payload may have.
+        /// Largest possible payload.
         most: u64,
     },
-    /// A setting that no log can have.
+    /// An invalid setting.
     #[error("the log cannot be opened: {0}")]
     Config(String),
-    /// The log that is there could not be read.
+    /// The existing log could not be read.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// The system gave no thread.
-    #[error("cannot start the log's {0} thread: {1}. Look at the limit on threads (ulimit -u)")]
+    /// The system refused a thread.
+    #[error("cannot start the log's {0} thread: {1}. Check the limit on threads (ulimit -u)")]
     Thread(&'static str, Arc<io::Error>),
-    /// More sessions than the format has numbers for.
-    #[error("the log has given out all its 4294967295 session numbers: close it and open it again")]
+    /// All session numbers of the format are used.
+    #[error("all 4294967295 session numbers of the log are used: close it and open it again")]
     Sessions,
 }
 
-/// Why a log that is there could not be read.
+/// Why an existing log could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// The device could not be read.
     #[error("the log cannot be read: {0}")]
     Device(Arc<DeviceError>),
-    /// Sizes that no log can have.
+    /// Invalid sizes.
     #[error("the log cannot be read: {0}")]
     Sizes(String),
-    /// A file between two others is not there, or is not a log file any more.
+    /// A file between two others is missing, or is no longer a log file.
     #[error(
-        "log file {file} on {device} is missing or damaged while later ones are there: what it held is lost. Put it \
-         back, or move all log files away to begin a new log"
+        "log file {file} on {device} is missing or damaged, but later ones exist: its contents are lost. Put it back, \
+         or move all log files away to start a new log"
     )]
     Missing {
         /// The file's number.
         file: u64,
-        /// Which device.
+        /// The device.
         device: String,
     },
     /// The log was made with other sizes.
     #[error(
-        "the log on {device} was made with files of {file_bytes} bytes and blocks of {block} bytes, and is opened with \
-         {wanted_file_bytes} and {wanted_block}. Open it as it was made, or move its files away to begin a new log"
+        "the log on {device} was made with files of {file_bytes} bytes and blocks of {block} bytes, but is opened with \
+         {wanted_file_bytes} and {wanted_block}. Use the sizes it was made with, or move its files away to start a \
+         new log"
     )]
     OtherSizes {
-        /// Which device.
+        /// The device.
         device: String,
-        /// Of the log that is there.
+        /// File size of the existing log.
         file_bytes: u64,
-        /// Of the log that is there.
+        /// Block size of the existing log.
         block: u64,
-        /// As the device is opened.
+        /// File size of the device as opened.
         wanted_file_bytes: u64,
-        /// As the device is opened.
+        /// Block size of the device as opened.
         wanted_block: u64,
     },
 }

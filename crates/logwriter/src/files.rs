@@ -1,4 +1,4 @@
-//! Log files made ready ahead of their use, on a thread of their own.
+//! Prepares log files ahead of use, on a thread of its own.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,33 @@ use crate::config::Keep;
 use crate::device::{DeviceError, FileMaker};
 use crate::sync::{Condvar, Mutex};
 
-/// What the maker's thread and who switches files share.
+/// State shared by the maker's thread and the writer that switches files.
 pub(crate) struct Files {
-    state: Mutex<State>,
+    state: Mutex<FilesState>,
     changed: Condvar,
     keep: Keep,
 }
 
-struct State {
+struct FilesState {
     maker: Option<Box<dyn FileMaker>>,
     have: BTreeSet<u64>,
-    /// Below this all files that are still needed are ready.
+    /// All needed files below this number are ready.
     ready: u64,
-    /// The file that is written to.
+    /// The current file.
     current: u64,
     failed: Option<DeviceError>,
     over: bool,
 }
 
 impl Files {
-    /// `have`: the files on the device, of which those that hold the log end before `first`, the
-    /// first to be made ready.
+    /// `have`: the files on the device. `first`: the first file to prepare, after those that hold the log.
     pub(crate) fn new(maker: Box<dyn FileMaker>, have: &[u64], first: u64, keep: Keep) -> Self {
         let have = have.iter().copied().collect();
-        let state = State { maker: Some(maker), have, ready: first, current: first, failed: None, over: false };
+        let state = FilesState { maker: Some(maker), have, ready: first, current: first, failed: None, over: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), keep }
     }
 
-    /// Says that `file` is written to now, and waits until it is ready.
+    /// Makes `file` the current one and waits until it is ready.
     pub(crate) fn enter(&self, file: u64) -> Result<(), DeviceError> {
         let mut state = crate::locked(&self.state);
         state.current = state.current.max(file);
@@ -43,7 +42,7 @@ impl Files {
                 return Err(failed);
             }
             if state.over {
-                // The thread has ended, or was never started: made here.
+                // The thread has ended or was never started: prepare the file here.
                 let Some(mut maker) = state.maker.take() else { break };
                 let number = state.ready;
                 let recycle = self.recyclable(&state);
@@ -58,7 +57,7 @@ impl Files {
         Ok(())
     }
 
-    /// The maker's thread: one file is always ready ahead of the one that is written to.
+    /// The maker's thread: keeps one file ready ahead of the current one.
     pub(crate) fn run(&self) {
         let _unwinding = EndOnUnwind(self);
         let mut state = crate::locked(&self.state);
@@ -87,7 +86,7 @@ impl Files {
         self.changed.notify_all();
     }
 
-    fn made(state: &mut State, number: u64, recycled: Option<u64>) {
+    fn made(state: &mut FilesState, number: u64, recycled: Option<u64>) {
         if let Some(old) = recycled {
             state.have.remove(&old);
         }
@@ -95,9 +94,8 @@ impl Files {
         state.ready = number + 1;
     }
 
-    /// The oldest file, if the newest ones that are to be kept do not reach it. Nothing if the file
-    /// to be made is there from before.
-    fn recyclable(&self, state: &State) -> Option<u64> {
+    /// The oldest file, if it is older than all files to keep. `None` if the file to prepare already exists.
+    fn recyclable(&self, state: &FilesState) -> Option<u64> {
         let Keep::Newest(keep) = self.keep else { return None };
         let oldest_kept = (state.current + 1).saturating_sub(keep);
         let there = state.have.contains(&state.ready);
@@ -105,8 +103,7 @@ impl Files {
     }
 }
 
-/// Ends the making ahead if the maker panics, so that nobody waits for it for ever: the device
-/// then makes its files itself.
+/// Ends the thread's work if the maker panics, so that nobody waits for it: the writer then prepares files itself.
 struct EndOnUnwind<'f>(&'f Files);
 
 impl Drop for EndOnUnwind<'_> {

@@ -1,7 +1,7 @@
-//! Where a position of the log lies on the device.
+//! Maps positions of the log to files and offsets.
 //!
-//! Each log file begins with one block that says what it is; the rest of all files, end to end, is
-//! the log, and a position ([`Lsn`]) counts its bytes.
+//! Each log file starts with a header block. The rest of all files, concatenated, is the log; a position ([`Lsn`])
+//! counts its bytes.
 
 use crate::Lsn;
 
@@ -9,7 +9,7 @@ const MAGIC: &[u8; 8] = b"LLREDO01";
 const USED: usize = 56;
 
 /// The largest log file: 1 TiB.
-const MOST_FILE: u64 = 1 << 40;
+const MAX_FILE: u64 = 1 << 40;
 
 /// The fixed sizes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +19,22 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// What is wrong with the sizes, if no log can have them.
+    /// What is wrong with the sizes, if anything.
     pub(crate) fn wrong(self) -> Option<String> {
         let Self { block, file_bytes } = self;
         if !block.is_power_of_two() || !(512..=65536).contains(&block) {
-            Some(format!("its device has blocks of {block} bytes; a power of two from 512 to 65536 is needed"))
-        } else if !file_bytes.is_multiple_of(block) || file_bytes < 4 * block || file_bytes > MOST_FILE {
+            Some(format!("its device has blocks of {block} bytes; the size must be a power of two from 512 to 65536"))
+        } else if !file_bytes.is_multiple_of(block) || file_bytes < 4 * block || file_bytes > MAX_FILE {
             Some(format!(
-                "its device has files of {file_bytes} bytes; a multiple of its block ({block} bytes), at least 4 of \
-                 them and at most {MOST_FILE} bytes, is needed"
+                "its device has files of {file_bytes} bytes; the size must be a multiple of its block ({block} bytes), \
+                 at least 4 blocks and at most {MAX_FILE} bytes"
             ))
         } else {
             None
         }
     }
 
-    /// Whether a file of this number can be: positions in it are far from overflowing.
+    /// Whether a file may have this number: positions in it do not overflow.
     pub(crate) fn can_have(self, file: u64) -> bool {
         file.checked_add(2).and_then(|files| files.checked_mul(self.file_bytes)).is_some_and(|end| end < 1 << 62)
     }
@@ -64,24 +64,24 @@ impl Layout {
         self.per_file() - lsn.0 % self.per_file()
     }
 
-    /// The next block's start, or the position itself if it is one. Files hold whole blocks.
+    /// Rounds a position up to the start of a block.
     pub(crate) fn block_up(self, lsn: Lsn) -> Lsn {
         Lsn(lsn.0.next_multiple_of(self.block))
     }
 }
 
-/// What the first block of a log file says.
+/// The first block of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) layout: Layout,
     pub(crate) file: u64,
     pub(crate) log: u32,
-    /// Of the opening that began the file.
+    /// Of the opening that started the file.
     pub(crate) epoch: u32,
 }
 
 impl FileHeader {
-    /// Bytes of a block that [`FileHeader::decode`] needs.
+    /// Bytes that [`FileHeader::decode`] needs.
     pub(crate) const BYTES: usize = 512;
 
     /// Fills the file's first block.
@@ -98,7 +98,7 @@ impl FileHeader {
         out[8..12].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads a file's first bytes; nothing if they are not the start of a log file.
+    /// Parses the first bytes of a file; `None` if it is not a log file.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..USED)?;
         let u64_at = |at: usize| bytes[at..].first_chunk().map(|eight| u64::from_le_bytes(*eight));
@@ -120,7 +120,7 @@ mod tests {
     const LAYOUT: Layout = Layout { block: 512, file_bytes: 2048 };
 
     #[test]
-    fn positions_go_through_the_files_end_to_end() {
+    fn positions_continue_from_file_to_file() {
         assert_eq!((LAYOUT.file(Lsn(0)), LAYOUT.offset(Lsn(0))), (0, 512));
         assert_eq!((LAYOUT.file(Lsn(1535)), LAYOUT.offset(Lsn(1535))), (0, 2047));
         assert_eq!((LAYOUT.file(Lsn(1536)), LAYOUT.offset(Lsn(1536))), (1, 512));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_header_reads_back_and_no_bit_of_it_can_change() {
+    fn a_file_header_reads_back_and_any_changed_bit_is_detected() {
         let header = FileHeader { layout: LAYOUT, file: 5, log: 77, epoch: 2 };
         let mut block = [0xAA; 512];
         header.encode(&mut block);

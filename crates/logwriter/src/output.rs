@@ -1,4 +1,4 @@
-//! The writing end: batches of the buffer into log files. Held by one job at a time.
+//! Writes batches of the buffer to log files. Used by one job at a time.
 
 use crate::Lsn;
 use crate::clock::Clock;
@@ -8,7 +8,7 @@ use crate::layout::{FileHeader, Layout};
 use crate::ring::{Batch, Ring};
 use crate::stats::GroupCounts;
 
-/// A device and where the log stands on it.
+/// A device and the current file on it.
 pub(crate) struct Output {
     device: Box<dyn LogDevice>,
     layout: Layout,
@@ -18,7 +18,7 @@ pub(crate) struct Output {
     header: Aligned,
 }
 
-/// A block for the headers of files, aligned as devices may need it.
+/// An aligned block for file headers.
 struct Aligned {
     bytes: Vec<u8>,
     from: usize,
@@ -29,7 +29,7 @@ impl Aligned {
     fn new(len: usize) -> Self {
         let align = len.max(4096);
         let bytes = vec![0; len + align];
-        // A start that cannot be aligned would be `usize::MAX`; then any is as good.
+        // `align_offset` may return `usize::MAX` (cannot align); then 0 is as good as any.
         let from = Some(bytes.as_ptr().align_offset(align)).filter(|from| *from < align).unwrap_or(0);
         Self { bytes, from, len }
     }
@@ -49,8 +49,8 @@ impl Output {
         self.device.as_ref()
     }
 
-    /// Writes a batch, file by file, and makes it durable, with all before it, if `sync`. A file's
-    /// end is synced in any case.
+    /// Writes a batch, file by file. With `sync`, it and everything before it is durable afterwards. The end of a
+    /// file is always synced.
     pub(crate) fn write(
         &mut self,
         ring: &Ring,
@@ -90,7 +90,7 @@ impl Output {
         Ok(sum)
     }
 
-    /// Makes durable what was written.
+    /// Makes everything written durable.
     pub(crate) fn sync(&mut self, clock: &dyn Clock, counts: &GroupCounts) -> Result<DeviceTimes, DeviceError> {
         let begun = clock.now_ns();
         self.device.sync()?;

@@ -1,31 +1,31 @@
-//! Records as they lie in the log.
+//! Format of records in the log.
 //!
 //! ```text
 //! 0      4      8          16       20      24        28     32          32+len
 //! crc    len    lsn        log      epoch   session   kind   payload     zeros to 32
 //! ```
 //!
-//! Little-endian; every record begins at a multiple of 32 bytes, so a header never crosses a block
-//! or a file. The checksum (CRC-32, IEEE) covers the payload, then the header without itself: a
-//! job computes the greater part of it before it takes any lock. The position (`lsn`), the log's
-//! identity and the opening (`epoch`) are part of it, so bytes of an earlier use of the file, of
-//! another log, or of a group that was lost before an opening never pass for records of this one.
+//! Little-endian. Every record starts at a multiple of 32 bytes, so a header never crosses a block or a file. The
+//! checksum (CRC-32, IEEE) covers the payload, then the header without the checksum: a job computes most of it
+//! before it takes a lock. It includes the position (`lsn`), the log's identity and the opening (`epoch`), so bytes
+//! from an earlier use of the file, from another log, or from a group lost before an opening are never taken for
+//! records.
 
 use crate::Lsn;
 
-/// Bytes of a record's header; records begin at multiples of it.
+/// Bytes of a record's header; records start at multiples of it.
 pub(crate) const HEADER: usize = 32;
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Redo.
     Data,
-    /// A transaction ends: what its session appended since its commit before is one.
+    /// Ends a transaction: everything that the session appended since its previous commit.
     Commit,
-    /// Fills up a block or a file. Only its header is checked.
+    /// Padding of a block or a file. The checksum covers only its header.
     Pad,
-    /// The log was opened here; its payload is where the log before ended.
+    /// The log was opened here; the payload is the end of the log before that.
     Open,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Header {
     pub(crate) kind: Kind,
 }
 
-/// The checksum of a payload in pieces, to be finished by [`Header::encode`].
+/// The checksum of a payload given in pieces, to be finished by [`Header::encode`].
 pub(crate) fn payload_sum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> crc32fast::Hasher {
     let mut sum = crc32fast::Hasher::new();
     for part in parts {
@@ -84,8 +84,7 @@ impl Header {
         out
     }
 
-    /// The header in `bytes` with its checksum, which is still to be checked; nothing if no header
-    /// ever looked so.
+    /// Parses a header and its checksum, which [`Header::holds`] verifies later. `None` if it cannot be a header.
     pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<(Self, u32)> {
         let u32_at = |at: usize| bytes[at..].first_chunk().map(|four| u32::from_le_bytes(*four));
         let header = Self {
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_back_as_written_whatever_its_pieces() {
+    fn a_record_reads_back_however_it_is_split() {
         let bytes = header(Kind::Data, 5).encode(payload_sum([&b"ab"[..], b"", b"cde"]));
         let (read, sum) = Header::decode(&bytes).unwrap();
         assert_eq!(read, header(Kind::Data, 5));

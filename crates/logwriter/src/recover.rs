@@ -1,9 +1,8 @@
-//! Reading a log back: every record up to the first that is not whole, and none after it.
+//! Recovery: reads every record up to the first incomplete one.
 //!
-//! A commit is reported durable only when all bytes before its end are, so whatever was reported
-//! durable is read back; a group that was cut off by a crash is read back up to its first torn
-//! record. That end is found again by every later reading: nothing is written over it, and the
-//! next opening leaves an opening record at the next block that names it.
+//! A commit is reported durable only when all bytes before its end are durable, so everything reported durable is
+//! read back. A group that a crash cut off is read up to its first torn record. Every later recovery finds the same
+//! end: nothing is written over it, and the next opening writes, at the next block, an opening record that names it.
 
 use crate::Lsn;
 use crate::device::LogDevice;
@@ -11,40 +10,39 @@ use crate::error::RecoverError;
 use crate::layout::{FileHeader, Layout};
 use crate::record::{HEADER, Header, Kind, space};
 
-/// Bytes read at once.
+/// Bytes per read.
 const WINDOW: usize = 1 << 20;
 
-/// A record read back.
+/// A record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its position.
     pub lsn: Lsn,
-    /// Which opening of the log wrote it: 1 for the first.
+    /// The opening of the log that wrote it, from 1.
     pub epoch: u32,
-    /// Which session of that opening: what a session appended between two of its commits is one
-    /// transaction.
+    /// The session of that opening. What a session appends between two commits is one transaction.
     pub session: u32,
-    /// Its redo, or nothing if it marks a commit.
+    /// Redo or a commit.
     pub body: Body,
 }
 
-/// What a record holds.
+/// Contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Redo, as it was appended.
     Redo(Vec<u8>),
-    /// The session's transaction is committed.
+    /// The session committed its transaction.
     Commit,
 }
 
-/// Where a log ended, and what it held.
+/// The end and the contents of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// The position of the oldest file that is there.
+    /// The start of the oldest file.
     pub start: Lsn,
     /// The end of the last whole record.
     pub end: Lsn,
-    /// The last opening that is on the device; 0 if the log is new.
+    /// The last opening on the device; 0 if the log is new.
     pub epoch: u32,
     /// Records of redo.
     pub records: u64,
@@ -52,14 +50,14 @@ pub struct Recovered {
     pub commits: u64,
     /// Bytes of redo.
     pub redo_bytes: u64,
-    /// The log's identity, a number drawn when it was made; 0 if it is new.
+    /// The log's identity, a random number drawn when it was made; 0 if it is new.
     pub log: u32,
 }
 
 /// Reads the log on `device` from its oldest file.
 ///
 /// # Errors
-/// If the device cannot be read, the log was made with other sizes, or a file is missing.
+/// The device cannot be read, the log was made with other sizes, or a file is missing.
 pub fn recover(device: &dyn LogDevice) -> Result<Records<'_>, RecoverError> {
     let layout = Layout { block: device.block_bytes() as u64, file_bytes: device.file_bytes() };
     if let Some(what) = layout.wrong() {
@@ -92,13 +90,13 @@ pub fn recover(device: &dyn LogDevice) -> Result<Records<'_>, RecoverError> {
     let first = found.first().copied();
     let start = first.map_or(Lsn(0), |header| layout.start(header.file));
     let mut so_far = Recovered { start, end: start, log, ..Recovered::default() };
-    // The first file may begin with the opening that its header names.
+    // The first file may start with the opening that its header names.
     so_far.epoch = first.map_or(0, |header| header.epoch.saturating_sub(1));
     let first_epoch = first.map(|header| header.epoch);
     Ok(Records { reader, layout, files: found, so_far, first_epoch, over: first.is_none() })
 }
 
-/// The records of a log, oldest first. After an error there are no more.
+/// The records of a log, oldest first. Ends after an error.
 pub struct Records<'d> {
     reader: Reader<'d>,
     layout: Layout,
@@ -109,15 +107,8 @@ pub struct Records<'d> {
     over: bool,
 }
 
-/// What lies at a position.
-enum Found {
-    Record(Header, Vec<u8>),
-    Nothing,
-}
-
 impl Records<'_> {
-    /// Where the log ends and what it holds, as far as it has been read: to its end once the
-    /// iterator has given its last record.
+    /// End and contents of the log as read so far; complete once the iterator has ended.
     #[must_use]
     pub fn so_far(&self) -> Recovered {
         self.so_far
@@ -126,21 +117,16 @@ impl Records<'_> {
     fn step(&mut self) -> Result<Option<Record>, RecoverError> {
         loop {
             let at = self.so_far.end;
-            let (header, payload) = match self.look(at)? {
-                Found::Record(header, payload) => (header, payload),
-                Found::Nothing => {
-                    // An opening after a group that was cut off lies at the next block.
-                    let block = self.layout.block_up(at);
-                    match if block == at { Found::Nothing } else { self.look(block)? } {
-                        Found::Record(header, payload) if header.kind == Kind::Open => (header, payload),
-                        Found::Record(..) | Found::Nothing => return Ok(None),
-                    }
-                }
+            let found = match self.record_at(at)? {
+                // An opening after a group that was cut off is at the next block.
+                None => self.record_at(self.layout.block_up(at))?.filter(|(header, _)| header.kind == Kind::Open),
+                found => found,
             };
+            let Some((header, payload)) = found else { return Ok(None) };
             if header.kind == Kind::Open {
                 let first = self.first_epoch.take();
                 let names_this_end = payload.first_chunk().is_some_and(|end| u64::from_le_bytes(*end) == at.0);
-                // The end that the oldest file's first opening names lay in the file before it.
+                // The first opening of the oldest file names an end in the file before it.
                 if !(first.is_some() || names_this_end) {
                     return Ok(None);
                 }
@@ -168,35 +154,35 @@ impl Records<'_> {
         }
     }
 
-    /// A whole record of this log at `at`, of the opening that is being read or, if it is an
-    /// opening itself, of a later one.
-    fn look(&mut self, at: Lsn) -> Result<Found, RecoverError> {
+    /// The complete record of this log at `at`, if there is one. It belongs to the current opening; an opening
+    /// record, to a later one.
+    fn record_at(&mut self, at: Lsn) -> Result<Option<(Header, Vec<u8>)>, RecoverError> {
         let file = self.layout.file(at);
-        let Some(in_file) = self.files.iter().find(|header| header.file == file) else { return Ok(Found::Nothing) };
+        let Some(in_file) = self.files.iter().find(|header| header.file == file) else { return Ok(None) };
         let file_epoch = in_file.epoch;
         let offset = self.layout.offset(at);
-        let Some(bytes) = self.reader.bytes(file, offset, HEADER)? else { return Ok(Found::Nothing) };
-        let Some((header, sum)) = bytes.first_chunk().and_then(Header::decode) else { return Ok(Found::Nothing) };
+        let Some(bytes) = self.reader.bytes(file, offset, HEADER)? else { return Ok(None) };
+        let Some((header, sum)) = bytes.first_chunk().and_then(Header::decode) else { return Ok(None) };
         let size = space(header.len as usize);
         if header.lsn != at || header.log != self.so_far.log || size > self.layout.left_in_file(at) {
-            return Ok(Found::Nothing);
+            return Ok(None);
         }
         let epoch = self.so_far.epoch;
         let fits = match (header.kind, self.first_epoch) {
             (Kind::Open, _) => header.epoch > epoch,
             (_, Some(first)) => header.epoch == first,
-            // A file that an earlier opening began holds nothing of this one at its start.
+            // If an earlier opening started the file, its start belongs to that opening.
             (_, None) => header.epoch == epoch && (offset != self.layout.block || file_epoch == epoch),
         };
         let payload = match (fits, header.kind) {
-            (false, _) => return Ok(Found::Nothing),
+            (false, _) => return Ok(None),
             (true, Kind::Pad) => &[],
             (true, _) => match self.reader.bytes(file, offset + HEADER as u64, header.len as usize)? {
                 Some(payload) => payload,
-                None => return Ok(Found::Nothing),
+                None => return Ok(None),
             },
         };
-        Ok(if header.holds(sum, payload) { Found::Record(header, payload.to_vec()) } else { Found::Nothing })
+        Ok(header.holds(sum, payload).then(|| (header, payload.to_vec())))
     }
 }
 
@@ -240,7 +226,7 @@ impl Reader<'_> {
         Ok(read)
     }
 
-    /// `len` bytes at `offset` of a file; nothing if the file ends before.
+    /// `len` bytes at `offset` of a file; `None` if the file ends before.
     fn bytes(&mut self, file: u64, offset: u64, len: usize) -> Result<Option<&[u8]>, RecoverError> {
         let inside = |this: &Self| {
             let from = offset.checked_sub(this.offset).filter(|_| this.file == file)?;

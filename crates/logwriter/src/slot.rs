@@ -1,37 +1,37 @@
-//! Where a waiting job is told how its commit went.
+//! A waiting job's slot: the signal that wakes it, and the times of its commit.
 
 use crate::sync::thread::Thread;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering};
 
-/// What a waiting job is told.
+/// A signal to a waiting job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Word {
-    /// Nothing yet.
+pub(crate) enum Signal {
+    /// No signal yet.
     Wait = 0,
-    /// Its records are durable; the times are in the slot.
+    /// The job's records are durable; the times are in the slot.
     Durable = 1,
-    /// It writes the next group.
+    /// The job writes the next group.
     Lead = 2,
-    /// It looks at the clock for those that gather, and writes when time is up.
+    /// The job watches the deadline of a delayed write, and writes when it is over.
     KeepTime = 3,
-    /// There may be room in the buffer.
-    Room = 4,
+    /// The buffer may have space.
+    Space = 4,
     /// The log has stopped.
     Stopped = 5,
 }
 
-/// A session's place to wait. On cache lines of its own: another job writes to it.
+/// A session's slot. On its own cache lines: another job writes to it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Slot {
-    word: AtomicU32,
+    signal: AtomicU32,
     done_ns: AtomicU64,
     write_ns: AtomicU64,
     sync_ns: AtomicU64,
 }
 
-/// How the group of a commit went.
+/// Times of a commit's group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) done_ns: u64,
@@ -40,29 +40,29 @@ pub(crate) struct Served {
 }
 
 impl Slot {
-    /// The word, and [`Word::Wait`] from now on if it was one that asks for something to be done.
-    pub(crate) fn read(&self) -> Word {
-        let word = match self.word.load(Ordering::Acquire) {
-            1 => Word::Durable,
-            2 => Word::Lead,
-            3 => Word::KeepTime,
-            4 => Word::Room,
-            5 => Word::Stopped,
-            _ => Word::Wait,
+    /// Reads the signal. [`Signal::KeepTime`] is reset by reading it.
+    pub(crate) fn read(&self) -> Signal {
+        let signal = match self.signal.load(Ordering::Acquire) {
+            1 => Signal::Durable,
+            2 => Signal::Lead,
+            3 => Signal::KeepTime,
+            4 => Signal::Space,
+            5 => Signal::Stopped,
+            _ => Signal::Wait,
         };
-        if word == Word::KeepTime {
-            // Another word may have come in between; it stays.
-            let _ = self.word.compare_exchange(3, 0, Ordering::Relaxed, Ordering::Relaxed);
+        if signal == Signal::KeepTime {
+            // A newer signal stays.
+            let _ = self.signal.compare_exchange(3, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
-        word
+        signal
     }
 
-    /// Gets ready to wait. Called by the slot's own session, before it queues.
+    /// Prepares to wait. Called by the slot's own session, before it queues.
     pub(crate) fn reset(&self) {
-        self.word.store(Word::Wait as u32, Ordering::Relaxed);
+        self.signal.store(Signal::Wait as u32, Ordering::Relaxed);
     }
 
-    /// What [`Word::Durable`] came with.
+    /// The times that came with [`Signal::Durable`].
     pub(crate) fn served(&self) -> Served {
         Served {
             done_ns: self.done_ns.load(Ordering::Relaxed),
@@ -72,7 +72,7 @@ impl Slot {
     }
 }
 
-/// A job in a queue: where to tell it, and the thread to wake.
+/// A job in a queue: its slot, and the thread to wake.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiter {
     pub(crate) slot: Arc<Slot>,
@@ -84,26 +84,25 @@ impl Waiter {
         Arc::ptr_eq(&self.slot, slot)
     }
 
-    /// Tells a job that was taken out of its queue, and wakes it.
-    pub(crate) fn tell(&self, word: Word) {
-        // Release: what the word is about is seen by who reads it.
-        self.slot.word.store(word as u32, Ordering::Release);
+    /// Signals a job that was removed from its queue, and wakes it.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Release: the reader of the signal also sees what it is about.
+        self.slot.signal.store(signal as u32, Ordering::Release);
         self.thread.unpark();
     }
 
-    /// Tells a job that its records are durable, and wakes it.
+    /// Signals that the job's records are durable, and wakes it.
     pub(crate) fn durable(&self, served: Served) {
         self.slot.done_ns.store(served.done_ns, Ordering::Relaxed);
         self.slot.write_ns.store(served.write_ns, Ordering::Relaxed);
         self.slot.sync_ns.store(served.sync_ns, Ordering::Relaxed);
-        self.tell(Word::Durable);
+        self.signal(Signal::Durable);
     }
 
-    /// Asks a job that is still in its queue to keep time, unless it has been told something else
-    /// since.
+    /// Asks a job that stays in its queue to keep time, unless it has another signal.
     pub(crate) fn keep_time(&self) {
-        let word = Word::KeepTime as u32;
-        if self.slot.word.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed).is_ok() {
+        let signal = Signal::KeepTime as u32;
+        if self.slot.signal.compare_exchange(0, signal, Ordering::Release, Ordering::Relaxed).is_ok() {
             self.thread.unpark();
         }
     }

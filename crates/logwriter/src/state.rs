@@ -1,6 +1,6 @@
-//! What the log's lock guards: who writes, who waits, and who comes next.
+//! The state under the log's lock: who writes, who waits, and who is next.
 //!
-//! No I/O, no clock and no waking here: each step says what is to be done once the lock is let go.
+//! No I/O, no clock and no waking here: each method returns what to do after the lock is released.
 
 use std::collections::VecDeque;
 
@@ -13,48 +13,48 @@ use crate::slot::{Slot, Waiter};
 use crate::stats::Trigger;
 use crate::sync::Arc;
 
-/// What the log is at.
+/// Phase of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nobody writes.
     Idle,
-    /// Nobody writes; the next write waits for jobs that are about to commit.
+    /// Nobody writes; the next write is delayed for jobs that are about to commit.
     Gathering(Plan),
-    /// Somebody writes, or has been told to.
+    /// Somebody writes, or was asked to.
     Writing,
 }
 
-/// What a job that wants its records durable does.
+/// What a job that needs its records durable does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// They are.
+    /// Nothing: they are durable.
     Durable,
-    /// It writes.
+    /// Write.
     Lead,
-    /// It has been queued and waits for its word; until the given time at most, if any.
+    /// Wait for a signal, at most until the given time, if any. The job is in the queue.
     Queued(Option<u64>),
 }
 
-/// Who goes on after a group was written.
+/// Who writes the next group.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Whoever comes.
+    /// The next job that arrives.
     Nobody,
-    /// This job, which has been taken out of the queue, writes.
+    /// This job, which was removed from the queue.
     Lead(Waiter),
-    /// This job, which is still in the queue, keeps time for those that gather.
+    /// Undecided: this job, which is still in the queue, watches the deadline of a delayed write.
     KeepTime(Waiter),
-    /// The background thread writes.
+    /// The background thread.
     Keeper,
 }
 
-/// What is to be done after a group was written.
+/// What to do after a group is written.
 pub(crate) struct Finished {
     pub(crate) next: Next,
-    /// Their records are durable.
+    /// Jobs whose records are durable.
     pub(crate) served: Vec<Waiter>,
-    /// There is room for them.
-    pub(crate) room: Vec<Waiter>,
+    /// Jobs for which there is buffer space.
+    pub(crate) space: Vec<Waiter>,
 }
 
 /// A group that is about to be written.
@@ -62,40 +62,40 @@ pub(crate) struct Group {
     pub(crate) pending: Option<Pending>,
     pub(crate) commits: u64,
     pub(crate) fill: u64,
-    /// Nobody waits for it: whether it is synced at once is asked when it is written.
+    /// Nobody waits for it: [`State::written`] decides whether to sync it at once.
     pub(crate) lazy: bool,
-    /// Whether it was held back, and if so whether not all came.
+    /// If it was delayed: whether some expected commits did not come.
     pub(crate) gathered: Option<bool>,
 }
 
-/// What is to be done after a lazy group was written.
+/// What to do after a lazy group is written.
 pub(crate) struct Written {
-    /// There is room for them.
-    pub(crate) room: Vec<Waiter>,
-    /// It is to be synced.
+    /// Jobs for which there is buffer space.
+    pub(crate) space: Vec<Waiter>,
+    /// Whether to sync it now.
     pub(crate) sync: bool,
 }
 
-struct RoomWaiter {
+struct SpaceWaiter {
     space: u64,
     waiter: Waiter,
 }
 
-/// What the lock guards.
+/// The state under the log's lock.
 pub(crate) struct State {
     pub(crate) cursor: Cursor,
     rules: SizeRules,
     at_commit: bool,
     pub(crate) gather: Gather,
     phase: Phase,
-    /// In the order of their records.
+    /// Committing jobs, in the order of their records.
     waiters: VecDeque<(Lsn, Waiter)>,
-    room: VecDeque<RoomWaiter>,
-    /// Synced up to here; written, and free in the ring, up to the cursor's `freed`.
+    space_waiters: VecDeque<SpaceWaiter>,
+    /// Synced up to here. Written, and free in the ring, up to the cursor's `freed`.
     durable: Lsn,
-    /// The most that may be written and not synced.
+    /// Most bytes written and not synced.
     put_off_bytes: u64,
-    /// Made durable up to here by the background thread, whatever the rules say, and why.
+    /// The background thread makes the log durable up to here, for this reason.
     want: (Lsn, Trigger),
     /// The size rule that sealed what is sealed.
     sealed_by: Trigger,
@@ -103,7 +103,7 @@ pub(crate) struct State {
     commits_sealed: u64,
     commits_written: u64,
     stopped: Option<LogError>,
-    /// The background thread is to end.
+    /// Asks the background thread to end.
     pub(crate) over: bool,
 }
 
@@ -117,7 +117,7 @@ impl State {
             put_off_bytes: config.put_off_bytes,
             phase: Phase::Idle,
             waiters: VecDeque::new(),
-            room: VecDeque::new(),
+            space_waiters: VecDeque::new(),
             want: (cursor.freed(), Trigger::Timer),
             sealed_by: Trigger::Bytes,
             commits: 0,
@@ -134,8 +134,7 @@ impl State {
         self.stopped.clone().map_or(Ok(()), Err)
     }
 
-    /// Seals by the size rules, after a record was claimed. Whether the background thread is to be
-    /// woken.
+    /// Applies the size rules after a record was claimed. Returns whether to wake the background thread.
     pub(crate) fn claimed(&mut self, commit: bool) -> bool {
         self.commits += u64::from(commit);
         let open = self.cursor.next().0.saturating_sub(self.cursor.sealed().0);
@@ -158,14 +157,14 @@ impl State {
         self.commits_sealed = self.commits;
     }
 
-    /// Asks for everything up to now to be written, without waiting for it.
+    /// Asks the background thread to make everything up to now durable.
     pub(crate) fn want_all(&mut self, why: Trigger) {
         if self.durable < self.cursor.next() {
             self.want = (self.cursor.next(), why);
         }
     }
 
-    /// A job wants the log durable up to `upto`. `urgent`: it is not left to the rules.
+    /// A job needs the log durable up to `upto`. `urgent`: regardless of the rules.
     pub(crate) fn arrive(
         &mut self,
         upto: Lsn,
@@ -198,7 +197,7 @@ impl State {
         }))
     }
 
-    /// Until when a job that was asked to keep time does so. Nothing if that is past.
+    /// The deadline of a delayed write, if there is one.
     pub(crate) fn time_to_keep(&self) -> Option<u64> {
         match self.phase {
             Phase::Gathering(plan) => Some(plan.deadline_ns),
@@ -206,8 +205,7 @@ impl State {
         }
     }
 
-    /// A job that kept time says that it is `now`. Whether it is to write; it is then out of the
-    /// queue.
+    /// Called by the job that keeps time. Returns whether it must write; it is then removed from the queue.
     pub(crate) fn time_is_up(&mut self, slot: &Arc<Slot>, now_ns: u64) -> bool {
         let due = self.time_to_keep().is_some_and(|deadline| now_ns >= deadline);
         let queued = if due { self.waiters.iter().position(|(_, waiter)| waiter.is(slot)) } else { None };
@@ -217,29 +215,29 @@ impl State {
         queued.is_some()
     }
 
-    /// Whether a record of `space` bytes may be claimed: it fits, and nobody waited for room
-    /// before (`again`: this job has).
-    pub(crate) fn has_room(&self, space: u64, again: bool) -> bool {
-        self.cursor.fits(space) && (again || self.room.is_empty())
+    /// Whether a record of `space` bytes may be claimed: it fits, and no other job waits for space (`again`: this job
+    /// has waited).
+    pub(crate) fn has_space(&self, space: u64, again: bool) -> bool {
+        self.cursor.fits(space) && (again || self.space_waiters.is_empty())
     }
 
-    /// A job finds no room. Whether it writes itself; else it has been queued.
-    pub(crate) fn want_room(&mut self, space: u64, again: bool, waiter: impl FnOnce() -> Waiter) -> bool {
+    /// A job finds no space. Returns whether it must write; otherwise it is queued.
+    pub(crate) fn queue_for_space(&mut self, space: u64, again: bool, waiter: impl FnOnce() -> Waiter) -> bool {
         if self.phase != Phase::Writing {
             return true;
         }
         let waiter = waiter();
         waiter.slot.reset();
-        let entry = RoomWaiter { space, waiter };
+        let entry = SpaceWaiter { space, waiter };
         if again {
-            self.room.push_front(entry)
+            self.space_waiters.push_front(entry)
         } else {
-            self.room.push_back(entry)
+            self.space_waiters.push_back(entry)
         }
         false
     }
 
-    /// What the background thread has to write, if anything, and why.
+    /// Whether the background thread must write, and why.
     pub(crate) fn keeper_turn(&mut self) -> Option<Trigger> {
         if self.phase == Phase::Writing || self.stopped.is_some() {
             return None;
@@ -248,14 +246,14 @@ impl State {
             Some(self.sealed_by)
         } else if self.want.0 > self.durable {
             Some(self.want.1)
-        } else if self.room.is_empty() {
+        } else if self.space_waiters.is_empty() {
             None
         } else {
             Some(Trigger::BufferFull)
         }
     }
 
-    /// The caller writes from now on: seals what is to be part of the group and takes it.
+    /// Starts a group: the caller writes it. Seals its blocks and takes them.
     pub(crate) fn begin(&mut self, trigger: Trigger, own_commit: bool) -> Group {
         let waiting = self.waiters.len() + usize::from(own_commit);
         let gathered = match self.phase {
@@ -277,17 +275,17 @@ impl State {
         Group { pending: self.cursor.take(), commits, fill: self.cursor.fill(), lazy, gathered }
     }
 
-    /// A lazy group is written. Its sync is put off while the writer is behind, that is, while the
-    /// next group is full already and nobody waits: one sync then does for both.
+    /// A lazy group is written. Its sync is put off while the writer is behind (the next group is full, and nobody
+    /// waits): one sync then serves both.
     pub(crate) fn written(&mut self, batch: Batch) -> Written {
         self.cursor.free(batch);
         let written = self.cursor.freed();
         let behind = self.cursor.sealed() > written && self.waiters.is_empty() && self.want.0 <= self.durable;
         let put_off = behind && written.0 - self.durable.0 < self.put_off_bytes;
-        Written { room: self.grant_room(), sync: !put_off }
+        Written { space: self.grant_space(), sync: !put_off }
     }
 
-    /// The group is written and, if `synced`, durable with all before it.
+    /// Ends a group. If `synced`, it and everything before it is durable.
     pub(crate) fn finish(&mut self, batch: Option<Batch>, synced: bool, own_commit: bool, now_ns: u64) -> Finished {
         if let Some(batch) = batch {
             self.cursor.free(batch);
@@ -298,21 +296,21 @@ impl State {
         let durable = self.durable;
         let end = self.waiters.partition_point(|(upto, _)| *upto <= durable);
         let served: Vec<Waiter> = self.waiters.drain(..end).map(|(_, waiter)| waiter).collect();
-        let room = self.grant_room();
+        let space = self.grant_space();
         let released = served.len() + usize::from(own_commit);
-        Finished { next: self.succeed(released, now_ns), served, room }
+        Finished { next: self.succeed(released, now_ns), served, space }
     }
 
-    /// Takes those out of the queue for room whom there is room for, all together.
-    fn grant_room(&mut self) -> Vec<Waiter> {
+    /// Removes from the queue for space the jobs whose records now fit together.
+    fn grant_space(&mut self) -> Vec<Waiter> {
         let mut granted = Vec::new();
         let mut sum = 0;
-        while let Some(first) = self.room.front() {
+        while let Some(first) = self.space_waiters.front() {
             sum += first.space;
             if !self.cursor.fits(sum) {
                 break;
             }
-            granted.extend(self.room.pop_front().map(|entry| entry.waiter));
+            granted.extend(self.space_waiters.pop_front().map(|entry| entry.waiter));
         }
         granted
     }
@@ -320,7 +318,7 @@ impl State {
     fn succeed(&mut self, released: usize, now_ns: u64) -> Next {
         self.phase = Phase::Idle;
         let sealed = self.cursor.sealed() > self.cursor.freed();
-        let may_gather = self.at_commit && self.room.is_empty() && !(sealed && self.waiters.is_empty());
+        let may_gather = self.at_commit && self.space_waiters.is_empty() && !(sealed && self.waiters.is_empty());
         if may_gather && let Some(plan) = self.gather.plan(released, self.waiters.len(), now_ns) {
             self.phase = Phase::Gathering(plan);
             return match self.waiters.front() {
@@ -337,11 +335,11 @@ impl State {
         if self.keeper_turn().is_some() { Next::Keeper } else { Next::Nobody }
     }
 
-    /// The log stops. All who wait, to be told so.
+    /// Stops the log. Returns all waiting jobs.
     pub(crate) fn stop(&mut self, why: LogError) -> Vec<Waiter> {
         self.stopped.get_or_insert(why);
         self.phase = Phase::Idle;
         let waiters = self.waiters.drain(..).map(|(_, waiter)| waiter);
-        waiters.chain(self.room.drain(..).map(|entry| entry.waiter)).collect()
+        waiters.chain(self.space_waiters.drain(..).map(|entry| entry.waiter)).collect()
     }
 }

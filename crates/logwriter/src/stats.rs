@@ -1,27 +1,27 @@
-//! What a log has done so far, in figures, and where they are counted.
+//! Figures of a log, and their counters.
 //!
-//! Each session counts into memory of its own; who writes a group counts it. Reading sums up and
-//! takes no lock that a commit takes.
+//! Each session counts in its own memory; the writer of a group counts the group. Reading adds them up without a
+//! lock that commits take.
 
-// Plain atomics, also under a deterministic scheduler: no step of the protocol rests on a count.
+// Always std's atomics, also under the deterministic scheduler: the protocol depends on no counter.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sync::{Arc, Mutex};
 
-/// Where the time of a commit that waited went, in nanoseconds. The five add up to the time from
-/// the call of `commit` to its return, plus what the transaction's `append`s took to copy.
+/// Parts of the time of a commit that waited, ns. Their sum is the duration of the call of `commit`, plus the copying
+/// in the transaction's `append`s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitTimes {
-    /// For the write before, for other jobs to join, for their copies, for a switch of files.
+    /// Waiting for the previous write, for other jobs to join, for their copies, for a switch of files.
     pub wait_ns: u64,
-    /// Copying the transaction's records to the buffer, locks and checksums included. Waits for
-    /// room in the buffer are not in it, but in [`Stats::buffer_full_ns`].
+    /// Copying the transaction's records to the buffer, with locks and checksums. Without waits for buffer space,
+    /// which are in [`Stats::buffer_full_ns`].
     pub copy_ns: u64,
-    /// Writing the group that the commit was part of.
+    /// Writing the commit's group.
     pub write_ns: u64,
     /// Syncing it.
     pub sync_ns: u64,
-    /// From the group's being durable to this job's running again.
+    /// From the durable group to this job running again.
     pub wake_ns: u64,
 }
 
@@ -30,11 +30,11 @@ pub struct CommitTimes {
 pub enum Trigger {
     /// A commit that waits.
     Commit,
-    /// The share of the buffer was reached.
+    /// The buffer reached [`crate::LogConfig::buffer_fraction`].
     Fraction,
-    /// The number of bytes was reached.
+    /// The buffer reached [`crate::LogConfig::at_bytes`].
     Bytes,
-    /// The interval was over.
+    /// The interval [`crate::LogConfig::every`] was over.
     Timer,
     /// The buffer was full.
     BufferFull,
@@ -50,62 +50,60 @@ impl Trigger {
 /// Buckets of [`Stats::group_sizes`].
 pub const GROUP_BUCKETS: usize = 18;
 
-/// What a log has done since it was opened. All counts only grow.
+/// Figures of a log since it was opened. They never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Commits, of both modes, whether durable yet or not.
+    /// Commits of both modes, durable or not.
     pub commits: u64,
-    /// Commits that waited until they were durable, and are.
+    /// Commits that waited and are durable.
     pub commits_waited: u64,
     /// Records appended, commit records not counted.
     pub records: u64,
     /// Redo: bytes of payload appended.
     pub redo_bytes: u64,
-    /// What records and commits take of the log: payload, headers, and what rounds a record up; the filling up
-    /// of blocks and files is not in it. The rules of [`crate::LogConfig`] count in the same bytes.
+    /// Bytes of records and commits in the log: payload, headers, and rounding up, without the padding of blocks and
+    /// files. The rules of [`crate::LogConfig`] count these bytes.
     pub record_bytes: u64,
-    /// Bytes of the log that were written: redo, its headers, and the filling up of blocks and
-    /// files.
+    /// Bytes of the log written: redo, headers, and the padding of blocks and files.
     pub log_bytes: u64,
     /// Groups written.
     pub groups: u64,
-    /// Calls that wrote to the device. More than groups where one went around the buffer's end or
-    /// into the next file.
+    /// Write calls to the device. More than groups if a group wraps around the buffer's end or continues in the next
+    /// file.
     pub writes: u64,
-    /// Calls that made what was written durable. Fewer than groups where the size rules put them
-    /// off ([`crate::LogConfig::put_off_bytes`]).
+    /// Sync calls. Fewer than groups if the size rules put some off ([`crate::LogConfig::put_off_bytes`]).
     pub syncs: u64,
     /// Blocks written, file headers included.
     pub blocks: u64,
-    /// Commits in the groups that were written: `grouped_commits / groups` is the mean group.
+    /// Commits in all groups: `grouped_commits / groups` is the mean group size.
     pub grouped_commits: u64,
     /// The largest group, in commits.
     pub group_max: u64,
-    /// Groups by size: of 0 commits, 1, 2-3, 4-7, ..., 65536 and more.
+    /// Groups by size: 0 commits, 1, 2-3, 4-7, ..., 65536 and more.
     pub group_sizes: [u64; GROUP_BUCKETS],
-    /// Sum of the bytes in the buffer as each group's write began: `/ groups` is the mean fill.
+    /// Sum over groups of the bytes in the buffer at the start of the write: `/ groups` is the mean fill.
     pub fill_sum_bytes: u64,
-    /// The most that was in it then.
+    /// The largest of them.
     pub fill_max_bytes: u64,
-    /// How often a job found the buffer full and waited.
+    /// How often a job waited because the buffer was full.
     pub buffer_full_waits: u64,
-    /// How long jobs waited for room in the buffer, in nanoseconds.
+    /// Time of these waits, ns.
     pub buffer_full_ns: u64,
-    /// Sums over the commits that waited, as they lived it.
+    /// Sums over the commits that waited.
     pub commit: CommitTimes,
-    /// Time writing, once for each group, in nanoseconds.
+    /// Time writing, counted once per group, ns.
     pub device_write_ns: u64,
-    /// Time syncing, once for each group, in nanoseconds.
+    /// Time syncing, counted once per group, ns.
     pub device_sync_ns: u64,
     /// Switches to the next log file.
     pub switches: u64,
-    /// Time in them, waits for a file that was not made ready in time included, in nanoseconds.
+    /// Time in switches, including waits for files not ready in time, ns.
     pub switch_ns: u64,
-    /// Groups by what made them be written, in the order of [`Trigger::ALL`].
+    /// Groups by trigger, in the order of [`Trigger::ALL`].
     pub triggers: [u64; Trigger::ALL.len()],
-    /// How often a write was held back for jobs that were about to commit.
+    /// How often a write was delayed for jobs about to commit.
     pub gathers: u64,
-    /// How often of those not all came in time.
+    /// How often some of these jobs did not come in time.
     pub gathers_short: u64,
 }
 
@@ -116,7 +114,7 @@ macro_rules! counters {
         pub(crate) struct $name { $(pub(crate) $field: Counter),* }
 
         impl $name {
-            /// Adds what `other` counted.
+            /// Adds the counts of `other`.
             fn take_over(&self, other: &Self) {
                 $(self.$field.add(other.$field.get());)*
             }
@@ -124,12 +122,12 @@ macro_rules! counters {
     };
 }
 
-/// A count with one writer at a time and any number of readers.
+/// A counter with one writer at a time and any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds. One writer at a time: no locked instruction is needed.
+    /// Adds. With one writer at a time, no atomic read-modify-write is needed.
     pub(crate) fn add(&self, more: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
@@ -146,7 +144,7 @@ impl Counter {
 }
 
 counters! {
-    /// What one session counts, on cache lines of its own.
+    /// Counters of one session, on their own cache lines.
     #[repr(align(128))]
     SessionCounts {
         commits, waited, records, redo_bytes, record_bytes, full_waits, full_ns,
@@ -154,7 +152,7 @@ counters! {
     }
 }
 
-/// What is counted once for each group, by who writes it.
+/// Counters of groups, updated by the writer.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCounts {
     pub(crate) log_bytes: Counter,
@@ -188,7 +186,7 @@ impl GroupCounts {
     }
 }
 
-/// The counts of all sessions, those that ended included.
+/// Counters of all sessions, ended ones included.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<Vec<Arc<SessionCounts>>>,
@@ -208,7 +206,7 @@ impl Sessions {
         self.ended.take_over(counts);
     }
 
-    /// Sums up.
+    /// The figures so far.
     pub(crate) fn stats(&self, groups: &GroupCounts) -> Stats {
         let sum = SessionCounts::default();
         {

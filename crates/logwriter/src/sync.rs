@@ -1,8 +1,7 @@
-//! The few things that threads share, under one name.
+//! Locks, atomics and threads.
 //!
-//! Every module takes locks, atomics and threads from here. The tests of the protocol
-//! (`tests/scheduler.rs`) compile the same modules with a deterministic scheduler in this one's
-//! place, so what they check is the code that runs.
+//! Every module takes them from here. The protocol tests (`tests/scheduler.rs`) compile the same modules with a
+//! deterministic scheduler in place of this one, so they test the code that runs.
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -15,8 +14,8 @@ pub(crate) fn park_for(ns: u64) {
     thread::park_timeout(Duration::from_nanos(ns));
 }
 
-/// Lets other threads run while this one waits for something that takes well under a microsecond
-/// unless its owner lost the CPU: `round` counts the calls of one wait.
+/// Backs off while another thread finishes something that takes well under 1 µs, unless it lost the CPU. `round`
+/// counts the calls of one wait.
 pub(crate) fn back_off(round: u32) {
     match round {
         0..64 => std::hint::spin_loop(),
@@ -25,12 +24,11 @@ pub(crate) fn back_off(round: u32) {
     }
 }
 
-/// Where another thread may well come in between: nothing here, a switch under a deterministic
-/// scheduler, which sees none in a copy of bytes.
+/// A possible thread switch: does nothing here. The deterministic scheduler switches here, because it sees none in a
+/// copy of bytes.
 pub(crate) fn switch_point() {}
 
-/// Takes a lock. What it guards is whole even where a thread panicked with it: no step that
-/// panics is taken between two that belong together.
+/// Takes a lock, also a poisoned one: nothing that can panic runs while the guarded state is inconsistent.
 pub(crate) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! The two words that all of it is about.
+//! Positions and commit modes.
 
 use std::fmt;
 
-/// A position in the log: how many bytes of it lie before. Records, headers and filling count;
-/// the blocks at the files' beginnings do not.
+/// A position in the log: the number of bytes before it. Records, headers and padding count; the header blocks of
+/// files do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
@@ -15,9 +15,9 @@ impl fmt::Display for Lsn {
 
 /// Whether a commit waits until it is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Commit {
-    /// It returns when it is.
+pub enum CommitMode {
+    /// Returns when it is durable.
     Wait,
-    /// It returns at once.
+    /// Returns at once.
     Nowait,
 }

@@ -15,13 +15,12 @@ use crate::output::Output;
 use crate::record::{Kind, payload_sum, space};
 use crate::recover::{Recovered, recover};
 use crate::ring::ring;
-use crate::session::Session;
+use crate::session::LogSession;
 use crate::state::State;
 use crate::stats::{GroupCounts, Sessions, Stats};
 use crate::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 
-/// A log that is open for writing. Dropping it closes it; [`LogWriter::close`] also says how that
-/// went.
+/// A log open for writing. Dropping it closes it; [`LogWriter::close`] also reports errors.
 pub struct LogWriter {
     engine: Arc<Engine>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -30,17 +29,16 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Opens the log on a device, or begins one. Reads the log that is there to its end, makes that
-    /// end durable by an opening record, and goes on after it.
+    /// Opens the log on a device, or creates one. Reads an existing log to its end, marks the end with a durable opening
+    /// record, and continues after it.
     ///
     /// # Errors
-    /// A setting that cannot be, a log that cannot be read or was made with other sizes, a device
-    /// that cannot be written.
+    /// A setting is invalid, the log cannot be read or was made with other sizes, or the device cannot be written.
     pub fn open(config: &LogConfig, device: Box<dyn LogDevice>) -> Result<(Self, Recovered), LogError> {
         Self::open_with_clock(config, device, Box::new(Monotonic::new()))
     }
 
-    /// Like [`LogWriter::open`], with the clock that times it all.
+    /// Like [`LogWriter::open`], with a clock.
     ///
     /// # Errors
     /// As [`LogWriter::open`].
@@ -62,11 +60,10 @@ impl LogWriter {
         let start = layout.block_up(recovered.end);
         let first = layout.file(start);
         let log = if recovered.log == 0 { identity() } else { recovered.log };
-        let openings = || LogError::Config("it has been opened 4294967295 times: begin a new one".into());
+        let openings = || LogError::Config("it has been opened 4294967295 times: start a new one".into());
         let epoch = recovered.epoch.checked_add(1).ok_or_else(openings)?;
         let memory = ring(config.buffer_bytes, layout, log, epoch, start);
-        let no_memory =
-            || LogError::Config(format!("there is no memory for a buffer of {} bytes", config.buffer_bytes));
+        let no_memory = || LogError::Config(format!("no memory for a buffer of {} bytes", config.buffer_bytes));
         let (ring, cursor) = memory.ok_or_else(no_memory)?;
         let files = Files::new(device.file_maker(), &have, first, config.keep);
         let engine = Engine {
@@ -95,8 +92,8 @@ impl LogWriter {
         Ok((writer, recovered))
     }
 
-    /// Writes the opening record and makes it durable: from now on nothing that an opening before
-    /// left behind can pass for a record of this one.
+    /// Writes the opening record and makes it durable. From now on nothing left by an earlier opening can be taken for a
+    /// record of this one.
     fn begin(&self, end: Lsn) -> Result<(), LogError> {
         let mut port = self.engine.ring.port();
         let payload = end.0.to_le_bytes();
@@ -121,29 +118,29 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`LogError::Sessions`] after 4,294,967,294 of them.
-    pub fn session(&self) -> Result<Session, LogError> {
+    pub fn session(&self) -> Result<LogSession, LogError> {
         let number = self.next_session.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1));
         let number = number.map_err(|_| LogError::Sessions)?;
-        Ok(Session::new(Arc::clone(&self.engine), number, self.most))
+        Ok(LogSession::new(Arc::clone(&self.engine), number, self.most))
     }
 
-    /// What the log has done since it was opened. Takes nothing that a commit waits for.
+    /// Figures since the log was opened. Takes no lock that commits take.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine.sessions.stats(&self.engine.groups)
     }
 
-    /// What the device says of itself.
+    /// One line about the device.
     #[must_use]
     pub fn describe(&self) -> String {
         crate::locked(&self.engine.output).device().describe()
     }
 
-    /// Makes everything durable that was appended, ends the log's threads, and returns the last
-    /// figures. Sessions that are left get [`LogError::Closed`].
+    /// Makes everything appended durable, ends the log's threads, and returns the final figures. Sessions still open get
+    /// [`LogError::Closed`].
     ///
     /// # Errors
-    /// [`LogError::Stopped`] if the last write failed, or the log had stopped before.
+    /// [`LogError::Stopped`] if the last write failed or the log had stopped before.
     pub fn close(mut self) -> Result<Stats, LogError> {
         let flushed = self.session().and_then(|mut session| session.flush());
         self.end();
@@ -156,10 +153,10 @@ impl LogWriter {
         self.engine.wake_keeper();
         self.engine.files.end();
         for thread in self.threads.drain(..) {
-            // A thread of the log panics only on a defect of a device; there is no one to tell.
+            // A thread of the log panics only if a device does, which has stopped the log.
             let _ = thread.join();
         }
-        // Whoever still writes is let finish.
+        // Wait for a write in progress.
         drop(crate::locked(&self.engine.output));
     }
 }

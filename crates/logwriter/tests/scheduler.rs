@@ -1,10 +1,9 @@
 //! The group-commit protocol under a deterministic scheduler.
 //!
-//! The engine's own modules are compiled here once more, with shuttle's locks, atomics and threads
-//! in the place of the system's (`mod sync`). Each test runs some thousand schedules, random ones
-//! and such as favour rare orders (PCT). A schedule in which nobody can go on any more fails: parks
-//! have no time limit here except where the engine asks for one, so a lost wake-up is a deadlock.
-//! A schedule that failed is printed and can be replayed.
+//! The engine's modules are compiled here again, with shuttle's locks, atomics and threads instead of the system's
+//! (`mod sync`). Each test runs some thousand schedules: random ones, and PCT ones, which favour rare orders. A deadlock
+//! fails the test; parks have no time limit unless the engine asks for one, so a lost wake-up is a deadlock. A failed
+//! schedule is printed and can be replayed.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../src/clock.rs"]
@@ -42,7 +41,7 @@ mod types;
 #[path = "../src/writer.rs"]
 mod writer;
 
-/// What threads share, as shuttle has it.
+/// Shuttle's locks, atomics and threads.
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -73,12 +72,12 @@ use clock::Clock;
 use config::{Keep, LogConfig};
 use error::LogError;
 use loadline_logwriter::device;
-use loadline_logwriter::device::fault::{Edge, Fault, FaultDevice, How};
+use loadline_logwriter::device::fault::{DeviceCall, Failure, Fault, FaultDevice};
 use loadline_logwriter::{DeviceError, FileMaker, LogDevice};
 use recover::{Body, Record};
 use stats::{Stats, Trigger};
 use sync::locked;
-use types::{Commit, Lsn};
+use types::{CommitMode, Lsn};
 use writer::LogWriter;
 
 use std::sync::atomic::{AtomicU64 as Count, Ordering};
@@ -89,7 +88,7 @@ use shuttle::rand::{Rng, thread_rng};
 
 const BLOCK: usize = 512;
 
-/// A clock that goes on by one microsecond whenever it is looked at.
+/// A clock that advances by 1 µs at each reading.
 #[derive(Clone, Default)]
 struct Ticking(Arc<Count>);
 
@@ -188,14 +187,14 @@ fn durable(disk: &Arc<Mutex<Disk>>) -> std::collections::BTreeMap<u64, Vec<u64>>
 
 /// A job's transactions: each that was reported durable must be on the disk then. Ends at the first
 /// error, which it returns with the number of commits that went well.
-fn job(world: &World, number: u64, commits: u64, len: usize, mode: impl Fn(u64) -> Commit + Send + 'static) -> Job {
+fn job(world: &World, number: u64, commits: u64, len: usize, mode: impl Fn(u64) -> CommitMode + Send + 'static) -> Job {
     let mut session = world.writer.session().unwrap();
     let disk = Arc::clone(&world.disk);
     shuttle::thread::spawn(move || {
         for commit in 0..commits {
             let done = session.append(&payload(number, commit, len)).and_then(|_| session.commit(mode(commit)));
             match done {
-                Ok(_) if mode(commit) == Commit::Wait => {
+                Ok(_) if mode(commit) == CommitMode::Wait => {
                     let there = durable(&disk).remove(&number).unwrap_or_default();
                     assert!(there.contains(&commit), "job {number}: commit {commit} was reported durable and is not");
                     assert!(there.iter().copied().eq(0..there.len() as u64), "in order, without holes: {there:?}");
@@ -210,8 +209,8 @@ fn job(world: &World, number: u64, commits: u64, len: usize, mode: impl Fn(u64) 
 
 type Job = shuttle::thread::JoinHandle<(u64, Option<LogError>)>;
 
-fn wait(_: u64) -> Commit {
-    Commit::Wait
+fn wait(_: u64) -> CommitMode {
+    CommitMode::Wait
 }
 
 /// Runs schedules: random ones, then such with few, adversarial switches.
@@ -227,7 +226,7 @@ fn explore(schedules: usize, run: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(shuttle::scheduler::PctScheduler::new(4, schedules), config()).run(move || run());
 }
 
-/// What all schedules of a test did, so that it can show that it met what it is about.
+/// What the schedules of a test did, to show that they reached the case under test.
 #[derive(Default)]
 struct Seen {
     grouped: Count,
@@ -280,7 +279,7 @@ fn a_full_buffer_and_short_files_hold_nobody_up_for_ever() {
         let world = shape.open();
         let jobs: Vec<Job> = [(0, 900), (1, 300), (2, 16)]
             .map(|(number, len)| {
-                job(&world, number, 4, len, |commit| if commit == 3 { Commit::Wait } else { Commit::Nowait })
+                job(&world, number, 4, len, |commit| if commit == 3 { CommitMode::Wait } else { CommitMode::Nowait })
             })
             .into();
         jobs.into_iter().for_each(|job| assert!(job.join().unwrap().1.is_none()));
@@ -306,7 +305,7 @@ fn a_sync_that_is_put_off_is_made_up_for_before_anything_is_reported() {
                 shuttle::thread::spawn(move || {
                     for commit in 0..5 {
                         session.append(&payload(number, commit, 16)).unwrap();
-                        session.commit(Commit::Nowait).unwrap();
+                        session.commit(CommitMode::Nowait).unwrap();
                     }
                     // All of it may be written already, and not synced.
                     session.flush().unwrap();
@@ -326,15 +325,15 @@ fn a_failure_reaches_all_and_nothing_is_reported_durable_after_it() {
     let noted = Arc::clone(&seen);
     explore(700, move || {
         let mut shape = Shape::new();
-        let edge = if thread_rng().gen_bool(0.5) { Edge::Write } else { Edge::Sync };
+        let call = if thread_rng().gen_bool(0.5) { DeviceCall::Write } else { DeviceCall::Sync };
         // The first of each is the opening's; so is the second write (the first is a file header).
         let at = thread_rng().gen_range(2..8);
-        shape.faults = vec![Fault { edge, at, how: How::Errno(libc::EIO) }];
+        shape.faults = vec![Fault { call, at, failure: Failure::Errno(libc::EIO) }];
         let full = thread_rng().gen_bool(0.5);
         if full {
             shape.config.buffer_bytes = 4 * BLOCK;
         }
-        let mode = move |commit| if full && commit % 2 == 0 { Commit::Nowait } else { Commit::Wait };
+        let mode = move |commit| if full && commit % 2 == 0 { CommitMode::Nowait } else { CommitMode::Wait };
         let world = shape.open();
         let len = if full { 900 } else { 100 };
         let jobs: Vec<Job> = (0..3).map(|number| job(&world, number, 4, len, mode)).collect();
@@ -344,7 +343,7 @@ fn a_failure_reaches_all_and_nothing_is_reported_durable_after_it() {
             noted.failed.fetch_add(1, Ordering::Relaxed);
             let mut late = world.writer.session().unwrap();
             assert!(matches!(late.append(b"late"), Err(LogError::Stopped(_))));
-            assert!(matches!(late.commit(Commit::Nowait), Err(LogError::Stopped(_))));
+            assert!(matches!(late.commit(CommitMode::Nowait), Err(LogError::Stopped(_))));
             assert!(matches!(late.flush(), Err(LogError::Stopped(_))));
             assert!(matches!(world.writer.close(), Err(LogError::Stopped(_))));
         }

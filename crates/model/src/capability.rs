@@ -1,4 +1,4 @@
-//! What a workload may need and a target may lack: the only place where the two meet.
+//! Capabilities: what a workload needs and a target may lack. Workloads and targets meet here only.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// All drivers, in the order in which they are preferred.
+    /// All drivers, the preferred one first.
     pub const ALL: [Driver; 2] = [Driver::Database, Driver::Client];
 
     /// The word used on the command line and in files.
@@ -44,17 +44,17 @@ pub enum Capability {
     CommitWait,
     /// A commit that returns before it is durable.
     CommitNowait,
-    /// A log of which is known how much is written to it.
+    /// A log that tells how many bytes are written to it.
     RedoKnown,
-    /// Queries whose rows are fetched.
+    /// Queries that return rows.
     ReadRows,
-    /// A way to add many rows at once that is faster than statements.
+    /// Bulk load: a faster way to add many rows than statements.
     BulkLoad,
-    /// A language of its own to compute in.
+    /// A procedural language.
     Procedures,
-    /// A query that several workers do together.
+    /// Parallel query: several workers run one query.
     ParallelQuery,
-    /// A checkpoint that can be asked for.
+    /// A checkpoint on request.
     Checkpoint,
 }
 
@@ -73,13 +73,13 @@ impl Capability {
         Capability::Checkpoint,
     ];
 
-    /// Whether a workload that needs it can run without, with figures that are then marked.
+    /// Whether `--force` can override its absence. The figures are then marked.
     #[must_use]
     pub fn can_be_forced(self) -> bool {
         matches!(self, Capability::CommitWait | Capability::CommitNowait | Capability::RedoKnown)
     }
 
-    /// A short phrase: «the workload needs …».
+    /// What completes the sentence 'the workload needs …'.
     #[must_use]
     pub fn phrase(self) -> &'static str {
         match self {
@@ -87,17 +87,17 @@ impl Capability {
             Capability::Rows => "tables with rows that can be changed",
             Capability::CommitWait => "a commit that is durable when it returns",
             Capability::CommitNowait => "a commit that returns before it is durable",
-            Capability::RedoKnown => "a log of which is known how much is written to it",
-            Capability::ReadRows => "queries whose rows are fetched",
-            Capability::BulkLoad => "a way to add many rows at once",
-            Capability::Procedures => "a language of its own to compute in",
-            Capability::ParallelQuery => "queries that several workers do together",
-            Capability::Checkpoint => "a checkpoint that can be asked for",
+            Capability::RedoKnown => "a log that tells how many bytes are written to it",
+            Capability::ReadRows => "queries that return rows",
+            Capability::BulkLoad => "a bulk load",
+            Capability::Procedures => "a procedural language",
+            Capability::ParallelQuery => "parallel queries",
+            Capability::Checkpoint => "a checkpoint on request",
         }
     }
 }
 
-/// What a target cannot do, by driver, each with its reason. What is not listed, it can.
+/// What a target cannot do, by driver and with reasons. It can do everything that is not listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Drivers the target does not have at all, with the reason.
@@ -107,9 +107,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The same as [`Capabilities::refusal`] for what cannot be done at all, not even when it is forced: a
-    /// commit that does not wait as it should can be measured (and is then marked), rows that cannot be
-    /// fetched cannot.
+    /// As [`Capabilities::refusal`], for the needs that `--force` cannot override (see
+    /// [`Capability::can_be_forced`]).
     #[must_use]
     pub fn refusal_for_good(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
         let cannot: Vec<Capability> = needs.iter().copied().filter(|c| !c.can_be_forced()).collect();

@@ -1,4 +1,4 @@
-//! Verification results: each says what was looked at, what was seen and what is allowed.
+//! Results of the checks of a test.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The figure holds.
     Passed,
-    /// Worth knowing, but the figure holds.
+    /// The figure holds, but the reader should know the detail.
     Noted,
     /// The figure does not hold: the test is invalid.
     Failed,
-    /// The check could not be made; `detail` says why.
+    /// The check was not possible; `detail` says why.
     NotMade,
 }
 
-/// One verification of one test.
+/// One check of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Stable identifier, e.g. `commits-per-sync`.
     pub id: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// One sentence: what was seen, what is allowed, and from which counters.
+    /// One sentence: the value seen, the value allowed, and the counters used.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the doctor says about a target.
+//! Findings of `loadline doctor` about a target.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// As it should be, or plain information.
+    /// Correct, or plain information.
     Ok,
-    /// A figure will be missing or must be read with care.
+    /// A figure will be missing or less reliable.
     Warning,
-    /// It spoils the figures: a run refuses it unless forced.
+    /// The figures would be wrong: a run refuses it unless forced.
     Refused,
     /// Nothing can be measured: a run refuses it, forced or not.
     Impossible,
 }
 
-/// One thing the doctor looked at.
+/// One result of a doctor check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable identifier, e.g. `fsync`.
     pub id: String,
     /// How bad it is.
     pub severity: Severity,
-    /// What was looked at, e.g. `fsync`.
+    /// What was checked, e.g. `fsync`.
     pub subject: String,
     /// What was found, e.g. `off`.
     pub value: String,
-    /// What it means for the figures and what to do next; empty when all is well.
+    /// Effect on the figures and what to do next; empty if `severity` is `Ok`.
     pub advice: String,
 }
 
 impl Finding {
-    /// A finding; `advice` may be empty when `severity` is `Ok`.
+    /// Makes a finding.
     #[must_use]
     pub fn new(
         id: &str,

@@ -1,12 +1,12 @@
-//! How numbers, times and sizes are shown and read.
+//! Formats and parses numbers, times and sizes.
 
-/// What is shown where there is no figure.
+/// Shown for a missing figure.
 pub const ABSENT: &str = "–";
 
 /// How a column's value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// As it is.
+    /// Unchanged.
     Text,
     /// `yes` / `NO`.
     YesNo,
@@ -14,7 +14,7 @@ pub enum Format {
     Integer,
     /// Fixed number of decimals, with thousands separators.
     Fixed(usize),
-    /// Held in ns, shown in ms with three decimals.
+    /// Stored in ns, shown in ms with three decimals.
     NsAsMs,
 }
 
@@ -24,7 +24,7 @@ pub fn number(n: f64, decimals: usize) -> String {
     let plain = format!("{:.*}", decimals, n.abs());
     let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
     let mut out = String::new();
-    // "-0.0" helps nobody: the sign stays only if a digit other than 0 does.
+    // No "-0.0": the sign stays only if a digit other than 0 does.
     if n < 0.0 && plain.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
         out.push('-');
     }
@@ -41,8 +41,7 @@ pub fn number(n: f64, decimals: usize) -> String {
     out
 }
 
-/// A figure that is shown as a whole number. One that is small and not whole keeps a decimal, or two: half a
-/// second, or a third of a transaction per second, is not 0.
+/// `n` as a whole number. A small fraction keeps one or two decimals, so that 0.3 tps is not shown as 0.
 #[must_use]
 pub fn whole(n: f64) -> String {
     let decimals = match n.abs() {
@@ -53,7 +52,7 @@ pub fn whole(n: f64) -> String {
     number(n, decimals)
 }
 
-/// A time in ns in the unit that reads best: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
+/// A time in ns, shown in a fitting unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
 #[must_use]
 pub fn duration_ns(ns: f64) -> String {
     match ns.abs() {
@@ -94,13 +93,13 @@ pub fn bytes(n: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// Reads `512MiB`, `4GiB`, `64k` or a bare number of bytes: units are binary, their case and a
-/// final `iB` or `B` do not matter.
+/// Parses `512MiB`, `4GiB`, `64k` or a bare number of bytes. Units are binary; their case and a final `iB` or `B`
+/// do not matter.
 ///
 /// # Errors
-/// A sentence that names `text` and the allowed forms.
+/// A message that names `text` and the allowed forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("«{text}» is no size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
+    let wrong = || format!("'{text}' is not a size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
     let lower = text.trim().to_ascii_lowercase();
     let at = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
     let (digits, unit) = lower.split_at(at);
@@ -117,12 +116,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     if (0.0..9e15).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
-/// Reads `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
+/// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
 ///
 /// # Errors
-/// A sentence that names `text` and the allowed forms.
+/// A message that names `text` and the allowed forms.
 pub fn parse_duration_s(text: &str) -> Result<f64, String> {
-    let wrong = || format!("«{text}» is not a duration: write a number with a unit, such as 500ms, 30s, 5m or 1h");
+    let wrong = || format!("'{text}' is not a duration: write a number with a unit, such as 500ms, 30s, 5m or 1h");
     let text_trimmed = text.trim();
     let split = text_trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text_trimmed.len());
     let (digits, unit) = text_trimmed.split_at(split);
@@ -138,7 +137,7 @@ pub fn parse_duration_s(text: &str) -> Result<f64, String> {
     Ok(value * factor)
 }
 
-/// The entry of `known` that is nearest to `given`, if any is near enough to be what was meant.
+/// The entry of `known` most similar to `given`, if it is similar enough to be a suggestion.
 #[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
@@ -171,13 +170,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_in_binary_units() {
+    fn sizes_are_parsed_in_binary_units() {
         let good = [("512MiB", 512 << 20), ("1.5g", 3 << 29), ("64 KB", 64 << 10), ("4096", 4096), ("2TiB", 2 << 40)];
         for (text, bytes) in good {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
         for text in ["", "GiB", "-1", "1.2.3", "5 apples", "1e9", "99999999TiB", "inf", "nan"] {
-            assert!(parse_bytes(text).is_err_and(|e| e.contains(&format!("«{text}»"))), "{text}");
+            assert!(parse_bytes(text).is_err_and(|e| e.contains(&format!("'{text}'"))), "{text}");
         }
     }
 
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_zero_does_not_look_like_it() {
+    fn small_fractions_are_not_shown_as_zero() {
         let shown = [(0.0, "0"), (0.3, "0.30"), (3.0, "3"), (3.12, "3.1"), (9.96, "10"), (1234.5, "1,234")];
         for (n, text) in shown {
             assert_eq!(whole(n), text);
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn units_read_best() {
+    fn values_get_a_readable_unit() {
         assert_eq!(duration_ns(850.0), "850 ns");
         assert_eq!(duration_ns(12_345.0), "12.3 µs");
         assert_eq!(duration_ns(4_560_000.0), "4.56 ms");
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         for (text, s) in [("500ms", 0.5), ("30s", 30.0), ("5m", 300.0), ("1h", 3600.0), ("2.5", 2.5)] {
             assert_eq!(parse_duration_s(text), Ok(s), "{text}");
         }

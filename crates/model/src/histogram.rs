@@ -1,11 +1,9 @@
-//! Latencies of one kind (transaction, commit, response), in nanoseconds.
-//!
-//! Two sources fill them: the client's loop records each latency as it happens, the in-database
-//! driver hands over the times of a slice.
+//! Latencies of one kind (transaction, commit, response), ns. The client driver records each one; the in-database
+//! driver returns the times of a slice at once.
 
 use hdrhistogram::Histogram;
 
-/// Longest latency that is told apart, in ns: one hour. Longer ones are recorded as one hour.
+/// Longest latency recorded, ns: one hour. Longer ones count as one hour.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// HDR histogram of latencies in ns with three significant digits, and their exact sum.
@@ -40,12 +38,12 @@ impl Latencies {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Adds `count` latencies that lie near `ns`; their exact sum is given with [`Self::add_sum`].
+    /// Adds `count` latencies near `ns`; add their exact sum with [`Self::add_sum`].
     pub fn record_bucket(&mut self, ns: u64, count: u64) {
         self.histogram.saturating_record_n(ns.clamp(1, HIGHEST_NS), count);
     }
 
-    /// Adds the exact sum and maximum (ns) of latencies that came as buckets.
+    /// Adds the exact sum and maximum (ns) of latencies added with [`Self::record_bucket`].
     pub fn add_sum(&mut self, sum_ns: u128, max_ns: u64) {
         self.sum_ns += sum_ns;
         self.max_ns = self.max_ns.max(max_ns);
@@ -89,13 +87,13 @@ impl Latencies {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }
 
-    /// The HDR histogram itself, for writing it in HdrHistogram's log format.
+    /// The HDR histogram, to be written in HdrHistogram's log format.
     #[must_use]
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
 
-    /// Wraps a histogram read back from disk; sum and maximum are then those of its buckets.
+    /// Wraps a histogram read from disk; sum and maximum are computed from its buckets.
     #[must_use]
     pub fn from_histogram(histogram: Histogram<u64>) -> Latencies {
         let sum_ns =

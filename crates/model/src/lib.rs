@@ -1,5 +1,5 @@
-//! Plain data that every other crate of loadline speaks: plans, test records, columns and their
-//! units, histograms, snapshots and inventories. No I/O and no clock in here.
+//! Plain data shared by all crates of loadline: plans, test records, columns and their units, histograms,
+//! snapshots and inventories. No I/O, no clock.
 
 pub mod capability;
 pub mod check;

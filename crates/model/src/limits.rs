@@ -1,44 +1,44 @@
-//! What the hardware allows for the work of a test.
+//! Limits: the throughput that the hardware allows for the work of a test.
 
 use serde::{Deserialize, Serialize};
 
 /// Reference throughput for one test: the reference log writer, or a device, with the same work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestLimit {
-    /// What sets it, in words: `reference log writer (fdatasync) in /var/lib/…`.
+    /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…`.
     pub of: String,
     /// Jobs it was measured with.
     pub jobs: u32,
-    /// Bytes of redo per transaction that it was measured with.
+    /// Redo per transaction it was measured with, bytes.
     pub redo_bytes_per_tx: f64,
     /// Transactions per second; the mean of `samples`.
     pub tps: f64,
-    /// Its single measurements (before and after the test), transactions per second.
+    /// The measurements before and after the test, transactions per second.
     pub samples: Vec<f64>,
     /// Transaction time, mean, ns.
     pub latency_ns_mean: f64,
-    /// Where the figure comes from.
+    /// Its source.
     pub source: LimitSource,
 }
 
-/// Where a limit comes from.
+/// Source of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitSource {
     /// Measured right before and after the test.
     Run,
-    /// Brought by `--limits FILE`, from `loadline probe` on the database's machine.
+    /// From `--limits FILE`, made by `loadline probe` on the database's machine.
     File,
 }
 
 /// The reference log writer at one number of jobs and one size of transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogWriterPoint {
-    /// What it was: device and folder.
+    /// Device and folder.
     pub of: String,
-    /// Workload whose transactions it made.
+    /// Workload whose transactions it ran.
     pub workload: String,
-    /// Whether these differ in size: such a point is the limit of its own workload only.
+    /// Whether its transactions differ in size. Such a point is compared with the same workload only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mix: bool,
     /// Whether commits waited until they were durable.
@@ -54,12 +54,12 @@ pub struct LogWriterPoint {
 }
 
 impl LogWriterPoint {
-    /// The limit of a test with `jobs` jobs and `redo_bytes` of redo per transaction, from points of another
-    /// run: those of the nearest size, interpolated over the logarithm of the jobs. A workload that is a `mix`
-    /// of sizes is held against the same mix only.
+    /// The limit of a test with `jobs` jobs and `redo_bytes` of redo per transaction, from `points` of another
+    /// run: takes the points of the nearest size and interpolates over the logarithm of the jobs. A workload of
+    /// mixed sizes (its code in `mix`) takes points of the same workload only.
     ///
     /// # Errors
-    /// Why they hold no figure for it.
+    /// Why `points` give no limit for it.
     pub fn limit(
         points: &[LogWriterPoint],
         mix: Option<&str>,
@@ -67,8 +67,8 @@ impl LogWriterPoint {
         redo_bytes: f64,
         jobs: u32,
     ) -> Result<TestLimit, String> {
-        /// Redo may differ by this share (an LGWR-LAT1 is 1 to 2 KiB); with how much it was measured is stated.
-        const CLOSE: f64 = 0.5;
+        /// Redo may differ by this share (an LGWR-LAT1 is 1 to 2 KiB).
+        const REDO_TOLERANCE: f64 = 0.5;
         let off = |p: &&LogWriterPoint| (p.redo_bytes_per_tx / redo_bytes - 1.0).abs();
         let mode = if wait { "that wait" } else { "that do not wait" };
         let is_kind = |p: &&LogWriterPoint| match mix {
@@ -76,10 +76,10 @@ impl LogWriterPoint {
             None => p.wait == wait && !p.mix,
         };
         let near = points.iter().filter(is_kind).filter(|p| p.tps > 0.0).min_by(|a, b| off(a).total_cmp(&off(b)));
-        let Some(near) = near.filter(|p| off(p) <= CLOSE) else {
+        let Some(near) = near.filter(|p| off(p) <= REDO_TOLERANCE) else {
             let of = mix.map_or(String::new(), |workload| format!(", mixed as in {workload}"));
             return Err(format!(
-                "the limits file has no log writer of commits {mode} with {redo_bytes:.0} bytes of redo{of}"
+                "the limits file has no log writer figure for commits {mode} with {redo_bytes:.0} bytes of redo{of}"
             ));
         };
         let mut same: Vec<&LogWriterPoint> = points
@@ -92,7 +92,7 @@ impl LogWriterPoint {
         let above = same.iter().find(|p| p.jobs >= jobs);
         let (Some(below), Some(above)) = (below, above) else {
             let (first, last) = (same.first().map_or(0, |p| p.jobs), same.last().map_or(0, |p| p.jobs));
-            return Err(format!("the limits file has the log writer at {first} to {last} jobs, not at {jobs}"));
+            return Err(format!("the limits file has log writer figures for {first} to {last} jobs, not for {jobs}"));
         };
         let log = |jobs: u32| f64::from(jobs.max(1)).ln();
         let share = if above.jobs == below.jobs {
@@ -117,11 +117,11 @@ impl LogWriterPoint {
 /// One size of a scan of commit time over redo since the last commit (LGWR-SIZE).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizePoint {
-    /// Redo written by the transaction before its commit, bytes.
+    /// Redo written by a transaction before its commit, bytes.
     pub redo_bytes: f64,
-    /// Commit times, ns, one per transaction of this size, in the order of time.
+    /// Commit time of each transaction of this size, ns, in chronological order.
     pub commit_ns: Vec<u64>,
-    /// Times from the first statement to the issue of the commit, ns, of the same transactions.
+    /// Time from the first statement to the issue of the commit of the same transactions, ns.
     pub write_ns: Vec<u64>,
 }
 
@@ -143,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn between_two_job_counts_it_is_interpolated_and_beyond_them_absent() {
+    fn limits_are_interpolated_between_job_counts_and_absent_beyond() {
         let points = [point(1, 1500.0, 100.0), point(4, 1500.0, 300.0), point(1, 25600.0, 50.0)];
         let limit = |redo, jobs| LogWriterPoint::limit(&points, None, true, redo, jobs);
         assert_eq!(limit(1500.0, 4).unwrap().tps, 300.0);
-        assert_eq!(limit(1400.0, 2).unwrap().tps, 200.0, "half the way on a logarithmic scale");
+        assert_eq!(limit(1400.0, 2).unwrap().tps, 200.0, "halfway on a logarithmic scale");
         assert_eq!(limit(25000.0, 1).unwrap().tps, 50.0);
         assert!(limit(1500.0, 8).unwrap_err().contains("1 to 4 jobs"));
         assert!(limit(500_000.0, 1).is_err(), "another size is another limit");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_is_held_against_itself_only() {
+    fn a_mix_is_compared_with_itself_only() {
         let mixed = LogWriterPoint { workload: "m".into(), mix: true, ..point(1, 11_000.0, 70.0) };
         let points = [point(1, 10_000.0, 90.0), mixed];
         let limit = |mix| LogWriterPoint::limit(&points, mix, true, 11_000.0, 1);

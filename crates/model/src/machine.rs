@@ -15,7 +15,7 @@ pub struct Storage {
     pub filesystem: String,
     /// Mount options.
     pub mount_options: String,
-    /// What is mounted, e.g. `/dev/vda`.
+    /// Mounted device, e.g. `/dev/vda`.
     pub source: String,
     /// Device name in `/proc/diskstats`, if there is one.
     pub device: Option<String>,
@@ -40,6 +40,6 @@ pub struct Machine {
     pub kernel: String,
     /// Operating system, e.g. `Debian GNU/Linux 12 (bookworm)`.
     pub os: String,
-    /// Virtualisation or container, if it can be told.
+    /// Virtualisation or container, if detected.
     pub virtualisation: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a run was made of: plan, versions, target, machine.
+//! The manifest of a run: plan, versions, target, machine.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Manifest {
     pub schema: u32,
     /// Run id: the folder's name.
     pub run: String,
-    /// Version of loadline that made it.
+    /// Version of loadline that made the run.
     pub loadline_version: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
@@ -27,45 +27,45 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The plan.
     pub plan: Plan,
-    /// The target as found.
+    /// The target.
     pub target: TargetInfo,
-    /// What the doctor said before the run.
+    /// Findings of the doctor before the run.
     pub doctor: Vec<Finding>,
     /// Machine that ran loadline (and the database, if `target.local`).
     pub machine: Machine,
-    /// What loadline itself costs.
+    /// Cost of loadline itself.
     pub overhead: Overhead,
-    /// Calibrated parameters by workload code: payload size, rows per transaction, redo seen.
+    /// Calibration by workload code.
     #[serde(default)]
     pub calibration: BTreeMap<String, Calibration>,
-    /// What the storage under log and data allows, measured before the first test, by role (`log`, `data`).
+    /// Probe of the storage under log and data before the first test, by role (`log`, `data`).
     #[serde(default)]
     pub probes: BTreeMap<String, ProbedDir>,
     /// Tables of the data set that this run loaded, in order.
     #[serde(default)]
     pub data_set: Vec<TableLoad>,
-    /// How it ended so far.
+    /// State of the run.
     pub state: RunState,
 }
 
 /// How a table of the data set was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableLoad {
-    /// Its name.
+    /// Name of the table.
     pub table: String,
-    /// Rows that it has.
+    /// Rows of the table.
     pub rows: u64,
-    /// Rows that were loaded; the others were there (a load that had been cut off).
+    /// Rows loaded by this run; an interrupted load had loaded the others.
     pub rows_loaded: u64,
-    /// Bytes of these rows' values, without what the database adds to them.
+    /// Bytes of the values of these rows, without the database's overhead.
     pub bytes_loaded: u64,
-    /// Time in which they were loaded, s.
+    /// Time to load them, s.
     pub load_s: f64,
-    /// Time that keys, indexes and statistics took after that, s.
+    /// Time to build keys, indexes and statistics after that, s.
     pub finish_s: f64,
-    /// Sessions that loaded at the same time.
+    /// Parallel loader sessions.
     pub loaders: u32,
-    /// By which path rows came in: `COPY, binary`.
+    /// Load path: `COPY, binary`.
     pub path: String,
     /// Fingerprint of the rows, in hexadecimal.
     pub fingerprint: String,
@@ -74,34 +74,34 @@ pub struct TableLoad {
 }
 
 impl TableLoad {
-    /// Rows per second while they came in; keys, indexes and statistics follow ([`TableLoad::finish_s`]).
+    /// Rows loaded per second, without keys, indexes and statistics ([`TableLoad::finish_s`]).
     #[must_use]
     pub fn rows_per_s(&self) -> f64 {
         self.rows_loaded as f64 / self.load_s.max(1e-9)
     }
 
-    /// MiB of values per second while they came in.
+    /// MiB of values loaded per second.
     #[must_use]
     pub fn mib_per_s(&self) -> f64 {
         self.bytes_loaded as f64 / (1024.0 * 1024.0) / self.load_s.max(1e-9)
     }
 }
 
-/// How far a run is.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// Under way, or cut off.
+    /// Running, or killed.
     Started,
     /// Interrupted by the user; can be resumed.
     Interrupted,
     /// Ended by an error; can be resumed.
     Failed,
-    /// All tests of the plan are there.
+    /// All tests of the plan are stored.
     Complete,
 }
 
-/// A database as it was found.
+/// The database under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// Kind, e.g. `postgres`.
@@ -125,22 +125,22 @@ pub struct TargetInfo {
     /// Filesystem and device under log and data, by role (`log`, `data`); local targets only.
     #[serde(default)]
     pub storage: BTreeMap<String, Storage>,
-    /// What else a reader should know (e.g. where a throwaway server was placed and why).
+    /// Notes for the reader (e.g. where a private server was placed and why).
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What loadline itself costs, measured on the `null:` engine before the run.
+/// Cost of loadline itself, measured on the `null:` target before the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// Wall time of the client driver's loop per transaction of the first workload, ns.
     pub client_ns_per_tx: Option<f64>,
-    /// Why there is no such time, where it was to be measured.
+    /// Why that time is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_absent: Option<String>,
-    /// Time that the in-database driver's clock and histogram code takes per transaction, ns.
+    /// Time of the in-database driver's clock and histogram code per transaction, ns.
     pub in_database_ns_per_tx: Option<f64>,
-    /// The workload the cost was measured with.
+    /// Workload used for the measurement.
     pub workload: Option<String>,
 }
 
@@ -151,7 +151,7 @@ pub struct Calibration {
     pub parameters: BTreeMap<String, i64>,
     /// Redo bytes per transaction seen with them.
     pub redo_bytes_per_tx: Option<f64>,
-    /// What the catalogue wants, bytes: lowest, nominal, highest.
+    /// Redo bytes per transaction that the catalogue asks for: lowest, nominal, highest.
     pub nominal: Option<[f64; 3]>,
     /// Why there is no figure, or why the nominal size could not be met.
     pub note: Option<String>,

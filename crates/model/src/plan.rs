@@ -50,7 +50,7 @@ plan_spec! {
     duration: TimeSpec,
     /// Warm-up: time under load before the window starts, e.g. `2s`.
     warmup: TimeSpec,
-    /// How often each test is repeated.
+    /// Repetitions of each test.
     repeat: u32,
     /// `database` or `client`.
     driver: Driver,
@@ -68,7 +68,7 @@ plan_spec! {
     results: String,
     /// Latency objective for the load line, e.g. `5ms`.
     latency_objective: TimeSpec,
-    /// Server settings of a private throwaway server.
+    /// Settings of a private server.
     setting: BTreeMap<String, String>,
     /// Workload parameters by workload code.
     parameters: BTreeMap<String, BTreeMap<String, i64>>,
@@ -110,9 +110,9 @@ pub enum TimeSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Jobs {
-    /// Double from 1 until throughput no longer grows, at most to `max`.
+    /// Doubles from 1 until throughput no longer grows, up to `max`.
     Auto {
-        /// Highest job count that will be tried.
+        /// Highest job count.
         max: u32,
     },
     /// These counts.
@@ -141,7 +141,7 @@ pub struct Plan {
     pub duration_s: f64,
     /// Warm-up: time under load before the window starts, s.
     pub warmup_s: f64,
-    /// How often each test is repeated.
+    /// Repetitions of each test.
     pub repeat: u32,
     /// Transactions per second over all jobs (open loop), if any.
     pub rate_tps: Option<f64>,
@@ -157,7 +157,7 @@ pub struct Plan {
     pub allow_cached: bool,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
-    /// Settings given to a private throwaway server.
+    /// Settings of a private server.
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
     pub force: bool,
@@ -190,7 +190,7 @@ pub struct PlannedWorkload {
     pub code: String,
     /// Driver.
     pub driver: Driver,
-    /// Why this driver and not the preferred one; empty when it is the preferred or the given one.
+    /// Why not the preferred driver; empty if it is the preferred or the given one.
     #[serde(default)]
     pub driver_reason: String,
     /// Parameters that differ from the catalogue's defaults.
@@ -204,7 +204,7 @@ pub struct PlannedWorkload {
 /// A workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadFile {
-    /// Its name, as it was given.
+    /// Its name as given.
     pub name: String,
     /// Its text.
     pub text: String,

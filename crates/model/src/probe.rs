@@ -1,4 +1,4 @@
-//! What a device probe found: the rates and latencies that the storage under a directory allows.
+//! Results of `loadline probe`: the rates and latencies that the storage under a directory allows.
 
 use std::fmt;
 
@@ -17,32 +17,32 @@ pub struct ProbeReport {
     pub version: u32,
     /// Version of loadline.
     pub loadline: String,
-    /// When the probe began, RFC 3339, UTC.
+    /// Start of the probe, RFC 3339, UTC.
     pub at: String,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// What was found, in the order in which the directories were named.
+    /// Results in the order of the directories given.
     pub dirs: Vec<ProbedDir>,
 }
 
-/// What was found in one directory.
+/// Results for one directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbedDir {
-    /// The directory as it was named.
+    /// The directory as given.
     pub dir: String,
     /// Filesystem, mount and device.
     pub storage: Storage,
-    /// What stands behind it: `local`, `tmpfs`, `overlay`, `network` or `fuse`.
+    /// Kind of storage: `local`, `tmpfs`, `overlay`, `network` or `fuse`.
     pub kind: String,
     /// `st_dev`: the same for directories on one filesystem.
     pub st_dev: u64,
-    /// Smallest block of the device, bytes, where the kernel states it.
+    /// Smallest block of the device, bytes, if the kernel states it.
     pub logical_block_bytes: Option<u32>,
-    /// How operations were handed to the kernel.
+    /// How operations were submitted to the kernel.
     pub engine: Engine,
-    /// Why it was not io_uring; none where it was.
+    /// Why it was not io_uring, if so.
     pub engine_reason: Option<String>,
-    /// Whether the page cache was left out (`O_DIRECT`) where a block size allowed it.
+    /// Whether block sizes that allow it bypassed the page cache (`O_DIRECT`).
     pub direct: bool,
     /// Size of the test file, bytes.
     pub file_bytes: u64,
@@ -50,30 +50,30 @@ pub struct ProbedDir {
     pub window_s: f64,
     /// Slices of each row, interleaved with those of the others.
     pub rounds: u32,
-    /// Share of the data that compresses away, 0 to 1.
+    /// Share of the data that can be compressed away, 0 to 1.
     pub compressibility: f64,
-    /// Share of the 4 KiB pages written that others repeat, 0 to 1.
+    /// Share of duplicates among the 4 KiB pages written, 0 to 1.
     pub dedup: f64,
-    /// What a reader must know: what fsync means there, what fell back, what was cut short.
+    /// Notes for the reader: what fsync means there, fallbacks, shortened measurements.
     pub notes: Vec<String>,
     /// The figures.
     pub rows: Vec<ProbeRow>,
-    /// What could not be measured, with the reason.
+    /// Figures that could not be measured, with the reason.
     pub absent: Vec<Absent>,
-    /// What the reference log writer does there, by size of transaction and number of jobs.
+    /// Figures of the reference log writer by size of transaction and number of jobs.
     #[serde(default)]
     pub log_writer: Vec<LogWriterPoint>,
 }
 
 impl ProbedDir {
-    /// The row of an operation at a size and a depth.
+    /// The row of an operation at a size and a queue depth.
     #[must_use]
     pub fn row(&self, operation: Operation, size_bytes: u64, depth: u32) -> Option<&ProbeRow> {
         self.rows.iter().find(|r| r.operation == operation && r.size_bytes == size_bytes && r.depth == depth)
     }
 }
 
-/// How operations reach the kernel.
+/// How operations are submitted to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     /// One thread with an io_uring.
@@ -93,7 +93,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// What is done. The serialised names are stable.
+/// A measured operation. The serialised names are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
@@ -105,18 +105,18 @@ pub enum Operation {
     SyncWriteDsyncPrealloc,
     /// Append a block to a growing file, opened with `O_DSYNC`.
     SyncWriteDsyncGrowing,
-    /// Read blocks anywhere in the file.
+    /// Read random blocks of the file.
     RandomRead,
-    /// Read the file from its begin to its end, and again.
+    /// Read the file from start to end, repeatedly.
     SequentialRead,
-    /// Write the file from its begin to its end, and again, without a sync.
+    /// Write the file from start to end, repeatedly, without a sync.
     SequentialWrite,
-    /// Store to mapped memory and write the cache lines back.
+    /// Store to mapped memory and flush the cache lines.
     PmemPersist,
 }
 
 impl Operation {
-    /// All of them, in the order of tables.
+    /// All operations, in the order of tables.
     pub const ALL: [Operation; 8] = [
         Operation::SyncWriteFdatasyncPrealloc,
         Operation::SyncWriteFdatasyncGrowing,
@@ -143,7 +143,7 @@ impl Operation {
         }
     }
 
-    /// For the head of a table.
+    /// Heading in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -168,13 +168,13 @@ impl fmt::Display for Operation {
 /// The figures of one operation at one size and depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeRow {
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// Bytes each time.
+    /// Bytes per operation.
     pub size_bytes: u64,
-    /// How many were in flight at once.
+    /// Operations in flight at once.
     pub depth: u32,
-    /// Whether the page cache was left out.
+    /// Whether the page cache was bypassed.
     pub direct: bool,
     /// Operations per second.
     pub per_s: f64,
@@ -184,15 +184,15 @@ pub struct ProbeRow {
     pub mean_ns: f64,
     /// Median latency, ns.
     pub p50_ns: u64,
-    /// 99th percentile, ns; none below 100 samples.
+    /// 99th percentile, ns; `None` below 100 samples.
     pub p99_ns: Option<u64>,
-    /// 99.9th percentile, ns; none below 1,000 samples.
+    /// 99.9th percentile, ns; `None` below 1,000 samples.
     pub p999_ns: Option<u64>,
     /// Longest, ns.
     pub max_ns: u64,
     /// CPU time of the probe and of the kernel on its behalf, per operation, ns.
     pub cpu_ns_per_op: f64,
-    /// Operations that the figures stand on.
+    /// Operations measured.
     pub samples: u64,
     /// Time in which they completed, s.
     pub elapsed_s: f64,
@@ -201,13 +201,13 @@ pub struct ProbeRow {
 /// A figure that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
-    /// What was to be done.
+    /// The operation.
     pub operation: Operation,
-    /// Bytes each time; none: at every size.
+    /// Bytes per operation; `None` for every size.
     pub size_bytes: Option<u64>,
-    /// How many at once; none: at every depth.
+    /// Queue depth; `None` for every depth.
     pub depth: Option<u32>,
-    /// Why it was not.
+    /// Why it is missing.
     pub reason: String,
 }
 
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_have_names_of_their_own() {
+    fn operation_names_are_unique() {
         let mut ids: Vec<&str> = Operation::ALL.iter().map(|o| o.id()).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -1,11 +1,11 @@
-//! Random numbers that are the same for the same seed, everywhere and for ever.
+//! Random numbers: the same seed gives the same sequence in every version.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and stable, which a library's default is not.
+/// SplitMix64 (Steele, Lea, Flood 2014): small and stable, unlike a library's default generator.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of `seed`.
+    /// Starts the sequence of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
@@ -22,7 +22,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, 0 if that is 0. It is uneven by `end` / 2⁶⁴, which nothing here sees.
+    /// A number below `end`; 0 if `end` is 0. Its bias of `end` / 2⁶⁴ is negligible here.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_holds_every_value() {
+    fn shuffles_keep_every_value() {
         let mut random = Random::new(42);
         let orders: Vec<Vec<usize>> = (0..4)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! One test: what was run, what came out, and whether it holds.
+//! The record of one test: work, figures, checks.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::check::{Check, Outcome};
 use crate::limits::{SizePoint, TestLimit};
 use crate::snapshot::WaitProfile;
 
-/// Version of the record's layout; raised when a reader of the old one would misread the new one.
+/// Version of the record's layout; raised if an old reader would misread a new record.
 pub const RECORD_SCHEMA: u32 = 1;
 
-/// What [`TestRecord::forced`] says where figures of storage are not proved to be the device's and were kept.
+/// Text in [`TestRecord::forced`] if `--allow-cached` kept storage figures that are not proved to be the device's.
 pub const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
 
-/// One line of `tests.jsonl`. Figures stand at the top level under their column ids
-/// (see [`crate::column`]), so that `jq .commit_throughput_tps` works.
+/// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
+/// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {
     /// [`RECORD_SCHEMA`].
@@ -39,45 +39,45 @@ pub struct TestRecord {
     pub nodes: u32,
     /// Number of jobs.
     pub jobs: u32,
-    /// Which repetition, from 1.
+    /// Repetition, from 1.
     pub repetition: u32,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
     /// Whether every check passed.
     pub valid: bool,
-    /// What failed, if not valid.
+    /// Failed checks, if not valid.
     pub invalid_reason: Option<String>,
     /// What was refused and forced, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
-    /// Every verification that was made.
+    /// All checks.
     pub checks: Vec<Check>,
-    /// Columns without a figure and why.
+    /// Column ids without a figure, with the reason.
     #[serde(default)]
     pub absent: BTreeMap<String, String>,
-    /// What a reader should know besides.
+    /// Notes for the reader.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Texts of the errors that transactions ended with, and how often each was seen.
+    /// Error texts of failed transactions, with their counts.
     #[serde(default)]
     pub error_texts: BTreeMap<String, u64>,
-    /// What the job sessions were seen waiting for.
+    /// Sampled waits of the job sessions.
     #[serde(default)]
     pub waits: WaitProfile,
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
-    /// Where the blocks came from that the database read: `cached`, `lukewarm` or `device`.
+    /// Source of the blocks that the database read: `cached`, `lukewarm` or `device`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_source: Option<String>,
     /// Ids of the columns of the workload's key performance metrics, the most important first; empty in
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
-    /// Name of the column that the test is a point of a sweep over, if that is not `jobs`.
+    /// Id of the column that was swept, if not `jobs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swept: Option<String>,
-    /// What the hardware allows for the same work.
+    /// Limit: what the hardware allows for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TestLimit>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
@@ -89,7 +89,7 @@ pub struct TestRecord {
 }
 
 impl TestRecord {
-    /// The option without which this test would not be valid: `--allow-cached`, `--force`, or both.
+    /// The options that this test needs to be valid: `--allow-cached`, `--force`, or both.
     #[must_use]
     pub fn kept_by(&self) -> Option<&'static str> {
         let forced = self.forced.as_deref()?;
@@ -100,7 +100,7 @@ impl TestRecord {
         })
     }
 
-    /// A record of one job at the client, with nothing measured: every record is made from it, in code and tests.
+    /// A record of one client job without figures: the start of every record, in code and tests.
     #[must_use]
     pub fn blank(workload: &str) -> TestRecord {
         TestRecord {
@@ -134,6 +134,13 @@ impl TestRecord {
         }
     }
 
+    /// The same with `checks`.
+    #[must_use]
+    pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
+        checks.into_iter().for_each(|check| self.add_check(check));
+        self
+    }
+
     /// Adds a check and recomputes validity.
     pub fn add_check(&mut self, check: Check) {
         self.checks.push(check);
@@ -144,8 +151,7 @@ impl TestRecord {
     }
 }
 
-/// What of `forced` (see [`TestRecord::forced`]) was refused and then forced with `--force`; `None` if it is
-/// nothing but [`NOT_THE_DEVICES`].
+/// The part of [`TestRecord::forced`] that `--force` overrode; `None` if it is only [`NOT_THE_DEVICES`].
 #[must_use]
 pub fn by_force(forced: &str) -> Option<String> {
     let rest = forced.replace(NOT_THE_DEVICES, "");
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_forced_is_told_from_what_was_kept() {
+    fn by_force_ignores_allow_cached() {
         let both = format!("fsync is off; {NOT_THE_DEVICES}");
         assert_eq!(by_force(&both).as_deref(), Some("fsync is off"));
         assert_eq!(by_force(NOT_THE_DEVICES), None);

@@ -1,9 +1,8 @@
-//! One row a second of one test.
+//! Figures of one test per second.
 
 use serde::{Deserialize, Serialize};
 
-/// A small table of numbers over time. Column 0 is `t_s`, seconds since the window opened
-/// (negative while warming up).
+/// Figures over time. Column 0 is `t_s`, seconds since the window start (negative during warm-up).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Column ids, e.g. `t_s`, `commit_throughput_tps`, `redo_mib_per_s`, `cpu_busy_pct`.

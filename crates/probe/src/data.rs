@@ -1,21 +1,19 @@
-//! The bytes that are written: random, with shares that compress away or that repeat.
+//! Written data: random, with a compressible share and a repeated share.
 
 use loadline_model::Random;
 
-/// Unit in which arrays look for repeated data, bytes.
+/// Unit in which arrays deduplicate, bytes.
 const PAGE: usize = 4096;
-/// Each of these gets a number of its own, so that no two are alike, bytes.
+/// Unit that gets a unique number, bytes.
 const SECTOR: usize = 512;
-/// Compressible bytes are mixed in so finely that every block of every compressing array sees the
-/// same share, bytes.
+/// Unit of compressible bytes: so small that every block of a compressing array contains the same share, bytes.
 const GRANULE: usize = 64;
 
-/// Makes the contents of blocks.
+/// Generates the contents of blocks.
 ///
-/// A share `compressibility` of every 64 bytes is zero, the rest is random. Every sector of 512
-/// bytes ends with a number that no other has, so nothing repeats; but a share `dedup` of the
-/// 4 KiB pages (of blocks below 4 KiB: of the blocks) carries a constant one, and is the same as
-/// all others of that share at the same place in a block.
+/// A share `compressibility` of every 64 bytes is zero, the rest is random. Every sector of 512 bytes ends with a unique
+/// number, so nothing repeats. Exception: a share `dedup` of the 4 KiB pages (or of smaller blocks) has a constant number
+/// instead, so these pages are equal at the same position in a block.
 #[derive(Debug, Clone)]
 pub(crate) struct Data {
     random: Random,
@@ -45,12 +43,12 @@ impl Data {
         self.random.next()
     }
 
-    /// The same kind of data from another stream: its numbers are not those of this one.
+    /// The same kind of data with other unique numbers.
     pub(crate) fn other(&self, seed: u64) -> Data {
         Data { random: Random::new(seed), unique: seed, ..self.clone() }
     }
 
-    /// Fills a buffer for the first time: the same bytes in every buffer, until they are stamped.
+    /// Fills a new buffer with the common bytes; [`Data::stamp`] makes it unique.
     pub(crate) fn fill(&self, buffer: &mut [u8]) {
         let mut random = Random::new(self.seed ^ 0x6c6f_6164);
         for chunk in buffer.chunks_mut(8) {
@@ -63,7 +61,7 @@ impl Data {
         }
     }
 
-    /// Makes a filled buffer unlike every one before, but for the share that repeats.
+    /// Makes a filled buffer different from all earlier ones, except for the repeated share.
     #[inline]
     pub(crate) fn stamp(&mut self, buffer: &mut [u8]) {
         for page in buffer.chunks_mut(PAGE) {

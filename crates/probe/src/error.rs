@@ -10,59 +10,59 @@ use loadline_model::probe::Operation;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// An option has a value that cannot be.
-    #[error("{option} is «{value}»: {allowed}")]
+    /// An option has an invalid value.
+    #[error("{option} is '{value}': {allowed}")]
     Option {
         /// The option's name, e.g. `--dedup`.
         option: &'static str,
-        /// What it was set to.
+        /// The invalid value.
         value: String,
-        /// What it may be.
+        /// What is allowed.
         allowed: String,
     },
-    /// What was named is no directory.
-    #[error("«{}» is no directory. Name the directory whose storage is to be measured", .0.display())]
+    /// The path is not a directory.
+    #[error("'{}' is not a directory. Name a directory on the storage to measure", .0.display())]
     NotADirectory(PathBuf),
     /// The filesystem is mounted read-only.
-    #[error("«{}» is on a filesystem that is mounted read-only: the probe writes a file of its own there", .0.display())]
+    #[error("'{}' is on a read-only filesystem, but the probe must write a file there. Name another directory", .0.display())]
     ReadOnly(PathBuf),
     /// There is not enough free space.
     #[error(
-        "«{}» has {} free, and the probe needs {}. Free some space, or choose a smaller file with --size \
-         (the least is {})", .dir.display(), bytes(*.free as f64), bytes(*.needed as f64), bytes(*.least as f64)
+        "'{}' has {} free, but the probe needs {}. Free some space, or use a smaller file with --size \
+         (at least {})", .dir.display(), bytes(*.free as f64), bytes(*.needed as f64), bytes(*.least as f64)
     )]
     NoSpace {
         /// The directory.
         dir: PathBuf,
-        /// What is free, bytes.
+        /// Free space, bytes.
         free: u64,
-        /// What is needed, bytes.
+        /// Needed space, bytes.
         needed: u64,
-        /// The smallest file there is, bytes.
+        /// The smallest possible file, bytes.
         least: u64,
     },
-    /// Storage refused before anything was measured.
+    /// An error before the measurements.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// An operation failed while it was being measured.
-    #[error("{operation} of {} in «{}» failed: {cause}. See the system's log for what the storage says of it",
+    /// A measured operation failed.
+    #[error("{operation} of {} in '{}' failed: {cause}. See the system's log (dmesg)",
         bytes(*.size as f64), .dir.display())]
     Operation {
-        /// What was done.
+        /// The operation.
         operation: Operation,
-        /// Bytes each time.
+        /// Bytes per operation.
         size: u64,
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// A thread could not be started.
+    /// Threads could not be started.
     #[error("{count} threads could not be started: {cause}. Check the limit on threads (ulimit -u)")]
     Threads {
-        /// How many there were to be.
+        /// Number of threads.
         count: u32,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The user interrupted the probe; its files are removed.

@@ -1,7 +1,7 @@
-//! Files that a killed probe left behind.
+//! Removes files of killed probes.
 //!
-//! There can be one only if it was killed between making its file and removing the name, or on a
-//! filesystem that keeps names of open files (NFS).
+//! A file remains only if the probe was killed between creating it and removing its name, or on a filesystem that keeps the
+//! names of open files (NFS).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,18 +14,17 @@ use nix::unistd::{Pid, geteuid};
 
 use crate::testfile::{is_locked, owner};
 
-/// What was found.
+/// Files of earlier probes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Files removed.
     pub removed: Vec<PathBuf>,
-    /// Files of a probe that stay, with the reason.
+    /// Files kept, with the reason.
     pub kept: Vec<(PathBuf, String)>,
 }
 
-/// Removes the files of dead probes in `dir`: regular files of this user (root: of any) with a
-/// name that the probe gives, whose lock is free and whose process is gone. Nothing else is
-/// touched.
+/// Removes the files of dead probes in `dir`: regular files of this user (root: of any user) with a probe's name, whose
+/// lock is free and whose process is gone. Touches nothing else.
 ///
 /// # Errors
 /// `dir` cannot be read.
@@ -52,15 +51,15 @@ pub fn clean_leftovers(dir: &Path) -> Result<Leftovers, DeviceError> {
 fn why_kept(path: &Path, pid: i32) -> Option<String> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
-        Err(e) => return Some(format!("it cannot be looked at: {e}")),
+        Err(e) => return Some(format!("its attributes cannot be read: {e}")),
     };
     if !meta.is_file() {
-        return Some("it is no regular file".to_owned());
+        return Some("it is not a regular file".to_owned());
     }
     if meta.uid() != geteuid().as_raw() && !geteuid().is_root() {
         return Some("it belongs to another user".to_owned());
     }
-    // A signal of 0 asks only. Another user's process answers EPERM, and lives.
+    // Signal 0 only checks. EPERM: the process of another user is alive.
     if kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH) {
         return Some(format!("process {pid} is running"));
     }
@@ -107,8 +106,8 @@ mod tests {
         let reason = |path: &Path| found.kept.iter().find(|(p, _)| p == path).map(|(_, why)| why.as_str());
         assert!(reason(&ours).unwrap().contains("is running"));
         assert!(reason(&locked).unwrap().contains("holds its lock"));
-        assert_eq!(reason(&link), Some("it is no regular file"));
-        assert_eq!(reason(&folder), Some("it is no regular file"));
+        assert_eq!(reason(&link), Some("it is not a regular file"));
+        assert_eq!(reason(&folder), Some("it is not a regular file"));
         assert_eq!(reason(&other), None, "a file that is not ours is not even mentioned");
         assert!(!gone.exists() && [ours, locked.clone(), other, link, folder].iter().all(|p| p.exists()));
         drop(holder);
@@ -118,6 +117,6 @@ mod tests {
     #[test]
     fn a_directory_that_is_none_is_an_error() {
         let error = clean_leftovers(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 }

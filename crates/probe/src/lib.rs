@@ -1,8 +1,8 @@
-//! The device probe: what the storage under a directory allows, measured in about half a minute.
+//! The device probe: measures in about half a minute what the storage under a directory allows.
 //!
-//! [`probe`] makes a test file of its own, fills it, and measures sync writes, reads and sequential
-//! transfers in short slices that take turns, so that a good or a bad moment of a shared device
-//! falls on all of them. No file that it did not make is touched.
+//! [`probe`] creates a test file, fills it, and measures sync writes, reads and sequential transfers. The measurements
+//! alternate in short slices, so that good and bad moments of a shared device affect all of them. It touches only its own
+//! files.
 
 mod clock;
 mod data;
@@ -23,4 +23,4 @@ pub use leftovers::{Leftovers, clean_leftovers};
 pub use options::{ProbeOptions, SMALLEST_FILE};
 pub use plan::{Point, READ_DEPTHS, READ_SIZES, SEQUENTIAL_DEPTHS, SEQUENTIAL_SIZE, SYNC_SIZES, points};
 pub use run::{Event, probe};
-pub use session::Session;
+pub use session::ProbeSession;

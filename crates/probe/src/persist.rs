@@ -5,25 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadline_device::PmemMap;
 
 use crate::clock::{cpu_ns, now_ns};
-use crate::queue::{Cut, Slice};
+use crate::queue::{Slice, SliceError};
 use crate::tally::Tally;
 
-/// A slice of stores of `block` bytes, one after the other through the whole mapping. The end of
-/// one is the begin of the next: each latency holds one reading of the clock.
+/// A slice of stores of `block` bytes, consecutive through the whole mapping. Each store starts when the previous one ends,
+/// so each latency includes one clock reading.
 pub(crate) fn slice(
     map: &mut PmemMap,
     block: &[u8],
     slice: Slice,
     stop: &AtomicBool,
     tally: &mut Tally,
-) -> Result<(), Cut> {
+) -> Result<(), SliceError> {
     let (size, end) = (block.len() as u64, map.size() as u64);
     let begin = now_ns();
     let (mut opened, mut offset, mut counted, mut cpu) = (0, 0, 0_u64, 0);
     let mut before = begin;
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(Cut::Interrupted);
+            return Err(SliceError::Interrupted);
         }
         if offset + size > end {
             offset = 0;

@@ -1,4 +1,4 @@
-//! What is measured, and in which order.
+//! The measured points, and their order.
 
 use loadline_model::probe::Operation;
 
@@ -11,23 +11,22 @@ pub const READ_SIZES: [u64; 3] = [4 << 10, 8 << 10, 16 << 10];
 pub const READ_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Size of sequential transfers, bytes.
 pub const SEQUENTIAL_SIZE: u64 = 1 << 20;
-/// Sequential transfers in flight: one after the other, and enough for the device's bandwidth.
+/// Sequential transfers in flight: one, and enough for the device's bandwidth.
 pub const SEQUENTIAL_DEPTHS: [u32; 2] = [1, 8];
 
-/// One row to be measured.
+/// One row of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Bytes each time.
+    /// Bytes per operation.
     pub size: u64,
-    /// How many at once.
+    /// Operations in flight.
     pub depth: u32,
 }
 
-/// All points, in the order in which a round goes through them: what writes little before what
-/// writes much, and reads before writes, so that no slice begins in the wake of a burst. Mapped
-/// memory is there only if `pmem`.
+/// All points, in the order of a round: reads before writes, and small writes before large ones, so that no slice starts
+/// right after a burst. Mapped memory only if `pmem`.
 #[must_use]
 pub fn points(pmem: bool) -> Vec<Point> {
     let mut all = Vec::new();
@@ -52,8 +51,8 @@ pub fn points(pmem: bool) -> Vec<Point> {
     all
 }
 
-/// Rounds and the length of a slice, s, for `points` in `seconds`: each point gets the same time,
-/// in up to three slices. A slice is at least 10 ms, so a budget that is too short is exceeded.
+/// Number of rounds and length of a slice, s, for `points` in `seconds`. Each point gets the same time, in up to three
+/// slices. A slice is at least 10 ms, so a very short time is exceeded.
 pub(crate) fn slices(points: usize, seconds: f64) -> (u32, f64) {
     let window = (seconds / points.max(1) as f64).max(0.01);
     let rounds = (window / 0.03).floor().clamp(1.0, 3.0);

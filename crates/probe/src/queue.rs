@@ -1,4 +1,4 @@
-//! Reads and writes with a number of them in flight: one io_uring, or a thread for each.
+//! Reads and writes with several in flight: through one io_uring, or with one thread each.
 
 use std::fs::File;
 use std::io;
@@ -15,34 +15,34 @@ use crate::tally::Tally;
 
 /// Why a slice ended early.
 #[derive(Debug)]
-pub(crate) enum Cut {
-    /// The user wants to stop.
+pub(crate) enum SliceError {
+    /// The user interrupted it.
     Interrupted,
-    /// The storage refused.
+    /// An I/O error.
     Io(io::Error),
-    /// So many threads could not be started.
+    /// This number of threads could not be started.
     Threads(u32, io::Error),
 }
 
-impl From<io::Error> for Cut {
-    fn from(e: io::Error) -> Cut {
-        Cut::Io(e)
+impl From<io::Error> for SliceError {
+    fn from(e: io::Error) -> SliceError {
+        SliceError::Io(e)
     }
 }
 
-/// Lengths of a slice: time under load before the window opens, and the window, ns.
+/// Lengths of a slice: warm-up and window, ns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slice {
     pub(crate) warm_ns: u64,
     pub(crate) window_ns: u64,
 }
 
-/// Where the next block lies.
+/// Offsets of the blocks.
 #[derive(Debug)]
 pub(crate) enum Offsets {
-    /// Anywhere among so many blocks.
+    /// Random blocks.
     Random(Random),
-    /// One after the other, and again from the start; the number of the next one.
+    /// Consecutive blocks, wrapping around; the number of the next one.
     Sequential(AtomicU64),
 }
 
@@ -60,30 +60,29 @@ impl Offsets {
     }
 }
 
-/// What is transferred.
+/// A kind of transfer.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     pub(crate) file: &'a File,
     pub(crate) direction: Direction,
-    /// Bytes each time.
+    /// Bytes per operation.
     pub(crate) size: u64,
     pub(crate) depth: u32,
-    /// Blocks of that size in the file.
+    /// Number of such blocks in the file.
     pub(crate) blocks: u64,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl Transfer<'_> {
-    /// A slice on one io_uring. The window opens with the first completion after the warm-up and
-    /// closes with the first one after its length, so that it holds whole times between
-    /// completions: rate times mean latency is the depth.
+    /// A slice on one io_uring. The window starts with the first completion after the warm-up and ends with the first one
+    /// after its length. So it consists of whole intervals between completions, and rate × mean latency = depth.
     pub(crate) fn by_ring(
         &self,
         offsets: &mut Offsets,
         data: &mut Data,
         slice: Slice,
         tally: &mut Tally,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), SliceError> {
         let depth = self.depth as usize;
         let mut ring = Ring::new(self.file, depth, self.size as usize)?;
         for slot in 0..depth {
@@ -102,13 +101,13 @@ impl Transfer<'_> {
         let mut closed = false;
         while !closed {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Cut::Interrupted);
+                return Err(SliceError::Interrupted);
             }
             ring.submit_and_wait(1)?;
             let mut any = false;
             while let Some(done) = ring.completed() {
                 if !any {
-                    // One reading of the clock for all that have ended by now.
+                    // One clock reading for all operations completed by now.
                     now = now_ns();
                     any = true;
                     closed = opened > 0 && now >= opened + slice.window_ns;
@@ -144,26 +143,26 @@ impl Transfer<'_> {
             data.stamp(buffer);
         }
         ring.queue(self.direction, slot, offsets.next(self.blocks) * self.size)?;
-        // One by one, though batches would save a third of the CPU: the device has something to do
-        // while the next one is made. Batches gave 5 to 16 % less at 32 in flight.
+        // Submit each one, although batches would save a third of the CPU: the device then works while the next one is
+        // prepared. Batches were 5 to 16 % slower at 32 in flight.
         ring.submit()
     }
 
-    /// A slice with a thread per operation in flight. Each thread has a window of its own between
-    /// completions of its own, as above; the rate is over their mean length.
+    /// A slice with one thread per operation in flight. Each thread has its own window between its completions, as above;
+    /// the rate uses the mean length of these windows.
     pub(crate) fn by_threads(
         &self,
         offsets: &mut Offsets,
         data: &mut Data,
         slice: Slice,
         tally: &mut Tally,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), SliceError> {
         let gate = Gate::default();
         let shared = match offsets {
             Offsets::Random(_) => None,
             Offsets::Sequential(next) => Some(&*next),
         };
-        // Every thread has a random stream and data of its own.
+        // Each thread has its own random stream and data.
         let mut seeds = Random::new(data.draw());
         let (outcomes, cpu) = std::thread::scope(|scope| {
             let mut threads = Vec::new();
@@ -174,29 +173,29 @@ impl Transfer<'_> {
                     let mut buffer = AlignedBuf::new(self.size as usize).map_err(io::Error::other)?;
                     data.fill(&mut buffer);
                     if !gate.wait() {
-                        return Err(Cut::Interrupted);
+                        return Err(SliceError::Interrupted);
                     }
                     let next = || match shared {
                         Some(next) => next.fetch_add(1, Ordering::Relaxed) % self.blocks,
                         None => random.below(self.blocks),
                     };
-                    self.one(&mut buffer, next, &mut data, slice)
+                    self.one_thread(&mut buffer, next, &mut data, slice)
                 };
                 match std::thread::Builder::new().spawn_scoped(scope, body) {
                     Ok(thread) => threads.push(thread),
                     Err(e) => {
                         gate.open(false);
-                        return (Err(Cut::Threads(self.depth, e)), 0);
+                        return (Err(SliceError::Threads(self.depth, e)), 0);
                     }
                 }
             }
             let cpu = cpu_ns();
             gate.open(true);
-            let ended: Vec<Result<Own, Cut>> = threads
+            let ended: Vec<Result<ThreadResult, SliceError>> = threads
                 .into_iter()
-                .map(|t| t.join().unwrap_or_else(|_| Err(Cut::Io(io::Error::other("a thread ended by itself")))))
+                .map(|t| t.join().unwrap_or_else(|_| Err(SliceError::Io(io::Error::other("a thread panicked")))))
                 .collect();
-            (ended.into_iter().collect::<Result<Vec<Own>, Cut>>(), cpu_ns().saturating_sub(cpu))
+            (ended.into_iter().collect::<Result<Vec<ThreadResult>, SliceError>>(), cpu_ns().saturating_sub(cpu))
         });
         let outcomes = outcomes?;
         tally.cpu_ns += cpu;
@@ -208,20 +207,20 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// What one thread does.
-    fn one(
+    /// The slice of one thread.
+    fn one_thread(
         &self,
         buffer: &mut AlignedBuf,
         mut next: impl FnMut() -> u64,
         data: &mut Data,
         slice: Slice,
-    ) -> Result<Own, Cut> {
-        let mut own = Own { latencies: Latencies::new(), window_ns: 0, operations: 0 };
+    ) -> Result<ThreadResult, SliceError> {
+        let mut own = ThreadResult { latencies: Latencies::new(), window_ns: 0, operations: 0 };
         let begin = now_ns();
         let (mut opened, mut before) = (0, begin);
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Cut::Interrupted);
+                return Err(SliceError::Interrupted);
             }
             let offset = next() * self.size;
             let moved = match self.direction {
@@ -251,7 +250,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Holds threads back until all are there, or one is missing.
+/// Holds threads until all have started, or one cannot start.
 #[derive(Debug, Default)]
 struct Gate {
     go: Mutex<Option<bool>>,
@@ -276,16 +275,18 @@ impl Gate {
     }
 }
 
-struct Own {
+struct ThreadResult {
     latencies: Latencies,
     window_ns: u64,
     operations: u64,
 }
 
-/// A transfer of part of a block is a failure: the file is longer than that.
+/// A partial transfer is an error: the file is long enough.
 fn whole(moved: io::Result<usize>, size: u64) -> io::Result<()> {
     match moved? {
         all if all as u64 == size => Ok(()),
-        part => Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{part} bytes of {size} were transferred"))),
+        part => {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {part} of {size} bytes were transferred")))
+        }
     }
 }

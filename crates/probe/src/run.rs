@@ -1,4 +1,4 @@
-//! A whole probe of one directory: leftovers, file, slices, rows.
+//! The probe of one directory: removes leftovers, fills the file, measures all slices, makes the rows.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,38 +12,38 @@ use crate::error::ProbeError;
 use crate::leftovers::clean_leftovers;
 use crate::options::ProbeOptions;
 use crate::plan::{Point, slices};
-use crate::session::Session;
+use crate::session::ProbeSession;
 use crate::tally::Tally;
 
-/// Share of the time that filling the test file may take.
-const FOR_FILLING: f64 = 1.0 / 3.0;
+/// Largest share of the time for filling the test file.
+const FILL_SHARE: f64 = 1.0 / 3.0;
 
-/// What happens, for those who watch.
+/// Progress of a probe.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// Before anything is written: space that will be taken, and what is free, bytes.
+    /// Before anything is written: needed and free space, bytes.
     Needs {
-        /// Taken at most.
+        /// Most space used.
         needed: u64,
-        /// Free now.
+        /// Free space.
         free: Option<u64>,
     },
-    /// Something that a reader must know.
+    /// A note for the reader.
     Note(&'a str),
     /// The test file is being filled, bytes.
     Filling {
         /// So far.
         done: u64,
-        /// In all.
+        /// In total.
         total: u64,
     },
-    /// A slice begins.
+    /// A slice starts.
     Measuring {
-        /// Of this point.
+        /// Its point.
         point: Point,
         /// Slices done.
         done: usize,
-        /// Slices in all.
+        /// Slices in total.
         total: usize,
         /// Time left, s.
         left_s: f64,
@@ -53,8 +53,7 @@ pub enum Event<'a> {
 /// Measures what the storage under `dir` allows. `storage` is its inventory, for the record.
 ///
 /// # Errors
-/// What cannot be measured at all: see [`ProbeError`]. Nothing of the probe is left in `dir`, after
-/// an error as well.
+/// [`ProbeError`]. The probe leaves nothing in `dir`, also after an error.
 pub fn probe(
     dir: &Path,
     storage: Storage,
@@ -76,25 +75,25 @@ pub fn probe(
             note(watch, format!("removed {}: a killed probe left it", path.display()));
         }
         for (path, reason) in &leftovers.kept {
-            note(watch, format!("{} stays, though a probe made it: {reason}", path.display()));
+            note(watch, format!("kept {}, which a probe made: {reason}", path.display()));
         }
     }
-    let mut session = Session::open(dir, options, stop)?;
+    let mut session = ProbeSession::open(dir, options, stop)?;
     watch(Event::Needs { needed: session.needed_bytes(), free: session.facts().free_bytes });
     for text in caveats(&session) {
         note(watch, text);
     }
     let wanted = session.file_bytes();
     if options.size.is_none() && wanted < 1 << 30 {
-        note(watch, format!("space is short: the test file has {} only", bytes(wanted as f64)));
+        note(watch, format!("free space is short: the test file has only {}", bytes(wanted as f64)));
     }
-    let filled = session.fill(options.seconds * FOR_FILLING, |done, total| watch(Event::Filling { done, total }))?;
+    let filled = session.fill(options.seconds * FILL_SHARE, |done, total| watch(Event::Filling { done, total }))?;
     if filled < wanted {
         note(
             watch,
             format!(
-                "filling the test file was cut short at {} of {}: it may fit into a cache of the device. \
-                 More --seconds give a larger one",
+                "only {} of the {} of the test file were filled in time: it may fit into a cache of the device. Use more \
+                 --seconds for a larger file",
                 bytes(filled as f64),
                 bytes(wanted as f64)
             ),
@@ -143,8 +142,8 @@ pub fn probe(
     })
 }
 
-/// What a reader must know of this directory.
-fn caveats(session: &Session<'_>) -> Vec<String> {
+/// Notes about this directory.
+fn caveats(session: &ProbeSession<'_>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(text) = session.facts().kind.caveat() {
         all.push(text.to_owned());
@@ -154,13 +153,12 @@ fn caveats(session: &Session<'_>) -> Vec<String> {
     }
     if !session.direct() {
         all.push(
-            "through the page cache: this filesystem has no O_DIRECT, so reads are of memory, and writes that are \
-             not synced as well"
+            "this filesystem has no O_DIRECT: reads and unsynced writes go to the page cache, that is, to memory"
                 .to_owned(),
         );
     } else if session.alignment() > 512 {
         all.push(format!(
-            "sync writes below {} go through the page cache: O_DIRECT takes whole blocks of that size only",
+            "sync writes below {} go through the page cache: O_DIRECT needs whole blocks of that size",
             bytes(session.alignment() as f64)
         ));
     }
@@ -169,7 +167,7 @@ fn caveats(session: &Session<'_>) -> Vec<String> {
     }
     let facts = &session.facts().device_facts;
     if facts.get("write_cache").is_some_and(|c| c == "write through") {
-        all.push("the device states no volatile write cache: a sync has nothing to flush there".to_owned());
+        all.push("the device reports no volatile write cache: a sync has nothing to flush".to_owned());
     }
     all
 }

@@ -1,4 +1,4 @@
-//! A directory with the probe's files in it, ready to be measured point by point.
+//! The probe's files in a directory, and the measurement of single points.
 
 use std::fs::File;
 use std::io;
@@ -17,23 +17,23 @@ use crate::data::Data;
 use crate::error::ProbeError;
 use crate::options::{ProbeOptions, SMALLEST_FILE};
 use crate::plan::Point;
-use crate::queue::{Cut, Offsets, Slice, Transfer};
-use crate::sync::{Place, SyncWrites, Writer};
+use crate::queue::{Offsets, Slice, SliceError, Transfer};
+use crate::sync::{SyncWrites, WriteAt, Writer};
 use crate::tally::Tally;
 use crate::testfile::TestFile;
 use crate::{persist, plan};
 
 const MIB: u64 = 1 << 20;
-/// Size of the test file where none is chosen and space is plenty, bytes.
-const USUAL_FILE: u64 = 1 << 30;
+/// Default size of the test file, bytes.
+const DEFAULT_FILE: u64 = 1 << 30;
 /// Largest growing file and largest mapping, bytes.
 const LARGEST_SIDE: u64 = 256 * MIB;
 /// Share of a slice under load before its window opens.
 const WARM_UP: f64 = 0.1;
 
-/// A directory with the probe's files in it. They vanish with this value, or with the process.
+/// The probe's files in a directory. They are freed with this value, or with the process.
 #[derive(Debug)]
-pub struct Session<'a> {
+pub struct ProbeSession<'a> {
     dir: PathBuf,
     facts: StorageFacts,
     file: TestFile,
@@ -53,13 +53,13 @@ pub struct Session<'a> {
     stop: &'a AtomicBool,
 }
 
-impl<'a> Session<'a> {
-    /// Makes the files in `dir`, empty as yet: [`Session::fill`] comes next. `stop` is looked at
-    /// all the time; once it is set, everything ends with [`ProbeError::Interrupted`].
+impl<'a> ProbeSession<'a> {
+    /// Creates the files in `dir`, still empty: call [`ProbeSession::fill`] next. Once `stop` is set, everything ends with
+    /// [`ProbeError::Interrupted`].
     ///
     /// # Errors
-    /// Bad options, no directory, read-only, no space, no permission.
-    pub fn open(dir: &Path, options: &ProbeOptions, stop: &'a AtomicBool) -> Result<Session<'a>, ProbeError> {
+    /// Invalid options, not a directory, read-only, no space, no permission.
+    pub fn open(dir: &Path, options: &ProbeOptions, stop: &'a AtomicBool) -> Result<ProbeSession<'a>, ProbeError> {
         options.check()?;
         let metadata = std::fs::metadata(dir).map_err(|cause| DeviceError::Io {
             step: Step::Read,
@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         let bytes = file_size(dir, &facts, options.size, mapped)?;
         let needed = needed(bytes, mapped);
         let (engine, engine_reason) = engine(options.engine);
-        // tmpfs takes O_DIRECT and goes through memory all the same.
+        // tmpfs accepts O_DIRECT but uses memory anyway.
         let direct = facts.kind != Kind::Tmpfs;
         let make = || TestFile::create(dir, direct, facts.logical_block_bytes);
         let (file, growing) = (make()?, make()?);
@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
                 Err(e) => return Err(e.into()),
             }
         } else {
-            Err(format!("{} is not mounted with -o dax, and is no tmpfs (the stand-in)", facts.filesystem))
+            Err(format!("{} is neither mounted with -o dax nor a tmpfs (the stand-in)", facts.filesystem))
         };
         let writer = match engine {
             Engine::IoUring => Writer::Ring(Box::new(SyncRing::new().map_err(|cause| DeviceError::Io {
@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
             })?)),
             Engine::Threads => Writer::Calls,
         };
-        Ok(Session {
+        Ok(ProbeSession {
             dir: dir.to_owned(),
             file,
             growing,
@@ -121,25 +121,25 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// What is under the directory.
+    /// Facts about the storage.
     #[must_use]
     pub fn facts(&self) -> &StorageFacts {
         &self.facts
     }
 
-    /// How operations reach the kernel, and why it is not io_uring.
+    /// The I/O engine, and the reason if it is not io_uring.
     #[must_use]
     pub fn engine(&self) -> (Engine, Option<&str>) {
         (self.engine, self.engine_reason.as_deref())
     }
 
-    /// Whether the page cache is left out where the block size allows it.
+    /// Whether `O_DIRECT` is used for block sizes that allow it.
     #[must_use]
     pub fn direct(&self) -> bool {
         self.file.direct
     }
 
-    /// Blocks must be multiples of this to leave the page cache out, bytes.
+    /// Alignment of `O_DIRECT`, bytes.
     #[must_use]
     pub fn alignment(&self) -> u64 {
         self.file.alignment
@@ -151,16 +151,16 @@ impl<'a> Session<'a> {
         self.bytes
     }
 
-    /// Space that all files of the probe take at most, bytes.
+    /// Most space of all files of the probe, bytes.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.needed
     }
 
-    /// The mapped memory's label and instruction; else why there is none.
+    /// Label and write-back instruction of the mapped memory.
     ///
     /// # Errors
-    /// The reason.
+    /// Why there is none.
     pub fn pmem(&self) -> Result<(&'static str, &'static str), &str> {
         match &self.pmem {
             Ok((_, map)) => Ok((map.backing().label(), map.flush().name())),
@@ -168,24 +168,23 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A path by which another program of this machine can open the test file, while this lives.
+    /// A path under which other programs of this machine can open the test file while this value lives.
     #[must_use]
     pub fn peer_path(&self) -> PathBuf {
         use std::os::fd::AsRawFd as _;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.plain.as_raw_fd()))
     }
 
-    /// Writes the test file once, so that its blocks exist and reads find data. After `seconds` it
-    /// is left as short as it is by then, but not shorter than [`SMALLEST_FILE`]. Returns its size;
-    /// `progress` is told the bytes written and the goal.
+    /// Writes the test file once, so that its blocks exist and reads find data. Stops after `seconds`, but not below
+    /// [`SMALLEST_FILE`]. Returns its size. Calls `progress` with the bytes written and the goal.
     ///
     /// # Errors
-    /// Storage refuses, or the user interrupts.
+    /// An I/O error, or the user interrupts.
     pub fn fill(&mut self, seconds: f64, mut progress: impl FnMut(u64, u64)) -> Result<u64, ProbeError> {
         let point = Point { operation: Operation::SequentialWrite, size: MIB, depth: 1 };
-        let failed = |e: io::Error, dir: &Path| wrap(Cut::Io(e), &point, dir);
+        let failed = |e: io::Error, dir: &Path| wrap(SliceError::Io(e), &point, dir);
         match preallocate(&self.file.plain, self.bytes) {
-            // Filesystems that cannot reserve do so by being written to.
+            // Filesystems that cannot preallocate allocate on write.
             Err(e) if e.raw_os_error() == Some(nix::libc::EOPNOTSUPP) => {}
             result => {
                 result.map_err(|cause| DeviceError::Io { step: Step::Preallocate, path: self.dir.clone(), cause })?
@@ -212,8 +211,7 @@ impl<'a> Session<'a> {
         Ok(at)
     }
 
-    /// Measures `point` once, in `seconds` with a tenth of them as warm-up; none where nothing
-    /// completed in the window.
+    /// Measures `point` once, for `seconds`, of which a tenth is warm-up. `None` if nothing completed in the window.
     ///
     /// # Errors
     /// As [`crate::probe`].
@@ -223,12 +221,12 @@ impl<'a> Session<'a> {
         Ok(tally.row(point))
     }
 
-    /// Whether `point` leaves the page cache out.
+    /// Whether `point` uses `O_DIRECT`.
     pub(crate) fn is_direct(&self, point: &Point) -> bool {
         self.file.direct && point.size.is_multiple_of(self.file.alignment) && point.operation != Operation::PmemPersist
     }
 
-    /// The points there are here.
+    /// The points that can be measured here.
     pub(crate) fn points(&self) -> Vec<Point> {
         plan::points(self.pmem.is_ok())
     }
@@ -240,14 +238,14 @@ impl<'a> Session<'a> {
         self.run(point, slice, tally).map_err(|cut| wrap(cut, point, &self.dir))
     }
 
-    fn run(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+    fn run(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), SliceError> {
         use Operation as O;
         match point.operation {
             O::RandomRead => self.transfer(point, Direction::Read, slice, tally),
             O::SequentialRead => self.transfer(point, Direction::Read, slice, tally),
             O::SequentialWrite => {
                 self.transfer(point, Direction::Write, slice, tally)?;
-                // Nobody's window shall hold what this left in caches.
+                // Leave no dirty data to the next slice.
                 Ok(self.file.plain.sync_data()?)
             }
             O::PmemPersist => match &mut self.pmem {
@@ -256,7 +254,7 @@ impl<'a> Session<'a> {
                     self.data.fill(&mut block);
                     persist::slice(map, &block, slice, self.stop, tally)
                 }
-                Err(reason) => Err(Cut::Io(io::Error::new(io::ErrorKind::Unsupported, reason.clone()))),
+                Err(reason) => Err(SliceError::Io(io::Error::new(io::ErrorKind::Unsupported, reason.clone()))),
             },
             O::SyncWriteFdatasyncPrealloc
             | O::SyncWriteFdatasyncGrowing
@@ -265,7 +263,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn transfer(&mut self, point: &Point, direction: Direction, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+    fn transfer(
+        &mut self,
+        point: &Point,
+        direction: Direction,
+        slice: Slice,
+        tally: &mut Tally,
+    ) -> Result<(), SliceError> {
         let offsets = match (point.operation, direction) {
             (Operation::RandomRead, _) => &mut self.random,
             (_, Direction::Read) => &mut self.reading,
@@ -285,7 +289,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn sync_writes(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), Cut> {
+    fn sync_writes(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), SliceError> {
         use Operation as O;
         let fdatasync = matches!(point.operation, O::SyncWriteFdatasyncPrealloc | O::SyncWriteFdatasyncGrowing);
         let growing = matches!(point.operation, O::SyncWriteFdatasyncGrowing | O::SyncWriteDsyncGrowing);
@@ -293,11 +297,11 @@ impl<'a> Session<'a> {
         let files = if growing { &self.growing } else { &self.file };
         let file = if fdatasync { &files.plain } else { &files.dsync };
         let place = if growing {
-            Place::Growing { limit: self.side_bytes }
+            WriteAt::Growing { limit: self.side_bytes }
         } else {
-            // Aligned again after a size that was no multiple of this one.
+            // Align again after another block size.
             self.next_sync = self.next_sync.next_multiple_of(point.size.max(1));
-            Place::Preallocated { next: &mut self.next_sync, bytes: self.bytes }
+            WriteAt::Preallocated { next: &mut self.next_sync, bytes: self.bytes }
         };
         let writes = SyncWrites { file, dir: &self.dir, size: point.size, fdatasync, stop: self.stop };
         if files.direct && !direct {
@@ -311,11 +315,11 @@ impl<'a> Session<'a> {
     }
 }
 
-fn wrap(cut: Cut, point: &Point, dir: &Path) -> ProbeError {
+fn wrap(cut: SliceError, point: &Point, dir: &Path) -> ProbeError {
     match cut {
-        Cut::Interrupted => ProbeError::Interrupted,
-        Cut::Threads(count, cause) => ProbeError::Threads { count, cause },
-        Cut::Io(cause) => {
+        SliceError::Interrupted => ProbeError::Interrupted,
+        SliceError::Threads(count, cause) => ProbeError::Threads { count, cause },
+        SliceError::Io(cause) => {
             ProbeError::Operation { operation: point.operation, size: point.size, dir: dir.to_owned(), cause }
         }
     }
@@ -327,18 +331,18 @@ fn write_all(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
 
 fn engine(wanted: Option<Engine>) -> (Engine, Option<String>) {
     match (wanted, io_uring_available()) {
-        (Some(Engine::Threads), _) => (Engine::Threads, Some("threads were asked for".to_owned())),
+        (Some(Engine::Threads), _) => (Engine::Threads, Some("threads were requested".to_owned())),
         (_, Ok(())) => (Engine::IoUring, None),
         (_, Err(reason)) => (Engine::Threads, Some(reason)),
     }
 }
 
-/// Size of the growing file and of the mapping beside a test file of `bytes`.
+/// Size of the growing file and of the mapping for a test file of `bytes`.
 fn side(bytes: u64) -> u64 {
     (bytes / 4).min(LARGEST_SIDE)
 }
 
-/// Space for all files, with some for the filesystem's own records.
+/// Space for all files, plus some for the filesystem's metadata.
 fn needed(bytes: u64, mapped: bool) -> u64 {
     bytes + side(bytes) * if mapped { 2 } else { 1 } + 2 * MIB
 }
@@ -351,8 +355,8 @@ fn file_size(dir: &Path, facts: &StorageFacts, wanted: Option<u64>, mapped: bool
     }
     let bytes = match wanted {
         Some(bytes) => bytes / MIB * MIB,
-        // At most half of what is free in all.
-        None => (free / 4 / MIB * MIB).clamp(SMALLEST_FILE, USUAL_FILE),
+        // All files together take at most half of the free space.
+        None => (free / 4 / MIB * MIB).clamp(SMALLEST_FILE, DEFAULT_FILE),
     };
     if needed(bytes, mapped) > free {
         return Err(ProbeError::NoSpace {
@@ -365,7 +369,7 @@ fn file_size(dir: &Path, facts: &StorageFacts, wanted: Option<u64>, mapped: bool
     Ok(bytes)
 }
 
-/// Memory that may be used without swapping, bytes.
+/// Memory available without swapping, bytes.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?.trim();

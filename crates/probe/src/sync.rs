@@ -1,4 +1,4 @@
-//! Writes that are durable one by one, as a log's are.
+//! Durable writes one by one, like those of a log.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -9,71 +9,71 @@ use loadline_device::{AlignedBuf, DeviceError, SyncRing};
 
 use crate::clock::{cpu_ns, now_ns};
 use crate::data::Data;
-use crate::queue::{Cut, Slice};
+use crate::queue::{Slice, SliceError};
 use crate::tally::Tally;
 
-/// How a write reaches the kernel.
+/// System interface of a write.
 #[derive(Debug)]
 pub(crate) enum Writer {
-    /// io_uring: the write with its fdatasync linked to it.
+    /// io_uring: the write with a linked fdatasync.
     Ring(Box<SyncRing>),
     /// pwrite and fdatasync.
     Calls,
 }
 
-/// Where the next write goes.
+/// Position of the writes.
 #[derive(Debug)]
-pub(crate) enum Place<'a> {
-    /// The next block of a file of so many bytes, and again from its start.
+pub(crate) enum WriteAt<'a> {
+    /// The next block of a file of `bytes` bytes, wrapping around.
     Preallocated { next: &'a mut u64, bytes: u64 },
-    /// The end of the file, which is cut to nothing when it has so many bytes.
+    /// The end of the file, which is truncated to 0 when it reaches `limit` bytes.
     Growing { limit: u64 },
 }
 
-/// What is written.
+/// A kind of sync write.
 #[derive(Debug)]
 pub(crate) struct SyncWrites<'a> {
     pub(crate) file: &'a File,
     pub(crate) dir: &'a Path,
     pub(crate) size: u64,
-    /// Follow each write with fdatasync; else the file was opened with `O_DSYNC`.
+    /// Call fdatasync after each write. Otherwise the file was opened with `O_DSYNC`.
     pub(crate) fdatasync: bool,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl SyncWrites<'_> {
-    /// A slice. The window holds whole writes, and what lies between them: making the next block
-    /// unlike the others. Cutting a grown file is not counted.
+    /// A slice. The window consists of whole writes and the preparation of the next block between them. Truncating a grown
+    /// file is not counted.
     pub(crate) fn slice(
         &self,
         writer: &mut Writer,
-        mut place: Place<'_>,
+        mut place: WriteAt<'_>,
         data: &mut Data,
         slice: Slice,
         tally: &mut Tally,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), SliceError> {
         let mut buffer = AlignedBuf::new(self.size as usize).map_err(std::io::Error::other)?;
         data.fill(&mut buffer);
         let mut end_of_file = 0;
-        if let Place::Growing { .. } = place {
-            self.cut()?;
+        if let WriteAt::Growing { .. } = place {
+            self.truncate()?;
         }
         let begin = now_ns();
         let (mut opened, mut paused, mut counted, mut cpu) = (0, 0, 0_u64, 0);
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Cut::Interrupted);
+                return Err(SliceError::Interrupted);
             }
             let offset = match &mut place {
-                Place::Preallocated { next, bytes } => {
+                WriteAt::Preallocated { next, bytes } => {
                     let at = if **next + self.size > *bytes { 0 } else { **next };
                     **next = at + self.size;
                     at
                 }
-                Place::Growing { limit } => {
+                WriteAt::Growing { limit } => {
                     if end_of_file + self.size > *limit {
                         let (before, cpu_before) = (now_ns(), cpu_ns());
-                        self.cut()?;
+                        self.truncate()?;
                         paused += now_ns() - before;
                         cpu += cpu_ns() - cpu_before;
                         end_of_file = 0;
@@ -102,7 +102,7 @@ impl SyncWrites<'_> {
     }
 
     #[inline]
-    fn write(&self, writer: &mut Writer, bytes: &[u8], offset: u64) -> Result<(), Cut> {
+    fn write(&self, writer: &mut Writer, bytes: &[u8], offset: u64) -> Result<(), SliceError> {
         let result = match (writer, self.fdatasync) {
             (Writer::Ring(ring), true) => ring.write_sync(self.file, self.dir, bytes, offset),
             (Writer::Ring(ring), false) => ring.write(self.file, self.dir, bytes, offset),
@@ -115,13 +115,13 @@ impl SyncWrites<'_> {
             }
         };
         result.map_err(|e| match e {
-            DeviceError::Io { cause, .. } => Cut::Io(cause),
-            other => Cut::Io(std::io::Error::other(other)),
+            DeviceError::Io { cause, .. } => SliceError::Io(cause),
+            other => SliceError::Io(std::io::Error::other(other)),
         })
     }
 
-    /// Empties the file, durably: the next write shall not pay for it.
-    fn cut(&self) -> std::io::Result<()> {
+    /// Truncates the file to 0, durably, so that the next write does not pay for it.
+    fn truncate(&self) -> std::io::Result<()> {
         self.file.set_len(0)?;
         self.file.sync_all()
     }

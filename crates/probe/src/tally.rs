@@ -1,27 +1,27 @@
-//! What is counted while a point is measured.
+//! Counters of one measured point.
 
 use loadline_model::Latencies;
 use loadline_model::probe::ProbeRow;
 
 use crate::plan::Point;
 
-/// Fewest samples that a 99th percentile stands on.
+/// Fewest samples for a 99th percentile.
 const FOR_P99: u64 = 100;
-/// Fewest samples that a 99.9th percentile stands on.
+/// Fewest samples for a 99.9th percentile.
 const FOR_P999: u64 = 1000;
 
 /// The samples of a point, over all its slices.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
-    /// Latencies of what completed in the windows.
+    /// Latencies of the operations completed in the windows.
     pub(crate) latencies: Latencies,
-    /// Sum of the rates' denominators: length of the windows, ns.
+    /// Total length of the windows, ns.
     pub(crate) window_ns: u64,
     /// CPU time over `cpu_ops` operations, ns.
     pub(crate) cpu_ns: u64,
-    /// Operations in the time over which CPU was counted: those before the window opened as well.
+    /// Operations in the time of `cpu_ns`, which may include the warm-up.
     pub(crate) cpu_ops: u64,
-    /// Whether the page cache was left out.
+    /// Whether `O_DIRECT` was used.
     pub(crate) direct: bool,
 }
 
@@ -30,7 +30,7 @@ impl Tally {
         Tally { latencies: Latencies::new(), window_ns: 0, cpu_ns: 0, cpu_ops: 0, direct }
     }
 
-    /// The row; none where nothing completed.
+    /// The row; `None` if nothing completed.
     pub(crate) fn row(&self, point: &Point) -> Option<ProbeRow> {
         let samples = self.latencies.count();
         let at = |q, fewest| self.latencies.quantile_ns(q).filter(|_| samples >= fewest);

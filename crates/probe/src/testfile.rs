@@ -1,4 +1,4 @@
-//! The files that the probe makes, and how they vanish.
+//! The probe's test files, which are freed however the process ends.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 
 use loadline_device::{Access, DeviceError, Step, direct_alignment, open_file};
 
-/// Begin of every name.
+/// Prefix of every name.
 pub(crate) const PREFIX: &str = "loadline-probe-";
-/// End of every name.
+/// Suffix of every name.
 pub(crate) const SUFFIX: &str = ".tmp";
 
-/// A file of the probe's own, opened twice: once plainly and once with `O_DSYNC`. Its name is
-/// removed as soon as both are open, so that the kernel frees it however the process ends.
+/// A test file, opened twice: without and with `O_DSYNC`. Its name is removed as soon as both are open, so the kernel frees
+/// it however the process ends.
 #[derive(Debug)]
 pub(crate) struct TestFile {
     pub(crate) plain: File,
     pub(crate) dsync: File,
-    /// Whether both leave the page cache out.
+    /// Whether both use `O_DIRECT`.
     pub(crate) direct: bool,
-    /// Blocks that are multiples of this can leave it out, bytes.
+    /// Alignment of `O_DIRECT`, bytes.
     pub(crate) alignment: u64,
 }
 
@@ -35,11 +35,11 @@ impl Drop for Name {
 }
 
 impl TestFile {
-    /// A new file in `dir`; past the page cache if `direct` and the filesystem can. `block` is the
-    /// device's smallest block, bytes, for filesystems that do not state what they need.
+    /// A new file in `dir`; with `O_DIRECT` if `direct` and the filesystem supports it. `block` is the device's logical
+    /// block, bytes, for filesystems that do not state their alignment.
     ///
     /// # Errors
-    /// It cannot be made or opened.
+    /// It cannot be created or opened.
     pub(crate) fn create(dir: &Path, direct: bool, block: Option<u32>) -> Result<TestFile, DeviceError> {
         let path = dir.join(new_name());
         let make = |direct| open_file(&path, Access { direct, create_new: true, ..Access::default() });
@@ -48,7 +48,7 @@ impl TestFile {
             made => (made?, direct),
         };
         let name = Name(path);
-        // Held for as long as the file is open: it tells others that the owner lives.
+        // Held while the file is open: shows others that the owner is alive.
         plain.lock().map_err(|cause| DeviceError::Io { step: Step::Open, path: name.0.clone(), cause })?;
         let dsync = open_file(&name.0, Access { direct, dsync: true, ..Access::default() })?;
         let alignment = direct_alignment(&plain).map_or(block.unwrap_or(4096), |a| a.offset);
@@ -63,7 +63,7 @@ fn new_name() -> String {
     format!("{PREFIX}{}-{random:016x}{SUFFIX}", std::process::id())
 }
 
-/// The owner's process id, if `name` is one that the probe gives.
+/// The owner's process id, if `name` is a probe's.
 pub(crate) fn owner(name: &str) -> Option<i32> {
     let (pid, random) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -74,7 +74,7 @@ pub(crate) fn owner(name: &str) -> Option<i32> {
 /// Whether another process holds the lock of the file at `path`. Symbolic links are not followed.
 ///
 /// # Errors
-/// It cannot be opened, or is no regular file.
+/// It cannot be opened, or is not a regular file.
 pub(crate) fn is_locked(path: &Path) -> io::Result<bool> {
     let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {

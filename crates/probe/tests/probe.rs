@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_model::machine::Storage;
 use loadline_model::probe::{Engine, Operation, ProbedDir};
-use loadline_probe::{Event, Point, ProbeError, ProbeOptions, SMALLEST_FILE, Session, points, probe};
+use loadline_probe::{Event, Point, ProbeError, ProbeOptions, ProbeSession, SMALLEST_FILE, points, probe};
 
 fn short() -> ProbeOptions {
     ProbeOptions { size: Some(SMALLEST_FILE), seconds: 3.0, ..ProbeOptions::default() }
@@ -86,7 +86,7 @@ fn threads_take_the_place_of_io_uring() {
     let dir = on_disk();
     let options = ProbeOptions { engine: Some(Engine::Threads), ..short() };
     let probed = probe(dir.path(), Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
-    assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were asked for")));
+    assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were requested")));
     assert!(probed.notes.iter().any(|n| n.contains("instead of io_uring")), "{:?}", probed.notes);
     check(&probed, probed.absent.is_empty());
 }
@@ -96,7 +96,7 @@ fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let probed = probe(dir.path(), Storage::default(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!((probed.kind.as_str(), probed.direct), ("tmpfs", false));
-    for part in ["no disk", "through the page cache", "no persistent memory"] {
+    for part in ["no disk", "go to the page cache", "no persistent memory"] {
         assert!(probed.notes.iter().any(|n| n.contains(part)), "{part}: {:?}", probed.notes);
     }
     assert!(probed.rows.iter().all(|r| !r.direct) && probed.absent.is_empty());
@@ -110,7 +110,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason() {
     let refused =
         |path: &Path, options: &ProbeOptions| probe(path, Storage::default(), options, &stop, &mut |_| ()).unwrap_err();
     let missing = refused(&dir.path().join("none"), &short());
-    assert!(missing.to_string().contains("none»") && missing.to_string().contains("Check that it exists"), "{missing}");
+    assert!(missing.to_string().contains("none'") && missing.to_string().contains("Check that it exists"), "{missing}");
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
     assert!(matches!(refused(&file, &short()), ProbeError::NotADirectory(_)));
@@ -163,7 +163,7 @@ fn files_that_are_not_ours_are_not_touched() {
 fn what_a_peer_opens_is_the_test_file() {
     let dir = on_disk();
     let stop = AtomicBool::new(false);
-    let mut session = Session::open(dir.path(), &short(), &stop).unwrap();
+    let mut session = ProbeSession::open(dir.path(), &short(), &stop).unwrap();
     assert_eq!(session.fill(60.0, |_, _| ()).unwrap(), SMALLEST_FILE);
     assert_eq!(std::fs::metadata(session.peer_path()).unwrap().len(), SMALLEST_FILE);
     let point = Point { operation: Operation::SequentialWrite, size: 1 << 20, depth: 8 };

@@ -1,5 +1,11 @@
 //! From what a user asks for to a plan in which every value is valid and explicit.
 
+mod driver;
+pub mod length;
+pub mod planfile;
+pub mod plans;
+pub mod sweep;
+
 use std::collections::BTreeMap;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
@@ -10,6 +16,9 @@ use loadline_model::plan::{
 };
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
+
+use driver::{Chosen, driver};
+pub use driver::{Refusal, refusal};
 
 /// Default target: needs nothing but this program.
 pub const DEFAULT_TARGET: &str = "sqlite:";
@@ -228,7 +237,7 @@ fn choose(
     wanted.extend(own);
     if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
         // A scan takes as long as all the sweeps: it is run when it is asked for.
-        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
+        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan().is_none()));
     }
     if wanted.is_empty() {
         let key = if spec.workload.is_some() { "workload" } else { "group" };
@@ -249,73 +258,13 @@ fn choose(
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
         match driver(workload, kind, spec.driver, force) {
-            Ok((driver, driver_reason, forced)) => {
+            Ok(Chosen { driver, reason: driver_reason, forced }) => {
                 planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
             }
             Err(reason) => skipped.push(SkippedWorkload { code: workload.code.into(), reason }),
         }
     }
     Ok((planned, skipped))
-}
-
-type Chosen = (Driver, String, Option<String>);
-
-/// Why a workload is not run with a driver.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The reason.
-    pub reason: String,
-    /// Whether it is run nevertheless when that is forced; such tests are marked.
-    pub forceable: bool,
-}
-
-const SCAN: &str = "a scan of sizes times each commit of one session at the client";
-const CHECKPOINT: &str = "times are told apart by the checkpoint transaction by transaction, at the client";
-const STREAM: &str = "its batches begin at a rate, which the client keeps";
-
-/// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
-/// of a server rule out beside that is known when it is opened.
-#[must_use]
-pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
-    if workload.scan.is_some() && driver == Driver::Database {
-        return Some(Refusal { reason: SCAN.to_owned(), forceable: false });
-    }
-    let capabilities = (kind.capabilities)();
-    let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
-    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
-    let at_client = match driver {
-        Driver::Client => None,
-        Driver::Database if workload.checkpoint => Some(CHECKPOINT),
-        Driver::Database => workload.visible.map(|_| STREAM),
-    };
-    refused.or_else(|| at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false }))
-}
-
-/// The driver a workload runs with: the one asked for, or the first that can do what it needs.
-fn driver(workload: &Workload, kind: &TargetKind, asked: Option<Driver>, force: bool) -> Result<Chosen, String> {
-    let refusal = |driver| refusal(workload, kind, driver);
-    if workload.scan.is_some() && asked != Some(Driver::Database) {
-        return match refusal(Driver::Client) {
-            None => Ok((Driver::Client, SCAN.to_owned(), None)),
-            Some(r) if force => Ok((Driver::Client, SCAN.to_owned(), Some(r.reason))),
-            Some(r) => Err(r.reason),
-        };
-    }
-    if let Some(driver) = asked {
-        return match refusal(driver) {
-            None => Ok((driver, String::new(), None)),
-            Some(r) if force && r.forceable => Ok((driver, String::new(), Some(r.reason))),
-            Some(r) => Err(format!("not with the {driver} driver: {}", r.reason)),
-        };
-    }
-    let mut reasons = Vec::new();
-    for driver in Driver::ALL {
-        match refusal(driver) {
-            None => return Ok((driver, reasons.join("; "), None)),
-            Some(r) => reasons.push(format!("not with the {driver} driver: {}", r.reason)),
-        }
-    }
-    Err(reasons.join("; "))
 }
 
 fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
@@ -331,7 +280,7 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
             w.code
         ));
     }
-    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible?.rate);
+    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible()?.rate);
     if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
         let code = workloads.first().map_or("", |w| w.code.as_str());
         return value(format!(
@@ -426,7 +375,7 @@ mod tests {
     fn nothing_asked_for_is_the_whole_catalogue_on_sqlite() {
         let plan = make_plan(&spec()).unwrap();
         assert_eq!(plan.target, "sqlite:");
-        let sweeps = CATALOGUE.iter().filter(|w| w.scan.is_none()).count();
+        let sweeps = CATALOGUE.iter().filter(|w| w.scan().is_none()).count();
         assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans are run when they are asked for");
         assert!(plan.workloads.iter().all(|w| w.driver == Driver::Client && w.driver_reason.contains("procedures")));
     }
@@ -453,7 +402,7 @@ mod tests {
         refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);
         refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
         let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
-        refused(PlanSpec { parameters: rows(0), ..spec() }, &["«rows»", "0", "between 1"]);
+        refused(PlanSpec { parameters: rows(0), ..spec() }, &["'rows'", "0", "between 1"]);
     }
 
     #[test]
@@ -463,8 +412,8 @@ mod tests {
                 codes.iter().map(|(code, name, n)| ((*code).to_owned(), BTreeMap::from([((*name).to_owned(), *n)])));
             PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), parameters: Some(tables.collect()), ..spec() }
         };
-        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "«acounts»", "accounts"]);
-        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "«accounts»", "between 2"]);
+        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "'acounts'", "accounts"]);
+        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "'accounts'", "between 2"]);
         refused(with(&[("TP-LIGHT", "accounts", 5), ("tp-light", "accounts", 6)]), &["TP-LIGHT", "twice"]);
         let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
         assert_eq!(plan.workloads[0].parameters["rows"], 2);

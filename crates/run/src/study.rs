@@ -1,13 +1,17 @@
 //! A run from its plan to its last record.
 
-mod caches;
 mod data;
+mod execute;
+mod length;
+mod native_report;
 #[cfg(test)]
 mod native_report_tests;
+mod overhead;
 mod prepare;
+mod proof;
 mod room;
-mod tests_of_plan;
-mod window;
+mod sequence;
+mod storage_probe;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,10 +28,10 @@ use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
-use crate::limit::{self, Reference, Role};
+use crate::instrument::{Limits, data_files};
 use crate::plan::{PlanError, reasons};
-use crate::storage_probe;
-use crate::test::TestError;
+use crate::reference::{self, Reference, Role};
+use crate::window::TestError;
 
 /// A run that is about to begin or to go on.
 pub struct Study {
@@ -136,21 +140,9 @@ struct Context {
     max_jobs: u32,
     /// What the doctor refused and was forced.
     forced: Option<String>,
-    /// What tests are held against.
+    /// What tests are compared with.
     limits: Limits,
-    /// Window of the test under way, s, where that of the plan was found too short.
-    longer: Option<f64>,
     interrupted: Arc<AtomicBool>,
-}
-
-/// What tests are held against.
-enum Limits {
-    /// The reference log writer, measured around each test.
-    Reference(Box<Reference>),
-    /// As measured elsewhere.
-    Points(Vec<LogWriterPoint>),
-    /// Nothing, and why.
-    None(String),
 }
 
 impl Study {
@@ -231,7 +223,7 @@ impl Study {
             (CpuSource::Snapshot, None)
         };
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
-        let data_files = caches::data_files(target.as_ref(), &info);
+        let data_files = data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let limits = self.limits(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.facts().no_limit.is_none() {
@@ -246,7 +238,7 @@ impl Study {
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", info.product, info.version);
         }
-        let mut context = match resumed {
+        let (manifest, folder, records) = match resumed {
             Some(r) => {
                 // A private server is made anew from the plan's settings, in a place of its own.
                 let same_settings = temporary || r.manifest.target.settings == info.settings;
@@ -257,23 +249,7 @@ impl Study {
                         "the target's version or settings are no longer those of the tests measured before".to_owned();
                     listener.on(Event::Warning(text));
                 }
-                let manifest = Manifest { state: RunState::Started, ..r.manifest };
-                Context {
-                    target,
-                    lock: Some(lock),
-                    manifest,
-                    folder: r.folder,
-                    records: r.records,
-                    cpu,
-                    disk,
-                    data_disk,
-                    data_files,
-                    max_jobs,
-                    forced,
-                    limits,
-                    longer: None,
-                    interrupted: Arc::clone(&self.interrupted),
-                }
+                (Manifest { state: RunState::Started, ..r.manifest }, r.folder, r.records)
             }
             None => {
                 let now = SystemTime::now();
@@ -294,23 +270,23 @@ impl Study {
                     data_set: Vec::new(),
                     state: RunState::Started,
                 };
-                Context {
-                    target,
-                    lock: Some(lock),
-                    manifest,
-                    folder,
-                    records: Vec::new(),
-                    cpu,
-                    disk,
-                    data_disk,
-                    data_files,
-                    max_jobs,
-                    forced,
-                    limits,
-                    longer: None,
-                    interrupted: Arc::clone(&self.interrupted),
-                }
+                (manifest, folder, Vec::new())
             }
+        };
+        let mut context = Context {
+            target,
+            lock: Some(lock),
+            manifest,
+            folder,
+            records,
+            cpu,
+            disk,
+            data_disk,
+            data_files,
+            max_jobs,
+            forced,
+            limits,
+            interrupted: Arc::clone(&self.interrupted),
         };
         let written = context
             .measure_overhead()
@@ -343,7 +319,7 @@ impl Study {
         if !self.plan.probe {
             return Limits::None("left out with --no-probe".to_owned());
         }
-        let dir = limit::place(info, Role::Log, &self.request.scratch);
+        let dir = reference::place(info, Role::Log, &self.request.scratch);
         match dir.and_then(|dir| Reference::open(&dir, &self.interrupted)) {
             Ok(reference) => Limits::Reference(Box::new(reference)),
             Err(reason) => Limits::None(reason),

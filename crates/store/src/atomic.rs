@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Atomic and durable file writes.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,8 +10,8 @@ use crate::layout::TEMPORARY;
 
 const PERMISSIONS: &str = "Check the folder's permissions and that its filesystem is not read-only.";
 
-/// Replaces `path` by `contents` so that a reader, and a crash at any moment, sees the old file or
-/// the new one: temporary file next to it, fsync, rename, fsync of the directory.
+/// Replaces `path` by `contents` atomically: temporary file, fsync, rename, fsync of the directory. After a crash at any
+/// moment, the file is the old or the new one.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -20,14 +20,14 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let outcome = write_synced(&temporary, contents)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|e| io_error("replace", path, e, PERMISSIONS)));
     if outcome.is_err() {
-        // Best effort: the error that matters is the first one.
+        // Best effort: the first error is the one to report.
         let _ = std::fs::remove_file(&temporary);
         return outcome;
     }
     sync_directory(path.parent().unwrap_or(path))
 }
 
-/// Writes a file and syncs it; removes it again if that fails, so that its space is free again.
+/// Writes a file and syncs it. Removes it if that fails, to free its space.
 pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let written = File::create(path).and_then(|mut file| {
         file.write_all(contents)?;
@@ -44,14 +44,14 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     match File::open(directory).and_then(|d| d.sync_all()) {
         Ok(()) => Ok(()),
-        // Some filesystems (FUSE, network) know no fsync of a directory: nothing more can be done.
+        // Some filesystems (FUSE, network) have no fsync of directories: nothing more can be done.
         Err(e) if matches!(e.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) => Ok(()),
         Err(e) => Err(io_error("sync", directory, e, "Check the health of its filesystem.")),
     }
 }
 
-/// Writes `contents` to the file `relative` (e.g. `report/index.html`) of run folder `run`,
-/// atomically, making directories as needed. Returns its path.
+/// Writes `contents` atomically to the file `relative` (e.g. `report/index.html`) of run folder `run`, and creates
+/// directories as needed. Returns its path.
 ///
 /// # Errors
 /// `relative` is absolute or leads out of the folder, or the file cannot be written.

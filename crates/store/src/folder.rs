@@ -1,4 +1,4 @@
-//! Writing a run.
+//! Writes a run folder.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,13 +13,13 @@ use crate::stored::{read_manifest, read_tests, torn_warning};
 use crate::{atomic, hlog, jsonl, layout, series_csv, snapshots, time};
 
 const PERMISSIONS: &str = "Check its permissions, or choose another folder for the results with --results.";
-/// Runs that start in the same second on the same kind of target get a number; so many at most.
-const MOST_OF_A_NAME: u32 = 10_000;
-/// How often, and how long apart, a lock is tried for.
+/// Runs that start in the same second on the same kind of target get a number, up to this one.
+const MAX_NUMBER: u32 = 10_000;
+/// Attempts to take a lock, and the pause between them.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Everything that one test leaves behind.
+/// All results of one test.
 #[derive(Debug, Clone)]
 pub struct TestOutput {
     /// Its line in `tests.jsonl`.
@@ -28,16 +28,16 @@ pub struct TestOutput {
     pub series: Series,
     /// Latencies in ns by kind: `transaction`, `commit`, `response`.
     pub histograms: Vec<(String, Latencies)>,
-    /// The database's counters by edge of the window: `open`, `close`.
+    /// The database's counters at window start (`open`) and end (`close`).
     pub snapshots: Vec<(String, Snapshot)>,
-    /// The database's own report of the test, if one was asked for.
+    /// The database's own report of the test, if requested.
     pub native: Option<NativeFile>,
 }
 
-/// A report that the database itself made, kept as `folder/<test>.extension`.
+/// A report made by the database itself, stored as `folder/<test>.extension`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeFile {
-    /// Its folder in the run folder: one plain name.
+    /// Its folder in the run folder: a plain name.
     pub folder: String,
     /// Its extension, without the dot.
     pub extension: String,
@@ -45,39 +45,39 @@ pub struct NativeFile {
     pub text: String,
 }
 
-/// A run folder that this process, and no other, writes to. The lock dies with the process.
+/// A run folder that only this process writes to. The lock ends with the process.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     /// Held for its lock.
     _lock: File,
-    /// `tests.jsonl`, once there is a first test.
+    /// `tests.jsonl`, after the first test.
     tests: Option<File>,
-    /// Its length up to the last whole line, bytes.
+    /// Its length up to the last complete line, bytes.
     whole_bytes: u64,
     stored: BTreeSet<u32>,
     last: Option<u32>,
 }
 
-/// A run that was cut off, ready to go on.
+/// An interrupted run, ready to continue.
 #[derive(Debug)]
 pub struct Resumed {
     /// The folder.
     pub folder: RunFolder,
-    /// What the run was made of.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// The tests that are done.
+    /// The finished tests.
     pub records: Vec<TestRecord>,
     /// What was repaired.
     pub warnings: Vec<String>,
 }
 
 impl RunFolder {
-    /// Makes folder `name` (or `name-2`, `name-3`, … if it is taken) in `results`, which is made
-    /// if it is missing; locks it and proves that it can be written to.
+    /// Creates folder `name` (or `name-2`, `name-3`, … if it exists) in `results`, which is created if missing. Locks it and
+    /// checks that it is writable.
     ///
     /// # Errors
-    /// `results` is a file, cannot be written to or is full; `name` cannot be a folder's name.
+    /// `results` is a file, not writable or full, or `name` is not a valid folder name.
     pub fn create(results: &Path, name: &str) -> Result<RunFolder, StoreError> {
         let mut parts = Path::new(name).components();
         if !matches!((parts.next(), parts.next()), (Some(Component::Normal(n)), None) if n == name) {
@@ -88,14 +88,14 @@ impl RunFolder {
         }
         std::fs::create_dir_all(results).map_err(|e| io_error("create", results, e, PERMISSIONS))?;
         let path = new_directory(results, name)?;
-        Self::furnish(&path).inspect_err(|_| {
-            // Nothing was measured yet: a folder without a run would only puzzle.
+        Self::set_up(&path).inspect_err(|_| {
+            // Nothing was measured yet: leave no empty folder.
             let _ = std::fs::remove_dir_all(&path);
         })
     }
 
-    /// Lock, directories, and the proof that there is room for a file.
-    fn furnish(path: &Path) -> Result<RunFolder, StoreError> {
+    /// Takes the lock, creates the directories, and checks that a file can be written.
+    fn set_up(path: &Path) -> Result<RunFolder, StoreError> {
         let lock = lock(path)?;
         for directory in layout::DIRECTORIES {
             let directory = path.join(directory);
@@ -110,12 +110,12 @@ impl RunFolder {
         Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored, last: None })
     }
 
-    /// Opens the run at `path` (its folder or its `manifest.json`) to go on with it. A torn last
-    /// line of `tests.jsonl`, the trace of a process killed while it appended, is cut off.
+    /// Opens the run at `path` (its folder or its `manifest.json`) to continue it. Cuts off a torn last line of
+    /// `tests.jsonl`, left by a process killed during an append.
     ///
     /// # Errors
-    /// There is no run, another live process writes to it, it was written by a newer loadline, or
-    /// it is damaged in any other way (the error names file and line).
+    /// There is no run, another process writes to it, a newer loadline wrote it, or it is damaged in another way (the error
+    /// names file and line).
     pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
         let path = layout::locate(path)?;
         let lock = lock(&path)?;
@@ -157,10 +157,10 @@ impl RunFolder {
         layout::id(&self.path)
     }
 
-    /// Replaces `manifest.json`, atomically.
+    /// Replaces `manifest.json` atomically.
     ///
     /// # Errors
-    /// It cannot be written, e.g. because the disk is full; the old one is then still there.
+    /// It cannot be written, e.g. because the disk is full; the old one remains.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let path = self.path.join(layout::MANIFEST);
         let mut text = serde_json::to_vec_pretty(manifest)
@@ -169,23 +169,23 @@ impl RunFolder {
         atomic::replace(&path, &text)
     }
 
-    /// Puts one finished test on disk. When this returns, the test survives a power cut.
+    /// Stores one finished test durably.
     ///
     /// # Errors
-    /// A test of that number is already there, a value has no place in the files, or the disk is
-    /// full or broken: then `tests.jsonl` is as before and all earlier tests are safe.
+    /// The number is already used, a value does not fit the files, or the disk is full or broken. `tests.jsonl` is then
+    /// unchanged, and all earlier tests are safe.
     pub fn append(&mut self, output: &TestOutput) -> Result<(), StoreError> {
         let test = output.record.test;
         let unwritable = |what: String| StoreError::Unwritable { test, what };
         if self.stored.contains(&test) {
-            return Err(unwritable("the run already has a test of that number".to_owned()));
+            return Err(unwritable("the run already has a test with this number".to_owned()));
         }
-        // Everything is encoded before anything is written.
+        // Encode everything before writing anything.
         let line = jsonl::line(&output.record).map_err(unwritable)?;
         let files = self.side_files(output).map_err(unwritable)?;
         self.write_side_files(&files).and_then(|()| self.append_line(&line)).map_err(|cause| {
             for (path, _) in &files {
-                // They belong to no test: their space may be what the next one needs.
+                // They belong to no test; the next one may need their space.
                 let _ = std::fs::remove_file(path);
             }
             StoreError::NotStored { test, run: self.path.clone(), cause: Box::new(cause), safe: self.safe() }
@@ -238,7 +238,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Appends `line`, or leaves the file at its previous length.
+    /// Appends `line`. On failure the file keeps its length.
     fn append_line(&mut self, line: &[u8]) -> Result<(), StoreError> {
         let path = self.path.join(layout::TESTS);
         let cannot = |e| io_error("append to", &path, e, "Check the health of its filesystem.");
@@ -249,7 +249,7 @@ impl RunFolder {
             atomic::sync_directory(&self.path)?;
         }
         let Some(file) = self.tests.as_mut() else { return Ok(()) };
-        // What an append that failed may have left, if it could not be taken back at that time.
+        // Remove the rest of a failed append that could not be removed then.
         if file.metadata().map_err(cannot)?.len() != whole_bytes {
             file.set_len(whole_bytes).map_err(cannot)?;
         }
@@ -261,20 +261,20 @@ impl RunFolder {
     }
 }
 
-/// Makes `results/name`, `results/name-2`, …: the first that is not there yet.
+/// Creates the first of `results/name`, `results/name-2`, … that does not exist.
 fn new_directory(results: &Path, name: &str) -> Result<PathBuf, StoreError> {
     let mut n = 1;
     loop {
         let path = results.join(if n == 1 { name.to_owned() } else { format!("{name}-{n}") });
         match std::fs::create_dir(&path) {
             Ok(()) => return Ok(path),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < MOST_OF_A_NAME => n += 1,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < MAX_NUMBER => n += 1,
             Err(e) => return Err(io_error("create", &path, e, PERMISSIONS)),
         }
     }
 }
 
-/// Takes the run's lock; it ends when the returned file is closed, at the latest with the process.
+/// Takes the run's lock, which ends when the returned file is closed, at the latest with the process.
 fn lock(run: &Path) -> Result<File, StoreError> {
     let path = run.join(layout::LOCK);
     let cannot = |e| io_error("lock", &path, e, PERMISSIONS);
@@ -284,8 +284,8 @@ fn lock(run: &Path) -> Result<File, StoreError> {
     loop {
         match file.try_lock() {
             Ok(()) => break,
-            // A child process holds a copy of its parent's lock for the moment between fork and
-            // exec, be the parent dead or alive: only a lock that lasts is a living writer's.
+            // Between fork and exec, a child holds a copy of its parent's lock, even if the parent is dead. Only a lasting
+            // lock belongs to a live writer.
             Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => {
                 tries += 1;
                 std::thread::sleep(LOCK_PAUSE);
@@ -298,12 +298,12 @@ fn lock(run: &Path) -> Result<File, StoreError> {
             Err(TryLockError::Error(e)) => return Err(cannot(e)),
         }
     }
-    // Names the holder to others; the lock itself does not depend on it.
+    // Only informs others of the holder.
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(cannot)?;
     Ok(file)
 }
 
-/// Removes what a killed process left half-written. Best effort: it is in no one's way.
+/// Removes incomplete files of a killed process. Best effort: they do no harm.
 fn remove_temporary(run: &Path) {
     for entry in std::fs::read_dir(run).into_iter().flatten().flatten() {
         let name = entry.file_name();

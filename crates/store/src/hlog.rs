@@ -1,8 +1,7 @@
-//! `histograms/<test>.hlog`: the HdrHistogram interval log, version 1.3, as the Java and C
-//! HdrHistogramLogWriter write it and their tools read it. One interval (the window) per kind of
-//! latency, told apart by its tag; values are in ns, the «Interval_Max» column is in ms.
+//! `histograms/<test>.hlog`: the HdrHistogram interval log, version 1.3, as written by the Java and C HdrHistogramLogWriter.
+//! One interval (the window) per kind of latency, named by its tag. Values are in ns, the column Interval_Max is in ms.
 //!
-//! Buckets lose the exact sum and maximum, so comment lines, which other tools skip, carry them:
+//! Buckets lose the exact sum and maximum. Comment lines, which other tools skip, hold them:
 //! `#[Histograms: 2]` and `#[Exact: transaction count=… sum_ns=… max_ns=…]`.
 
 use std::io::Read as _;
@@ -14,13 +13,13 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use loadline_model::Latencies;
 
-/// ns per unit of «Interval_Max»: the other tools' default, which makes it ms.
+/// ns per unit of Interval_Max: the other tools' default, ms.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
-/// More than any histogram of loadline takes (0.3 MiB): what claims more is damaged.
-const MOST_BYTES: u64 = 16 << 20;
+/// Limit of an unpacked histogram, bytes: far above loadline's largest (0.3 MiB).
+const MAX_BYTES: u64 = 16 << 20;
 const LEGEND: &str = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// The log of one test. `started` is when its window opened, `length` how long that was.
+/// The log of one test. `started` is the window start, `length` the length of the window.
 ///
 /// # Errors
 /// A sentence, if a name cannot be a tag or a histogram cannot be encoded.
@@ -35,7 +34,7 @@ pub(crate) fn write(
     let mut head = IntervalLogWriterBuilder::new();
     head.add_comment(&format!("[{title}]")).add_comment("[Histogram log format version 1.3]");
     if let Some(started) = started {
-        // Intervals count from the base time, so that the one interval begins at 0.
+        // Intervals count from the base time, so the interval starts at 0.
         head.with_start_time(started).with_base_time(started);
     }
     head.add_comment(&format!("[Histograms: {}]", histograms.len()));
@@ -49,7 +48,7 @@ pub(crate) fn write(
     for (name, latencies) in histograms {
         let tag = Tag::new(name)
             .filter(|_| !name.is_empty() && !name.contains(['\t', '#', '"']))
-            .ok_or_else(|| format!("«{name}» cannot be the name of a histogram"))?;
+            .ok_or_else(|| format!("'{name}' cannot be the name of a histogram"))?;
         let (count, sum, max) = (latencies.count(), latencies.sum_ns(), latencies.max_ns().unwrap_or(0));
         body.write_comment(&format!("[Exact: {name} count={count} sum_ns={sum} max_ns={max}]"))
             .map_err(|e| text(&e))?;
@@ -58,7 +57,7 @@ pub(crate) fn write(
     Ok(log)
 }
 
-/// Reads a log: loadline's own with exact sums and maxima, any other with those of its buckets.
+/// Reads a log. loadline's own has exact sums and maxima; those of other logs come from the buckets.
 ///
 /// # Errors
 /// Line (from 1) and what is wrong with it.
@@ -71,7 +70,7 @@ pub(crate) fn read(log: &[u8]) -> Result<Vec<(String, Latencies)>, (usize, Strin
         lines = n + 1;
         let wrong = |what: String| (n + 1, what);
         if line.last() != Some(&b'\n') {
-            return Err(wrong("the file ends in mid-line: it was cut off".to_owned()));
+            return Err(wrong("the last line is incomplete: the file was cut off".to_owned()));
         }
         if let Some(comment) = line.strip_prefix(b"#[").map(String::from_utf8_lossy) {
             if let Some(number) = comment.strip_prefix("Histograms: ") {
@@ -82,17 +81,17 @@ pub(crate) fn read(log: &[u8]) -> Result<Vec<(String, Latencies)>, (usize, Strin
             }
         }
         for entry in IntervalLogIterator::new(line) {
-            let entry = entry.map_err(|_| wrong("it is no line of an HdrHistogram log".to_owned()))?;
+            let entry = entry.map_err(|_| wrong("it is not a line of an HdrHistogram log".to_owned()))?;
             let LogEntry::Interval(interval) = entry else { continue };
             let histogram = decode(interval.encoded_histogram()).map_err(wrong)?;
             let name = interval.tag().map_or(String::new(), |t| t.as_str().to_owned());
             let latencies = match exact.take() {
                 Some(exact) if exact.name != name => {
-                    return Err(wrong(format!("the exact sum before it is that of «{}»", exact.name)));
+                    return Err(wrong(format!("the exact sum before it belongs to '{}'", exact.name)));
                 }
                 Some(exact) if exact.count != histogram.len() => {
                     let (has, said) = (histogram.len(), exact.count);
-                    return Err(wrong(format!("it holds {has} latencies, but {said} were recorded")));
+                    return Err(wrong(format!("it has {has} latencies, but {said} were recorded")));
                 }
                 Some(exact) => exact.restore(&histogram),
                 None => Latencies::from_histogram(histogram),
@@ -102,13 +101,13 @@ pub(crate) fn read(log: &[u8]) -> Result<Vec<(String, Latencies)>, (usize, Strin
     }
     match announced {
         Some(announced) if announced != histograms.len() => {
-            Err((lines, format!("it holds {} histograms, but {announced} were written", histograms.len())))
+            Err((lines, format!("it has {} histograms, but {announced} were written", histograms.len())))
         }
         _ => Ok(histograms),
     }
 }
 
-/// What buckets lose.
+/// Exact values that buckets lose.
 struct Exact {
     name: String,
     count: u64,
@@ -128,7 +127,7 @@ impl Exact {
         words.next().is_none().then_some(exact)
     }
 
-    /// The latencies as they were: the same buckets, the exact sum and maximum.
+    /// The original latencies: the buckets with the exact sum and maximum.
     fn restore(&self, histogram: &Histogram<u64>) -> Latencies {
         let mut latencies = Latencies::new();
         for value in histogram.iter_recorded() {
@@ -139,8 +138,8 @@ impl Exact {
     }
 }
 
-/// A histogram in V2 (compressed or not) and base64. The zlib stream is unpacked here and not by
-/// the histogram crate because that neither bounds its size nor verifies its checksum.
+/// Decodes a histogram in V2 (compressed or not) and base64. Unpacks the zlib stream itself, because the histogram crate
+/// neither limits its size nor verifies its checksum.
 fn decode(base64: &str) -> Result<Histogram<u64>, String> {
     const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
     let packed = base64::engine::general_purpose::STANDARD
@@ -153,21 +152,21 @@ fn decode(base64: &str) -> Result<Histogram<u64>, String> {
                 return Err("its histogram is cut off".to_owned());
             }
             let mut plain = Vec::new();
-            let unpacked = flate2::read::ZlibDecoder::new(stream).take(MOST_BYTES).read_to_end(&mut plain);
+            let unpacked = flate2::read::ZlibDecoder::new(stream).take(MAX_BYTES).read_to_end(&mut plain);
             unpacked.map_err(|e| format!("its histogram cannot be unpacked: {e}"))?;
             plain
         }
         None => packed,
     };
-    // Header: cookie, payload length, …; 40 bytes in all.
+    // Header: cookie, payload length, …; 40 bytes.
     let payload = plain.get(40..).ok_or("its histogram is cut off")?;
     let length = plain.get(4..8).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
     if length.map(usize::try_from) != Some(Ok(payload.len())) {
         return Err("its histogram is cut off".to_owned());
     }
-    // The crate negates run lengths unchecked; no histogram holds a run or a count that long.
+    // The crate negates run lengths without a check; no valid histogram has such a long run or count.
     if payload.windows(8).any(|w| w.iter().all(|b| *b >= 0x80)) {
-        return Err("its histogram holds a count that cannot be".to_owned());
+        return Err("its histogram has an impossible count".to_owned());
     }
     Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|e| format!("its histogram cannot be read: {e}"))
 }

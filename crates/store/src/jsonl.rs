@@ -1,4 +1,4 @@
-//! `tests.jsonl`: one record per line. Only its very end may be torn, because it is only appended.
+//! `tests.jsonl`: one record per line. The file is only appended to, so only its end may be torn.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,21 +11,21 @@ use serde::de::IgnoredAny;
 use crate::error::{RESTORE_OR_CUT, StoreError, json_text};
 use crate::snapshots::newer;
 
-/// What is in the file.
+/// Contents of the file.
 #[derive(Debug)]
 pub(crate) struct Tests {
-    /// All whole records, in order.
+    /// All complete records, in order.
     pub(crate) records: Vec<TestRecord>,
-    /// Length of the file up to the last whole record, bytes.
+    /// Length of the file up to the last complete record, bytes.
     pub(crate) whole_bytes: u64,
     /// Line number and length of the torn last line, if there is one.
     pub(crate) torn: Option<(usize, usize)>,
 }
 
-/// Reads the file's contents; `path` is for messages.
+/// Parses the file; `path` is for messages.
 ///
-/// The last line is torn if it has no newline (the process was killed while it appended) or if it
-/// is no JSON at all (the machine lost power while it did): its test was never reported as stored.
+/// The last line is torn if it has no newline (the process was killed during the append) or is not JSON (the machine lost
+/// power during it). Its test was never reported as stored.
 ///
 /// # Errors
 /// Any other damage, with its line, or a record of a newer layout.
@@ -62,7 +62,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     }
     let record: TestRecord = serde_json::from_slice(json).map_err(|e| damaged(path, line, json_text(&e)))?;
     if record.schema == 0 {
-        return Err(damaged(path, line, "its «schema» is 0, which never was one".to_owned()));
+        return Err(damaged(path, line, "its 'schema' is 0, which is invalid".to_owned()));
     }
     Ok(record)
 }
@@ -71,8 +71,8 @@ fn damaged(path: &Path, line: usize, what: String) -> StoreError {
     StoreError::Damaged { path: path.to_owned(), line: Some(line), what, advice: RESTORE_OR_CUT }
 }
 
-/// The line of `record`, newline included. Figures that are not finite are left out with their
-/// reason, as JSON has no word for them.
+/// The line of `record`, with newline. Figures that are not finite are left out with a reason, because JSON cannot hold
+/// them.
 ///
 /// # Errors
 /// A sentence, if the line would not read back as the same record.
@@ -156,7 +156,7 @@ mod tests {
         ];
         for (text, line, what) in cases {
             let error = parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains("«/r/tests.jsonl»") && error.contains(line) && error.contains(what), "{error}");
+            assert!(error.contains("'/r/tests.jsonl'") && error.contains(line) && error.contains(what), "{error}");
         }
         let newer = whole.replacen("\"schema\":1", "\"schema\":7", 1);
         let error = parse(newer.as_bytes()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Names of the files in a run folder, and how a run is found.
+//! Names of the files in a run folder, and finding a run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ pub(crate) const LOCK: &str = ".lock";
 pub(crate) const SERIES: &str = "series";
 pub(crate) const HISTOGRAMS: &str = "histograms";
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// Directories that every run folder has.
+/// Directories of every run folder.
 pub(crate) const DIRECTORIES: [&str; 3] = [SERIES, HISTOGRAMS, SNAPSHOTS];
-/// Part of the name of files that are not yet what they will be.
+/// Part of the names of temporary files.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
 pub(crate) fn series(run: &Path, test: u32) -> PathBuf {
@@ -27,16 +27,16 @@ pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
     run.join(SNAPSHOTS).join(format!("{test}.json"))
 }
 
-/// Where a database's own report of a test is kept; `folder` and `extension` come from a target.
+/// Path of a database's own report of a test; `folder` and `extension` come from a target.
 pub(crate) fn native(run: &Path, folder: &str, test: u32, extension: &str) -> Result<PathBuf, String> {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if !plain(folder) || !plain(extension) || DIRECTORIES.contains(&folder) {
-        return Err(format!("«{folder}/{test}.{extension}» is no place for a report"));
+        return Err(format!("'{folder}/{test}.{extension}' is not a valid path of a report"));
     }
     Ok(run.join(folder).join(format!("{test}.{extension}")))
 }
 
-/// The run folder meant by `path`: the folder itself or its `manifest.json`.
+/// The run folder for `path`: the folder itself or its `manifest.json`.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
@@ -46,7 +46,7 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     if !meta.is_dir() {
         let named_so = path.file_name().is_some_and(|n| n == MANIFEST);
         return match path.parent() {
-            // A bare «manifest.json» has the parent «», which no system call understands.
+            // The parent of a bare 'manifest.json' is '', which no system call accepts.
             Some(parent) if named_so && parent.as_os_str().is_empty() => Ok(PathBuf::from(".")),
             Some(parent) if named_so => Ok(parent.to_owned()),
             _ => Err(StoreError::NotARun(path.to_owned())),

@@ -1,4 +1,4 @@
-//! Run folders: what was measured, on disk, so that a report needs nothing else.
+//! Run folders: everything measured, on disk, so that a report needs nothing else.
 //!
 //! ```text
 //! <results>/<run-id>/
@@ -6,14 +6,13 @@
 //!   tests.jsonl              one versioned record per test
 //!   series/<test>.csv        one row a second
 //!   histograms/<test>.hlog   latencies in HdrHistogram's log format
-//!   snapshots/<test>.json    the database's counters at the edges of the window
+//!   snapshots/<test>.json    the database's counters at window start and end
 //!   report/index.html        rebuilt from the above
 //! ```
 //!
-//! A test exists once its line is in `tests.jsonl`: the line is written last, in one piece, and
-//! synced. So a run that is cut off at any moment holds whole tests and at most one torn last
-//! line, which [`RunFolder::resume`] cuts off and [`StoredRun::open`] passes over, both with a
-//! warning. Any other damage is an error that names file and line.
+//! A test exists once its line is in `tests.jsonl`, which is written last, in one piece, and synced. So a run that is
+//! interrupted at any moment holds complete tests and at most one torn last line. [`RunFolder::resume`] cuts that line off
+//! and [`StoredRun::open`] skips it, both with a warning. Any other damage is an error that names file and line.
 
 mod atomic;
 mod error;

@@ -1,16 +1,16 @@
-//! `series/<test>.csv`: a header of column ids, one row a second, an empty cell for what was not
-//! measured, numbers at full precision (what is read equals what was written, bit by bit).
+//! `series/<test>.csv`: a header of column ids, one row a second, empty cells for missing values, numbers at full precision
+//! (they read back bit by bit).
 
 use loadline_model::Series;
 
-/// `series` as CSV. A value that is not finite is no measurement and becomes an empty cell.
+/// `series` as CSV. A value that is not finite becomes an empty cell.
 ///
 /// # Errors
 /// A sentence, if a column id would need quoting or a row has more cells than there are columns.
 pub(crate) fn write(series: &Series) -> Result<String, String> {
     let plain = |id: &String| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
     if let Some(id) = series.columns.iter().find(|id| !plain(id)) {
-        return Err(format!("«{id}» cannot be the id of a series column"));
+        return Err(format!("'{id}' cannot be the id of a series column"));
     }
     let width = series.columns.len();
     let mut out = series.columns.join(",");
@@ -24,7 +24,7 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
                 out.push(',');
             }
             if let Some(value) = row.get(at).copied().flatten().filter(|v| v.is_finite()) {
-                // Rust's shortest text that reads back as the same number.
+                // The shortest text that reads back as the same number.
                 out.push_str(&value.to_string());
             }
         }
@@ -39,7 +39,7 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
 /// Line (from 1) and what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Series, (usize, String)> {
     let Some(body) = text.strip_suffix('\n') else {
-        return Err((text.lines().count().max(1), "the file ends in mid-line: it was cut off".to_owned()));
+        return Err((text.lines().count().max(1), "the last line is incomplete: the file was cut off".to_owned()));
     };
     let mut lines = body.split('\n').enumerate();
     let header = lines.next().map_or("", |(_, h)| h);
@@ -70,7 +70,7 @@ fn number(cell: &str) -> Result<Option<f64>, String> {
     }
     match cell.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Some(value)),
-        _ => Err(format!("«{cell}» is not a number")),
+        _ => Err(format!("'{cell}' is not a number")),
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let series =
             |columns: &[&str], rows| Series { columns: columns.iter().map(|c| (*c).to_owned()).collect(), rows };
-        assert!(write(&series(&["a,b"], vec![])).unwrap_err().contains("«a,b»"));
+        assert!(write(&series(&["a,b"], vec![])).unwrap_err().contains("'a,b'"));
         assert!(write(&series(&["a"], vec![vec![None, None]])).unwrap_err().contains("2 cells for 1"));
     }
 
@@ -107,8 +107,8 @@ mod tests {
             ("a,b\n1,2\n3", 3, "cut off"),
             ("", 1, "cut off"),
             ("a,b\n1,2\n3\n", 3, "1 cells"),
-            ("a,b\n1,x\n", 2, "«x»"),
-            ("a,b\n1,inf\n", 2, "«inf»"),
+            ("a,b\n1,x\n", 2, "'x'"),
+            ("a,b\n1,inf\n", 2, "'inf'"),
             ("a,,b\n", 1, "no name"),
         ] {
             let (at, said) = read(text).unwrap_err();

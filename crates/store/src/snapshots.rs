@@ -1,4 +1,4 @@
-//! `snapshots/<test>.json`: the database's counters at the edges of the window.
+//! `snapshots/<test>.json`: the database's counters at window start and end.
 
 use loadline_model::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ struct Named {
 
 /// Why a file of snapshots cannot be read.
 pub(crate) enum Unreadable {
-    /// It has a newer layout, this one.
+    /// It has this newer layout.
     Newer(u64),
     /// Anything else.
     Damaged(String),
 }
 
-/// The file's text. A counter that is not finite is no measurement and is left out.
+/// The file's text, without counters that are not finite.
 pub(crate) fn write(snapshots: &[(String, Snapshot)]) -> Result<Vec<u8>, String> {
     let named = |(edge, snapshot): &(String, Snapshot)| {
         let mut snapshot = snapshot.clone();
@@ -51,8 +51,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Vec<(String, Snapshot)>, Unreadable> {
     Ok(file.snapshots.into_iter().map(|n| (n.edge, n.snapshot)).collect())
 }
 
-/// The `schema` of a JSON object, if it is newer than `known`. Looked at before anything else,
-/// because a newer layout may well fail to parse as the known one.
+/// The `schema` of a JSON object, if it is newer than `known`. Checked first, because a newer layout may fail to parse.
 pub(crate) fn newer(json: &[u8], known: u32) -> Option<u64> {
     #[derive(Deserialize)]
     struct Schema {
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_and_broken_files_are_told_apart() {
+    fn newer_and_broken_files_are_distinguished() {
         assert!(matches!(read(br#"{"schema":2,"anything":[]}"#), Err(Unreadable::Newer(2))));
         assert!(matches!(read(br#"{"schema":1"#), Err(Unreadable::Damaged(_))));
     }

@@ -1,4 +1,4 @@
-//! Reading a run, for reports: nothing is changed, no lock is taken.
+//! Reads a run for reports: changes nothing, takes no lock.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use crate::jsonl::{self, Tests};
 use crate::snapshots::{SNAPSHOTS_SCHEMA, Unreadable, newer};
 use crate::{hlog, layout, series_csv, snapshots};
 
-/// A run as it is on disk.
+/// A run on disk.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
     path: PathBuf,
-    /// What the run was made of.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// All whole tests, in the order in which they were measured.
+    /// All complete tests, in the order of measurement.
     pub records: Vec<TestRecord>,
-    /// What was passed over, e.g. a torn last line of `tests.jsonl`.
+    /// What was skipped, e.g. a torn last line of `tests.jsonl`.
     pub warnings: Vec<String>,
 }
 
@@ -26,8 +26,7 @@ impl StoredRun {
     /// Opens the run at `path` (its folder or its `manifest.json`) for reading.
     ///
     /// # Errors
-    /// There is no run, it was written by a newer loadline, or a file is damaged (the error names
-    /// file and line).
+    /// There is no run, a newer loadline wrote it, or a file is damaged (the error names file and line).
     pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
         let path = layout::locate(path)?;
         let manifest = read_manifest(&path)?;
@@ -66,8 +65,7 @@ impl StoredRun {
         series_csv::read(&text).map_err(|(line, what)| damaged(&path, Some(line), what))
     }
 
-    /// The latencies of test number `test` by kind (`transaction`, `commit`, …), with their exact
-    /// sums and maxima.
+    /// The latencies of test number `test` by kind (`transaction`, `commit`, …), with exact sums and maxima.
     ///
     /// # Errors
     /// The run has no such test, or the file is missing or damaged.
@@ -77,7 +75,7 @@ impl StoredRun {
         hlog::read(&read(&path)?).map_err(|(line, what)| damaged(&path, Some(line), what))
     }
 
-    /// The database's counters in test number `test` by edge (`open`, `close`).
+    /// The database's counters of test number `test` at window start (`open`) and end (`close`).
     ///
     /// # Errors
     /// The run has no such test, or the file is missing, damaged or of a newer layout.
@@ -114,12 +112,12 @@ pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let manifest: Manifest =
         serde_json::from_slice(&text).map_err(|e| damaged(&path, Some(e.line().max(1)), json_text(&e)))?;
     if manifest.schema == 0 {
-        return Err(damaged(&path, None, "its «schema» is 0, which never was one"));
+        return Err(damaged(&path, None, "its 'schema' is 0, which is invalid"));
     }
     Ok(manifest)
 }
 
-/// `tests.jsonl`, or `None` if no test was stored yet.
+/// The contents of `tests.jsonl`; `None` if no test was stored yet.
 pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
     let path = run.join(layout::TESTS);
     match std::fs::read(&path) {
@@ -132,8 +130,8 @@ pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
 pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
     let (line, bytes) = tests.torn?;
     Some(format!(
-        "«{}», line {line}: the last line is torn ({bytes} bytes; loadline was killed while it wrote it) and \
-         {what_was_done}; the {} before it are whole",
+        "'{}', line {line}: the last line is torn ({bytes} bytes; loadline was killed while writing it) and \
+         {what_was_done}; the {} before it are complete",
         file.display(),
         if tests.records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.records.len()) },
     ))

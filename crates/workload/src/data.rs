@@ -1,24 +1,24 @@
-//! The data set: a few tables of fixed row shapes that many workloads read. Nothing changes them.
+//! The data set: a few tables that many workloads read and none changes.
 //!
-//! `fact` grows with `--size`; the others do not. Every value follows from a row's key and the seed, so any
-//! batch can be made anew from its index alone, in any order and by any number of loaders.
+//! `fact` grows with `--size`; the others do not. Every value is a function of the row's key and the seed, so a batch
+//! can be made from its index alone, in any order and by any number of loaders.
 
 use crate::draw::scatter;
+use crate::params::Params;
 use crate::pool::pool;
 use crate::table::{ColumnDef, Datum, Fill, RowCount, Scope, Table};
-use crate::workload::Params;
 
-/// Version of the data: raised with every change of a table or a value, so that old data are not taken for
-/// new ones. The golden fingerprints of the tests hold it to that.
+/// Version of the data. Raise it with every change of a table or a value, so that old data are not taken for new data;
+/// the golden fingerprints in the tests check this.
 pub const VERSION: u32 = 1;
 
 /// Rows of `customer`.
 pub const CUSTOMERS: u64 = 10_000;
 /// Rows of `product`.
 pub const PRODUCTS: u64 = 1_000;
-/// Rows of `lookup`: some 20 MiB, which every database's cache holds.
+/// Rows of `lookup`: about 20 MiB, which fits every database's cache.
 pub const LOOKUPS: u64 = 100_000;
-/// Bytes of a row of `fact`, about, as databases store it.
+/// Approximate size of a stored row of `fact`, bytes.
 const FACT_ROW: u64 = 256;
 
 const fn scattered(name: &'static str, salt: u32, range: u64) -> ColumnDef {
@@ -34,7 +34,7 @@ const BASE: Table = Table {
     indexes: &[],
 };
 
-/// Sales: the large table. Groups of 10, 10⁴ and 10⁶ values, keys of two dimensions, a measure, a day.
+/// Sales: the large table, with keys of two dimensions, grouping columns of 10, 10⁴ and 10⁶ values, an amount and a day.
 pub const FACT: Table = Table {
     name: "fact",
     columns: &[
@@ -78,7 +78,7 @@ pub const PRODUCT: Table = Table {
     ..BASE
 };
 
-/// What is looked up by key: small enough for every cache.
+/// A table for look-ups by key, small enough for every cache.
 pub const LOOKUP: Table = Table {
     name: "lookup",
     columns: &[
@@ -94,13 +94,13 @@ pub const LOOKUP: Table = Table {
 /// All tables of the data set.
 pub const TABLES: [Table; 4] = [FACT, CUSTOMER, PRODUCT, LOOKUP];
 
-/// Groups of `fact` by `column`, one of its columns of scattered values: how many different ones there are.
+/// Number of distinct values of `column`, a scattered column of `fact`.
 #[must_use]
 pub fn fact_groups(column: &str, params: &Params) -> u64 {
     let fill = FACT.columns.iter().find(|c| c.name == column).map(|c| c.fill);
     let Some(Fill::Scattered { salt, range }) = fill else { return 0 };
     let rows = fact_rows(params);
-    // With so many rows a group that has none is less likely than one in 10¹⁵.
+    // With this many rows per group, the probability of an empty one is below 10⁻¹⁵.
     if rows / 50 >= range {
         return range;
     }
@@ -113,19 +113,18 @@ pub fn fact_groups(column: &str, params: &Params) -> u64 {
     seen.into_iter().filter(|s| *s).count() as u64
 }
 
-/// Rows of `fact` for the size that `params` say.
+/// Rows of `fact` for the data set size of `params`.
 #[must_use]
 pub fn fact_rows(params: &Params) -> u64 {
     FACT.total_rows(params, 0)
 }
 
-/// Rows of each sampled batch that a fingerprint looks at.
+/// Rows of each sampled batch in a fingerprint.
 const SAMPLED_ROWS: u64 = 16;
-/// Batches beside the first that a fingerprint looks at.
+/// Batches in a fingerprint besides the first and the last.
 const SAMPLED_BATCHES: i64 = 16;
 
-/// A number that changes when the rows of `table` do: FNV-1a over all rows of its first batch and a few of
-/// its last and of others.
+/// A number that changes with the rows of `table`: FNV-1a over all rows of its first batch and samples of others.
 #[must_use]
 pub fn fingerprint(table: &Table, params: &Params, seed: u64, compressibility: f64) -> u64 {
     let batches = table.batches(params, 0);
@@ -172,7 +171,7 @@ mod tests {
         crate::find("SRV-QUERY1").unwrap().params(&BTreeMap::new()).unwrap()
     }
 
-    /// When this fails, the data have changed: raise [`VERSION`], then write the new numbers here.
+    /// If this fails, the data have changed: raise [`VERSION`], then write the new numbers here.
     #[test]
     fn the_golden_fingerprints_hold() {
         let params = params();

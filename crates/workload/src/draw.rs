@@ -1,9 +1,8 @@
-//! Numbers that look random and are the same in every language: whole numbers below 2⁶³, no bits.
+//! Random numbers that are the same in every language: integer arithmetic below 2⁶³, no bit operations.
 //!
-//! A procedure inside a database has to draw the same numbers as the client, in its own arithmetic,
-//! and neither keeps a state. So the number of a sequence is computed from the sequence: a step on a
-//! circle of a prime number of places, squared on another such circle, and spread on a third. Products
-//! stay below 2⁶³ everywhere.
+//! A procedure inside a database must draw the same numbers as the client, in its own arithmetic, and neither keeps a
+//! state. So each number is a function of the sequence: a linear step modulo one prime, a square modulo a second, a
+//! product modulo a third. All products stay below 2⁶³.
 
 use loadline_model::Random;
 
@@ -11,10 +10,10 @@ use loadline_model::Random;
 pub const MODULI: [u64; 3] = [2_147_483_647, 2_147_483_629, 2_147_483_587];
 /// Multipliers of the first and the last step.
 pub const FACTORS: [u64; 2] = [1_103_515_245, 1_566_083_941];
-/// By how much the numbers of one salt lie behind those of the next.
+/// Difference of the offsets of neighbouring salts.
 const SALT_STEP: u64 = 715_225_739;
 
-/// Where `job` begins on the first circle.
+/// The offset of `job`.
 #[must_use]
 pub fn draw_offset(seed: u64, job: u32) -> u64 {
     let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0x9fb2_1c65_1e98_df25));
@@ -27,8 +26,8 @@ pub fn salt_offset(salt: u32) -> u64 {
     (u64::from(salt) * SALT_STEP) % MODULI[0]
 }
 
-/// Number of `sequence`, below `range`, for a job that begins at `offset`. A range above 2³¹ is drawn from
-/// two numbers, of `salt` and of [`SECOND`] more.
+/// The number for `sequence`, below `range`, of a job with `offset`. A range above 2³¹ uses two numbers, with the salts
+/// `salt` and `salt` + [`SECOND`].
 #[must_use]
 pub fn draw(sequence: u64, offset: u64, salt: u32, range: u64) -> u64 {
     let low = draw_31(sequence, offset, salt);
@@ -38,7 +37,7 @@ pub fn draw(sequence: u64, offset: u64, salt: u32, range: u64) -> u64 {
     (draw_31(sequence, offset, salt + SECOND) * (1 << 31) + low) % range
 }
 
-/// Salt of the upper half of a large number.
+/// Added to the salt for the upper half of a large number.
 pub const SECOND: u32 = 1000;
 
 fn draw_31(sequence: u64, offset: u64, salt: u32) -> u64 {
@@ -46,7 +45,7 @@ fn draw_31(sequence: u64, offset: u64, salt: u32) -> u64 {
     ((place * place) % MODULI[1]) * FACTORS[1] % MODULI[2]
 }
 
-/// A number below `range` for a row's key: what a column of scattered values holds.
+/// A number below `range` for a row's key, as in columns of scattered values.
 #[must_use]
 pub fn scatter(key: i64, salt: u32, range: u64) -> i64 {
     let mut random = Random::new((key as u64) ^ (u64::from(salt) + 1).wrapping_mul(0xa076_1d64_78bd_642f));

@@ -1,59 +1,57 @@
-//! What procedural code computes: the same steps in every language, and what must come out of them.
+//! Kernels of procedural code: the same computation in every language, with its expected result.
 //!
-//! A kernel is written here once more, in Rust, as its definition: its result for a number of rounds, and
-//! how many operations these take. Each language's rendering compares its own result with this one and
-//! fails if it is another.
+//! The Rust code here defines a kernel: its result for a number of rounds, and its number of operations. Each language's
+//! rendering compares its own result with this one and fails if they differ.
 //!
-//! A result that follows from literals alone could be worked out once and kept, or a call be taken out of its
-//! loop, and would still be right. So each transaction starts from its own number: the sum begins at the start, the
-//! number modulo [`STARTS`], and must end by so much above [`Kernel::expected`]; the rounds begin a zero later
-//! than they would, a zero that follows from the start ([`ZERO`]); and the argument of each call of
-//! [`Kernel::Fibonacci`] is made with the sum so far. These few steps once a transaction (for a call, once
-//! in 177 calls) are no operations. Every number stays within 32 bits.
+//! A result of literals alone could be computed once and cached, or a call be moved out of its loop. To prevent this,
+//! each transaction depends on its own number. The sum starts at that number modulo [`STARTS`] (the start) and must
+//! exceed [`Kernel::expected`] by it. The rounds start at an index to which a zero is added that is computed from the
+//! start ([`ZERO`]). The argument of each call of [`Kernel::Fibonacci`] includes the sum so far. These few extra steps
+//! per transaction (for a call: one in 177 calls) do not count as operations. Every number fits into 32 bits.
 
 use crate::program::{Kernel, Program, Step};
 
-/// How many different numbers a transaction may start from.
+/// Number of different starts.
 pub const STARTS: u32 = 1000;
-/// In words for a rendering's reader: start · (start + 1), modulo 2. One of two neighbours is even.
+/// Modulus of the computed zero: start · (start + 1) modulo 2, because one of two neighbouring numbers is even.
 pub const ZERO: u32 = 2;
-/// The Fibonacci number that each round of [`Kernel::Fibonacci`] computes: its place and its value.
+/// The Fibonacci number of each round of [`Kernel::Fibonacci`]: index and value.
 pub const FIBONACCI: (u32, i64) = (10, 55);
-/// Text that the pieces of [`Kernel::Text`] are cut from, five characters each, at 26 places.
+/// Source of the pieces of [`Kernel::Text`]: five characters each, at 26 positions.
 pub const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDE";
 /// Length of a piece.
 pub const PIECE: usize = 5;
-/// Text that [`Kernel::Text`] begins with; it keeps its length.
+/// Initial string of [`Kernel::Text`]; its length never changes.
 pub const TEXT: &str =
     "ZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFEDCBAZYXWVUTSRQPONMLKJIHGFE";
-/// What [`Kernel::Builtin`] is kept below by MOD.
+/// Modulus of [`Kernel::Builtin`].
 pub const MODULUS: i64 = 100_003;
 
 impl Kernel {
     /// All kernels.
     pub const ALL: [Kernel; 5] = [Kernel::Add, Kernel::Fibonacci, Kernel::Prime, Kernel::Text, Kernel::Builtin];
 
-    /// What `times` rounds must add to the start.
+    /// The sum of `times` rounds, without the start.
     #[must_use]
     pub fn expected(self, times: u32) -> i64 {
         self.run(times).0
     }
 
-    /// How many operations `times` rounds take.
+    /// Number of operations of `times` rounds.
     #[must_use]
     pub fn operations(self, times: u32) -> u64 {
         self.run(times).1
     }
 
-    /// What one operation is.
+    /// Definition of one operation.
     #[must_use]
     pub fn operation(self) -> &'static str {
         match self {
-            Kernel::Add => "one addition of an integer to a sum, and the turn of the loop around it",
-            Kernel::Fibonacci => "one call of a routine that calls itself, with one integer in and one out",
+            Kernel::Add => "one addition of an integer to a sum, with its loop iteration",
+            Kernel::Fibonacci => "one call of a recursive routine, with one integer in and one out",
             Kernel::Prime => "one trial division (MOD of two integers and the comparison of the remainder with 0)",
             Kernel::Text => {
-                "one operation on texts: SUBSTR, concatenation or INSTR, on texts of 5 and about 100 characters"
+                "one string operation: SUBSTR, concatenation or INSTR, on strings of 5 and about 100 characters"
             }
             Kernel::Builtin => "one call of a built-in function: MOD, GREATEST, LEAST, ABS, SIGN, SQRT or FLOOR",
         }
@@ -77,7 +75,7 @@ impl Kernel {
 }
 
 impl Program {
-    /// Operations of the computations of one transaction.
+    /// Operations of one transaction's computations.
     #[must_use]
     pub fn operations_per_tx(&self) -> u64 {
         fn walk(steps: &[Step]) -> u64 {
@@ -91,7 +89,7 @@ impl Program {
         walk(&self.body)
     }
 
-    /// Whether it does `kernel`.
+    /// Whether it uses `kernel`.
     #[must_use]
     pub fn computes(&self, kernel: Kernel) -> bool {
         fn walk(steps: &[Step], wanted: Kernel) -> bool {
@@ -111,14 +109,14 @@ fn add(times: u32) -> (i64, u64) {
     (sum, u64::from(times))
 }
 
-/// Two calls for each number but the first two.
+/// Two calls for each number except the first two.
 fn fibonacci(n: u32, calls: &mut u64) -> i64 {
     *calls += 1;
     if n < 2 { i64::from(n) } else { fibonacci(n - 1, calls) + fibonacci(n - 2, calls) }
 }
 
-/// How many primes there are up to `limit`: each number is divided by 2, 3, 4, … until one divides it or
-/// the divisor's square exceeds it.
+/// Number of primes up to `limit`: each number is divided by 2, 3, 4, … until one divides it or the divisor's square
+/// exceeds it.
 fn primes(limit: u32) -> (i64, u64) {
     let (mut found, mut divisions) = (0, 0);
     for n in 2..=limit {
@@ -133,8 +131,8 @@ fn primes(limit: u32) -> (i64, u64) {
     (found, divisions)
 }
 
-/// Round `i`: cut a piece off the alphabet, take as much off the front of the text, put the piece at its
-/// end, look where it occurs first; the sum of these places.
+/// Round `i`: take a piece of the alphabet, remove as many characters from the front of the string, append the piece,
+/// find its first occurrence. Result: the sum of the positions.
 fn text(times: u32) -> (i64, u64) {
     let (mut text, mut sum) = (TEXT.to_owned(), 0);
     for i in 1..=times as usize {
@@ -162,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_those_of_books_and_formulas() {
+    fn results_match_published_values_and_formulas() {
         for n in [1, 2, 1000, 60_000] {
             assert_eq!(Kernel::Add.expected(n), i64::from(n) * (i64::from(n) + 1) / 2);
             assert_eq!(Kernel::Add.operations(n), u64::from(n));
@@ -178,13 +176,13 @@ mod tests {
     #[test]
     fn the_zero_is_one_and_so_is_what_is_added_to_a_call() {
         assert!((0..STARTS).all(|start| start * (start + 1) % ZERO == 0));
-        // The sum so far, less the start, is made of whole results.
+        // The sum so far, minus the start, is a multiple of the result.
         assert!((0..9).all(|rounds| Kernel::Fibonacci.expected(rounds) % FIBONACCI.1 == 0));
     }
 
     #[test]
     fn texts_and_built_ins_are_worked_out_by_hand_for_the_first_rounds() {
-        // «BCDEF» is put behind 95 characters that end with «…JIHGFE»; it occurs there only.
+        // 'BCDEF' is appended to 95 characters that end with '…JIHGFE'; it occurs only there.
         assert_eq!((TEXT.len(), ALPHABET.len()), (100, 26 + PIECE));
         assert_eq!(Kernel::Text.expected(1), 96);
         assert_eq!(Kernel::Text.operations(5), 20);

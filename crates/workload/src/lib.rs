@@ -1,11 +1,15 @@
-//! The catalogue of workloads: what each does, defined once, free of any database's name.
+//! The catalogue of workloads. Each is defined once and names no database.
 //!
 //! Adding a workload is one file in `catalogue/` and one line in [`catalogue::CATALOGUE`].
 
 pub mod catalogue;
 pub mod data;
 mod draw;
+mod file_program;
+mod find;
+mod instrument;
 pub mod kernel;
+mod params;
 mod pool;
 mod program;
 mod stream;
@@ -14,28 +18,28 @@ mod template;
 mod user;
 mod workload;
 
-pub use catalogue::{CATALOGUE, Unknown, find, find_group};
+pub use catalogue::CATALOGUE;
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
+pub use file_program::FileProgram;
+pub use find::{Unknown, find, find_group};
+pub use instrument::{Instrument, SizeScan, Visible};
+pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
-pub use user::{Given, UserError, register};
-pub use workload::{
-    Cache, Consistency, Evidence, GROUPS, Group, Kpi, Param, ParamError, Params, RedoSize, SizeScan, Sweep, Visible,
-    Volume, Workload,
-};
+pub use user::{UserError, register};
+pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 
-/// Payload offset of the `seq`-th binding, for payloads of `bytes` out of a pool of [`POOL_BYTES`].
+/// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///
-/// Every rendering uses this formula, so that a job writes the same bytes whichever driver runs
-/// it. The stride is prime and larger than a payload, so that neighbouring payloads do not overlap
-/// much and a row never receives the payload it already holds.
+/// Every rendering uses this formula, so a job writes the same bytes with either driver. The stride is prime and
+/// larger than a payload: neighbouring payloads overlap little, and a row never gets the payload it already holds.
 #[must_use]
 pub fn payload_offset(seq: u64, bytes: u32) -> usize {
-    let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-    (seq.wrapping_mul(PAYLOAD_STRIDE) % room) as usize
+    let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
+    (seq.wrapping_mul(PAYLOAD_STRIDE) % offsets) as usize
 }
 
 /// Stride of [`payload_offset`].

@@ -2,11 +2,11 @@
 
 use loadline_model::Random;
 
-/// Size of a job's pool. Larger than any payload by far, small enough to stay in the CPU's cache.
+/// Size of a job's pool: much larger than any payload, small enough for the CPU's cache.
 pub const POOL_BYTES: usize = 64 * 1024;
 
-/// Granule within which compressible bytes are mixed: small enough for every page of every
-/// database, and every block of every compressing array, to see the same share.
+/// Granule of compressible bytes: so small that every database page and every block of a compressing array contains the
+/// same share.
 const GRANULE: usize = 64;
 
 /// The pool of `job`: a pure function of its arguments. A share `compressibility` (0…1) of every

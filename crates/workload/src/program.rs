@@ -1,4 +1,4 @@
-//! A transaction program: a small value that every target renders, in the database or at the client.
+//! Transaction programs: small values that every target renders, in the database or at the client.
 
 use crate::template::{Piece, Template, TemplateError};
 
@@ -18,34 +18,34 @@ pub enum Commit {
 /// The work of one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Statements by number.
+    /// Statements, by index.
     pub statements: Vec<Statement>,
-    /// What is done, in order; the commit follows.
+    /// Steps in order; the commit follows.
     pub body: Vec<Step>,
-    /// How it is committed.
+    /// Commit mode.
     pub commit: Commit,
 }
 
 /// A statement of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Portable SQL, taken apart.
+    /// Parsed portable SQL.
     pub template: Template,
-    /// What an execution does; rows in another number are an error of the transaction.
+    /// What an execution must do; a different number of rows is an error of the transaction.
     pub effect: Effect,
 }
 
 impl Statement {
-    /// Reads `sql`, which does `effect`.
+    /// Parses `sql`, which has `effect`.
     ///
     /// # Errors
-    /// [`TemplateError`] when it cannot be taken apart.
+    /// [`TemplateError`] if it cannot be parsed.
     pub fn new(sql: &str, effect: Effect) -> Result<Statement, TemplateError> {
         Ok(Statement { template: Template::parse(sql)?, effect })
     }
 
-    /// The same for a text in the source: one that cannot be taken apart stays as it is, and the
-    /// catalogue's tests find it.
+    /// The same for a text in the source code. If it cannot be parsed it stays in one piece, which the catalogue's tests
+    /// detect.
     pub(crate) fn fixed(sql: &str, effect: Effect) -> Statement {
         let template = Template::parse(sql).unwrap_or_else(|_| Template { pieces: vec![Piece::Sql(sql.to_owned())] });
         Statement { template, effect }
@@ -55,18 +55,18 @@ impl Statement {
 /// What an execution of a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Changes exactly so many rows.
+    /// Changes exactly this number of rows.
     Change(u64),
-    /// Returns exactly so many rows, all of which are fetched.
+    /// Returns exactly this number of rows, all of which are fetched.
     Read(u64),
-    /// Returns rows, however many, all of which are fetched.
+    /// Returns any number of rows, all of which are fetched.
     ReadAny,
-    /// Neither: it makes or drops something, for example.
+    /// Neither, for example CREATE INDEX.
     Command,
 }
 
 impl Effect {
-    /// Rows that it must touch, `None` if that is open.
+    /// Rows that it must touch; `None` if not defined.
     #[must_use]
     pub fn rows(self) -> Option<u64> {
         match self {
@@ -89,7 +89,7 @@ pub enum Step {
     Bind {
         /// Name of the variable.
         var: &'static str,
-        /// Where its values come from.
+        /// Source of its values.
         generator: Generator,
     },
     /// Executes statement number `statement`.
@@ -97,71 +97,68 @@ pub enum Step {
         /// Index in [`Program::statements`].
         statement: usize,
     },
-    /// Does `body` `times` times.
+    /// Repeats steps.
     Repeat {
         /// How often.
         times: u32,
-        /// What.
+        /// The steps.
         body: Vec<Step>,
     },
-    /// Adds `rows` rows that were never there to a table by the fastest way that the target has for
-    /// many rows (`COPY`, for example). The rows follow each other: numbers `sequence · rows` and up of
-    /// the job's own.
+    /// Adds new rows to a table by the target's fastest way for many rows (for example `COPY`). Their keys are
+    /// consecutive, from `sequence · rows` of the job's own keys.
     Bulk {
         /// Index in the workload's tables.
         table: usize,
-        /// Rows.
+        /// Number of rows.
         rows: u32,
     },
-    /// Computes inside the database's own language.
+    /// Computes in the database's own language.
     Compute {
-        /// What.
+        /// The computation.
         kernel: Kernel,
-        /// How often.
+        /// Number of rounds.
         times: u32,
     },
-    /// Does one of its arms: that in whose share of the numbers the variable falls. The shares together are
-    /// as many as the variable has values.
+    /// Does one of its arms, chosen by the value of a variable. The sum of the shares is the number of values.
     Choose {
         /// Name of the variable, bound by [`Generator::Turn`] or [`Generator::Uniform`] from 0.
         var: &'static str,
-        /// What it can be, in the order of the numbers.
+        /// The arms; each owns the next `share` values.
         arms: Vec<Arm>,
     },
 }
 
-/// One of the things that a [`Step::Choose`] does.
+/// One alternative of a [`Step::Choose`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arm {
-    /// How many of the variable's values choose it.
+    /// Number of values that choose it.
     pub share: u64,
-    /// What is done.
+    /// Its steps.
     pub body: Vec<Step>,
 }
 
-/// A computation that each database writes in its own language; [`crate::kernel`] defines them.
+/// A computation that each database does in its own language, defined in [`crate::kernel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// Adds integers in a loop.
     Add,
-    /// Fibonacci numbers by a routine that calls itself.
+    /// Computes Fibonacci numbers with a recursive routine.
     Fibonacci,
-    /// Looks for primes by trial division.
+    /// Finds primes by trial division.
     Prime,
-    /// Puts texts together and takes them apart.
+    /// Cuts, joins and searches strings.
     Text,
     /// Calls built-in functions.
     Builtin,
 }
 
-/// Where a variable's values come from. All are functions of a job's number and of how often the
-/// job has bound its sequence: no state besides that one counter, so that a program can be cut
-/// anywhere and go on.
+/// Source of a variable's values. All are functions of the job's number and of its sequence. There is no other state, so
+/// a program can stop anywhere and continue later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generator {
     /// The job's sequence: 0, 1, 2, …
     Sequence,
-    /// Key of the job's own row number `sequence mod rows`, counted from the job's first key.
+    /// Key of the job's own row number `sequence mod rows`.
     OwnRow {
         /// Rows that each job owns.
         rows: u64,
@@ -171,31 +168,31 @@ pub enum Generator {
         /// Length.
         bytes: u32,
     },
-    /// A number from `from` up, below `from + range`, each as likely as another: see
-    /// [`crate::draw`]. Different `salt`s give numbers that do not depend on each other.
+    /// A uniform random number from `from` to below `from + range`: see [`crate::draw`]. Different `salt`s give
+    /// independent numbers.
     Uniform {
         /// The lowest.
         from: i64,
-        /// How many there are.
+        /// Number of values.
         range: u64,
-        /// Which of several numbers for one sequence.
+        /// Distinguishes several numbers for one sequence.
         salt: u32,
     },
-    /// The place in a turn of `of` places: a job begins anywhere and goes on by one for each number of its
-    /// sequence, so that all places come equally often.
+    /// The place in a cycle of `of` places. A job starts at any place and advances by one with each number of its
+    /// sequence, so all places occur equally often.
     Turn {
-        /// Places.
+        /// Number of places.
         of: u64,
     },
-    /// A key that no other job and no other sequence has: `job · 2⁴⁰ + sequence`.
+    /// A unique key: `job · 2⁴⁰ + sequence`.
     NewKey,
-    /// Always the same.
+    /// A constant.
     Constant(i64),
-    /// What another variable holds, and `by` more.
+    /// Another variable plus `by`.
     Plus {
         /// The other variable, bound before.
         var: &'static str,
-        /// How much more.
+        /// The difference.
         by: i64,
     },
 }
@@ -233,7 +230,7 @@ impl Generator {
         }
     }
 
-    /// How many values a [`Step::Choose`] can choose by, if it can.
+    /// Number of values for a [`Step::Choose`], if it can use this generator.
     #[must_use]
     pub fn choices(self) -> Option<u64> {
         match self {
@@ -256,14 +253,14 @@ impl Program {
         out
     }
 
-    /// Statements executed by one transaction, its commit not counted; a bulk of rows is one. Where
-    /// transactions differ, those of the longest.
+    /// Statements of a transaction without its commit; a bulk of rows counts as one. If transactions differ, those of
+    /// the longest.
     #[must_use]
     pub fn statements_per_tx(&self) -> u64 {
         self.most(&Program::statements_of)
     }
 
-    /// The same, the mean over all transactions.
+    /// The same, as the mean over all transactions.
     #[must_use]
     pub fn mean_statements_per_tx(&self) -> f64 {
         self.mean(&Program::statements_of)
@@ -273,21 +270,19 @@ impl Program {
         u64::from(matches!(step, Step::Execute { .. } | Step::Bulk { .. }))
     }
 
-    /// Rows touched by one transaction, as far as that is known beforehand. Where transactions differ,
-    /// those of the largest.
+    /// Rows that a transaction touches, as far as known beforehand. If transactions differ, those of the largest.
     #[must_use]
     pub fn rows_per_tx(&self) -> u64 {
         self.most(&Program::rows_of)
     }
 
-    /// The same, the mean over all transactions.
+    /// The same, as the mean over all transactions.
     #[must_use]
     pub fn mean_rows_per_tx(&self) -> f64 {
         self.mean(&Program::rows_of)
     }
 
-    /// Whether [`Program::rows_per_tx`] and its mean are all the rows: of statements that read any number, how many
-    /// they return is not known beforehand, and they are not in it.
+    /// Whether [`Program::rows_per_tx`] and its mean cover all rows. They exclude statements that read any number of rows.
     #[must_use]
     pub fn rows_are_known(&self) -> bool {
         let any = |_: &Program, step: &Step| match step {
@@ -305,13 +300,13 @@ impl Program {
         }
     }
 
-    /// Rows changed by one transaction. Where transactions differ, those of the largest.
+    /// Rows that a transaction changes. If transactions differ, those of the largest.
     #[must_use]
     pub fn rows_changed_per_tx(&self) -> u64 {
         self.most(&Program::changes_of)
     }
 
-    /// The same, the mean over all transactions.
+    /// The same, as the mean over all transactions.
     #[must_use]
     pub fn mean_rows_changed_per_tx(&self) -> f64 {
         self.mean(&Program::changes_of)
@@ -328,7 +323,7 @@ impl Program {
         }
     }
 
-    /// Whether a step changes anything, 1 or 0.
+    /// 1 if a step changes anything, otherwise 0.
     fn writes_of(&self, step: &Step) -> u64 {
         let command = match step {
             Step::Execute { statement } => self.effect(*statement) == Some(Effect::Command),
@@ -337,7 +332,7 @@ impl Program {
         u64::from(command || self.changes_of(step) > 0)
     }
 
-    /// Whether it changes anything: if not, its commit has nothing to make durable.
+    /// Whether it changes anything. If not, its commit has nothing to make durable.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.most(&Program::writes_of) > 0
@@ -363,27 +358,26 @@ impl Program {
         self.statements.iter().any(|s| s.effect.reads())
     }
 
-    /// Whether it returns rows as well as changing them.
+    /// Whether it both returns and changes rows.
     #[must_use]
     pub fn reads_and_writes(&self) -> bool {
         self.writes() && self.reads()
     }
 
-    /// Whether a transaction is one statement and its commit: an application would then leave both
-    /// to the database in one round trip (autocommit).
+    /// Whether a transaction is one statement and its commit: applications use autocommit then, one round trip.
     #[must_use]
     pub fn is_single_statement(&self) -> bool {
-        // A repetition says that BEGIN and COMMIT are sent, even if it is done once.
+        // A repetition means that BEGIN and COMMIT are sent, even if it is done once.
         self.statements_per_tx() == 1 && self.body.iter().all(is_plain) && !self.varies()
     }
 
-    /// Whether it adds many rows at once.
+    /// Whether it adds rows in bulk.
     #[must_use]
     pub fn bulks(&self) -> bool {
         !self.bulk_tables().is_empty()
     }
 
-    /// Numbers of the tables to which it adds many rows at once, one for each such step.
+    /// Indexes of the tables that get rows in bulk, one for each such step.
     #[must_use]
     pub fn bulk_tables(&self) -> Vec<usize> {
         let mut tables = Vec::new();
@@ -395,7 +389,7 @@ impl Program {
         tables
     }
 
-    /// Whether one transaction can do something else than the next.
+    /// Whether transactions can differ.
     #[must_use]
     pub fn varies(&self) -> bool {
         let mut chooses = false;
@@ -403,7 +397,7 @@ impl Program {
         chooses
     }
 
-    /// After how many transactions a turn is through; 1 where there is none.
+    /// Number of transactions of a full cycle; 1 without [`Generator::Turn`].
     #[must_use]
     pub fn cycle(&self) -> u64 {
         fn gcd(a: u64, b: u64) -> u64 {
@@ -429,8 +423,7 @@ impl Program {
         self.statements.get(statement).map(|s| s.effect)
     }
 
-    /// Steps of the longest transaction, each as often as it is done, and every repetition besides: what a job goes
-    /// through, whatever of it is a statement.
+    /// Steps of the longest transaction, repetitions included: all that a job does, not only statements.
     #[must_use]
     pub fn longest(&self) -> u64 {
         fn walk(steps: &[Step]) -> u64 {
@@ -444,8 +437,7 @@ impl Program {
         walk(&self.body)
     }
 
-    /// Sum of what `of` says of each step, as often as it is done; of several arms the largest. What does not fit a
-    /// number is the largest one.
+    /// Sum of `of` over all executed steps, with the largest arm of each choice. Saturates.
     fn most(&self, of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
         fn walk(program: &Program, steps: &[Step], of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
             let one = |step: &Step| match step {
@@ -461,7 +453,7 @@ impl Program {
         walk(self, &self.body, of)
     }
 
-    /// The same, where each arm counts as often as it is chosen.
+    /// The same, with the mean of the arms of each choice.
     fn mean(&self, of: &dyn Fn(&Program, &Step) -> u64) -> f64 {
         fn walk(program: &Program, steps: &[Step], of: &dyn Fn(&Program, &Step) -> u64) -> f64 {
             let one = |step: &Step| match step {
@@ -475,13 +467,13 @@ impl Program {
     }
 }
 
-/// Mean of what `of` says of each arm, by their shares.
+/// Mean of `of` over the arms, weighted by their shares.
 fn weighted(arms: &[Arm], of: &dyn Fn(&[Step]) -> f64) -> f64 {
     let all: u64 = arms.iter().map(|a| a.share).sum();
     arms.iter().map(|a| a.share as f64 / all.max(1) as f64 * of(&a.body)).sum()
 }
 
-/// Calls `see` with every step, those inside others included, in order.
+/// Calls `see` with every step, nested ones included, in order.
 fn each<'a>(steps: &'a [Step], see: &mut dyn FnMut(&'a Step)) {
     for step in steps {
         see(step);

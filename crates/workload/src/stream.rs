@@ -1,4 +1,4 @@
-//! Runs a program for one job at the client: pure, seeded, and without allocation per statement.
+//! Runs a program for one job at the client: deterministic, without allocations per statement.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub enum Arg<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What executes the statements of a stream.
+/// Executes the statements of a stream.
 pub trait Execute {
-    /// How an execution fails.
+    /// Error of an execution.
     type Error;
 
     /// Executes statement number `statement` and returns how many rows it touched.
@@ -28,18 +28,17 @@ pub trait Execute {
     /// Whatever the database says.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error>;
 
-    /// Adds the rows with `rows` keys from `first` on to table number `table` and returns how many were
-    /// added.
+    /// Adds `rows` rows with keys from `first` on to table number `table`, and returns how many were added.
     ///
     /// # Errors
     /// Whatever the database says.
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, Self::Error>;
 }
 
-/// A database in which every statement touches as many rows as it must.
-struct Assumed(Vec<u64>);
+/// An executor in which every statement touches exactly the expected rows.
+struct AsExpected(Vec<u64>);
 
-impl Execute for Assumed {
+impl Execute for AsExpected {
     type Error = std::convert::Infallible;
 
     fn execute(&mut self, statement: usize, _: &[Arg<'_>]) -> Result<u64, Self::Error> {
@@ -51,42 +50,42 @@ impl Execute for Assumed {
     }
 }
 
-/// Where a job begins: what its variables are computed from beside its sequence.
+/// The start values of a job: its variables are functions of these and its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobStart {
-    /// First key of the rows that the job owns.
+    /// First key of the job's own rows.
     pub first_key: i64,
-    /// First of the keys that no other job makes.
+    /// First of the job's new keys.
     pub new_key: i64,
     /// See [`crate::draw_offset`].
     pub draw: u64,
 }
 
-/// Keys that a job can make: those of job `j` begin at `j` times this.
+/// Number of new keys per job: those of job `j` start at `j` times this.
 pub const NEW_KEYS_PER_JOB: i64 = 1 << 40;
 
-/// Why a transaction of a stream did not come to its commit.
+/// Why a transaction did not reach its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StreamError<E> {
     /// The database refused a statement.
     #[error("{0}")]
     Execute(E),
-    /// A statement touched another number of rows than it must.
+    /// A statement touched the wrong number of rows.
     #[error("statement {statement} touched {got} rows instead of {expected}")]
     Rows {
         /// Number of the statement.
         statement: usize,
-        /// What it must touch.
+        /// Rows it must touch.
         expected: u64,
-        /// What it touched.
+        /// Rows it touched.
         got: u64,
     },
-    /// A computation in the database's own language.
-    #[error("a computation ({0:?}) cannot be done at the client")]
+    /// A computation that only the database can do.
+    #[error("the computation {0:?} cannot run at the client")]
     Compute(Kernel),
 }
 
-/// A program compiled for one job: names are gone, only slots are left.
+/// A program compiled for one job: variables are slots, without names.
 #[derive(Debug, Clone)]
 pub struct Stream {
     steps: Vec<Op>,
@@ -115,7 +114,7 @@ enum Op {
         rows: Option<u64>,
         changes: u64,
     },
-    /// Arms with the lowest value that does not choose them any more.
+    /// Arms, each with the upper bound (exclusive) of its values.
     Choose {
         slot: usize,
         arms: Vec<(i64, Vec<Op>)>,
@@ -139,15 +138,14 @@ enum Slot {
     Bytes { start: usize, len: usize },
 }
 
-/// Statements take few arguments: this many fit without allocating.
+/// Up to this number of arguments, a statement needs no allocation.
 const MAX_ARGS: usize = 16;
 
 impl Stream {
-    /// Compiles `program` for a job that begins at `start` and whose payloads are cut from `pool`; its
-    /// sequence goes on at `sequence`.
+    /// Compiles `program` for a job with `start`, with payloads from `pool`, whose sequence continues at `sequence`.
     ///
     /// # Errors
-    /// [`ProgramError`] when the program is not sound.
+    /// [`ProgramError`] if the program is not valid.
     pub fn new(program: &Program, start: JobStart, pool: Arc<[u8]>, sequence: u64) -> Result<Stream, ProgramError> {
         program.check()?;
         let vars = program.vars();
@@ -198,32 +196,32 @@ impl Stream {
         self.sequence
     }
 
-    /// Goes on at `sequence`, where another stream of the same job stopped.
+    /// Continues at `sequence`, where another stream of the same job stopped.
     pub fn go_on_at(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
 
-    /// Rows that the last transaction changed.
+    /// Rows changed by the last transaction.
     #[must_use]
     pub fn rows_changed(&self) -> u64 {
         self.changed
     }
 
-    /// Rows that the next `transactions` transactions change, which are walked through without a database:
-    /// what they do follows from the sequence alone.
+    /// Rows that the next `transactions` transactions change. Simulates them without a database, because they are
+    /// functions of the sequence.
     #[must_use]
     pub fn rows_changed_by(mut self, program: &Program, transactions: u64) -> u64 {
-        let mut assumed = Assumed(program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect());
+        let mut expected = AsExpected(program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect());
         let mut sum = 0;
         for _ in 0..transactions {
-            // Every statement touches what it must; a computation ends the walk, and changes nothing.
-            let _ = self.transaction(&mut assumed);
+            // The only possible error is a computation, which changes nothing.
+            let _ = self.transaction(&mut expected);
             sum += self.changed;
         }
         sum
     }
 
-    /// Does one transaction up to, and without, its commit.
+    /// Does one transaction without its commit.
     ///
     /// # Errors
     /// [`StreamError`]; the caller rolls back.
@@ -260,7 +258,7 @@ impl Stream {
                 }
                 Op::Choose { slot, arms } => {
                     let Slot::Int(value) = self.slots[*slot] else { continue };
-                    // The shares cover all values: the last arm takes what is left.
+                    // The shares cover all values; the last arm is a safe default.
                     if let Some((_, body)) = arms.iter().find(|(below, _)| value < *below).or(arms.last()) {
                         self.run(body, executor)?;
                     }
@@ -289,7 +287,7 @@ impl Stream {
     }
 
     fn value(&mut self, generator: Generator) -> Slot {
-        // The sequence is bound first in a program; what follows refers to its value then.
+        // The sequence was bound before; other generators use that value.
         let seq = self.sequence.saturating_sub(1);
         match generator {
             Generator::Sequence => {
@@ -302,7 +300,7 @@ impl Stream {
             }
             Generator::Turn { of } => Slot::Int(((seq + self.start.draw) % of.max(1)) as i64),
             Generator::NewKey => Slot::Int(self.start.new_key + seq as i64),
-            // `Plus` is an operation of its own.
+            // `Plus` has its own operation.
             Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),
             Generator::Payload { bytes } => {
                 let start = payload_offset(seq, bytes);

@@ -1,12 +1,12 @@
-//! Tables of a workload: logical types and rows that are a pure function of key and seed.
+//! Tables of a workload: logical types, and rows as functions of key and seed.
 
 use std::ops::Range;
 
 use crate::draw::scatter;
+use crate::params::Params;
 use crate::payload_offset;
-use crate::workload::Params;
 
-/// A column type that every target renders in its own way.
+/// A column type; each target renders it in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogicalType {
     /// 64-bit signed integer.
@@ -15,27 +15,27 @@ pub enum LogicalType {
     Bytes,
 }
 
-/// What a column holds when the row is loaded.
+/// Initial contents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// The row's key.
     Key,
-    /// The same in a table without a primary key.
+    /// The row's key, in a table without a primary key.
     PlainKey,
     /// Zero.
     Zero,
-    /// Always the same number.
+    /// A constant.
     Constant(i64),
-    /// A number below `range` that depends on key and salt as if it were random ([`crate::scatter`]).
+    /// A random number below `range`, a function of key and salt ([`crate::scatter`]).
     Scattered {
-        /// Which of the row's numbers.
+        /// Distinguishes the row's numbers.
         salt: u32,
-        /// How many different ones there are.
+        /// Number of different values.
         range: u64,
     },
-    /// A payload of the size that the named parameter gives.
+    /// A payload with the size in this parameter.
     Payload(&'static str),
-    /// A payload of so many bytes.
+    /// A payload of this number of bytes.
     PayloadOf(u32),
 }
 
@@ -64,32 +64,32 @@ impl ColumnDef {
     }
 }
 
-/// How many rows a table has before a test.
+/// Number of rows of a table before a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowCount {
-    /// Each job owns as many rows as the parameter says: job `j` has the keys `j·rows … (j+1)·rows − 1`.
+    /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
     PerJob(&'static str),
-    /// As many as the parameter says.
+    /// The value of this parameter.
     Total(&'static str),
-    /// Always so many.
+    /// A fixed number.
     Fixed(u64),
-    /// What fills a share of the data set's size (`--size`).
+    /// A share of the data set's size (`--size`).
     Share {
         /// Share of the size, %.
         percent: u64,
-        /// Bytes that a row takes, about, all told.
+        /// Approximate stored size of a row, bytes.
         row_bytes: u64,
     },
-    /// None: the workload fills it. It is emptied before every test.
+    /// None: the workload fills the table. It is emptied before every test.
     Empty,
 }
 
-/// Whose a table is.
+/// Owner of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The workload's own: it is made anew for it.
+    /// The workload: the table is created for it.
     Workload,
-    /// Part of the data set: never changed, and shared by all workloads that read it.
+    /// The data set: the table is never changed, and shared by all workloads that read it.
     DataSet,
 }
 
@@ -100,13 +100,13 @@ pub struct Table {
     pub name: &'static str,
     /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
     pub columns: &'static [ColumnDef],
-    /// How many rows it has before a test.
+    /// Number of rows before a test.
     pub rows: RowCount,
-    /// Whose it is.
+    /// Its owner.
     pub scope: Scope,
-    /// Whether rows are updated in place over and over: a target then leaves room in its pages.
+    /// Whether rows are updated in place repeatedly: a target then leaves free space in its pages.
     pub updated_in_place: bool,
-    /// Columns that have an index of their own beside the primary key.
+    /// Columns with a secondary index.
     pub indexes: &'static [&'static str],
 }
 
@@ -119,30 +119,30 @@ pub enum Datum<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Rows of a batch, but where batches are those of jobs. Each takes a few 100 KiB, a transaction's worth.
+/// Rows of a batch, unless batches belong to jobs. A batch is a few 100 KiB, loaded in one transaction.
 pub const BATCH_ROWS: u64 = 4096;
 
 impl Table {
-    /// A table of the workload's own of which each job owns a range of rows.
+    /// A workload table in which each job owns a range of rows.
     #[must_use]
     pub const fn per_job(name: &'static str, columns: &'static [ColumnDef], rows: &'static str) -> Table {
         let rows = RowCount::PerJob(rows);
         Table { name, columns, rows, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
     }
 
-    /// Whether its rows are there before any test, the same however many jobs there are.
+    /// Whether its rows exist before a test and do not depend on the number of jobs.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         !matches!(self.rows, RowCount::PerJob(_) | RowCount::Empty)
     }
 
-    /// Column that is the primary key, if the table has one.
+    /// The primary key column, if there is one.
     #[must_use]
     pub fn primary_key(&self) -> Option<&'static str> {
         self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name)
     }
 
-    /// Bytes of a row's values, without what a database adds to them.
+    /// Bytes of a row's values, without the database's overhead.
     #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
         let bytes = |column: &ColumnDef| match (column.logical, column.fill) {
@@ -153,7 +153,7 @@ impl Table {
         self.columns.iter().map(bytes).sum()
     }
 
-    /// Number of rows in a batch: what a job owns, where jobs own rows.
+    /// Number of rows in a batch; if jobs own rows, those of one job.
     #[must_use]
     pub fn batch_rows(&self, params: &Params) -> u64 {
         match self.rows {
@@ -162,7 +162,7 @@ impl Table {
         }
     }
 
-    /// Number of rows that the table has before a test of `jobs` jobs.
+    /// Number of rows before a test of `jobs` jobs.
     #[must_use]
     pub fn total_rows(&self, params: &Params, jobs: u32) -> u64 {
         match self.rows {
@@ -176,7 +176,7 @@ impl Table {
         }
     }
 
-    /// Number of batches in which it is loaded for `jobs` jobs. Each is computed from its index alone.
+    /// Number of batches to load for `jobs` jobs. Each is computed from its index alone.
     #[must_use]
     pub fn batches(&self, params: &Params, jobs: u32) -> u64 {
         self.total_rows(params, jobs).div_ceil(self.batch_rows(params))
@@ -189,7 +189,7 @@ impl Table {
         (batch * rows).min(total) as i64..((batch + 1) * rows).min(total) as i64
     }
 
-    /// First key of `job`, where jobs own rows.
+    /// First key of `job`, if jobs own rows.
     #[must_use]
     pub fn first_key(&self, job: u32, params: &Params) -> i64 {
         match self.rows {
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// The row with `key`, number `index` of its batch, cut from the batch's `pool`, in `row`.
+    /// Fills `row` with the row with `key`, number `index` of its batch, with payloads from the batch's `pool`.
     pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a [u8], row: &mut Vec<Datum<'a>>) {
         let payload = |bytes: u32| {
             let start = payload_offset(index, bytes).min(pool.len());

@@ -1,9 +1,9 @@
-//! Portable SQL with dialect atoms: `{table}` names a table of the workload, `:name` a variable, `{first 10}`
-//! at the end of a query keeps its first ten rows, `{first 10 after 500}` the ten after 500 others.
+//! Portable SQL with placeholders: `{table}` is a table of the workload, `:name` a variable, `{first 10}` at the end of a
+//! query limits it to ten rows, `{first 10 after 500}` to the ten after the first 500.
 
 use thiserror::Error;
 
-/// A statement in portable SQL, taken apart.
+/// A parsed statement in portable SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// Its pieces in order.
@@ -13,25 +13,25 @@ pub struct Template {
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// SQL that every database reads alike.
+    /// SQL that is the same for every database.
     Sql(String),
     /// A table of the workload.
     Table(String),
     /// A variable of the program.
     Var(String),
-    /// Of a query's rows only so many, after those that are passed over.
+    /// A limit of a query's rows.
     First {
-        /// How many are kept.
+        /// Rows to return.
         rows: u64,
-        /// How many before them are not.
+        /// Rows to skip before them.
         after: u64,
     },
-    /// An index that a statement makes or drops, as databases name it differently: `{new index t.c}` is its
-    /// name where it is made, `{old index t.c}` all that a DROP INDEX needs.
+    /// An index to create or drop, because databases name it differently: `{new index t.c}` is the name in CREATE INDEX,
+    /// `{old index t.c}` everything that follows DROP INDEX.
     Index(String),
 }
 
-/// Reads `first 10` and `first 10 after 500`; `None` for what is the name of a table.
+/// Parses `first 10` and `first 10 after 500`; `None` for a table's name.
 fn first(text: &str) -> Option<Piece> {
     let mut words = text.split_whitespace();
     let number = |word: Option<&str>| word.and_then(|n| n.parse::<u64>().ok());
@@ -42,25 +42,25 @@ fn first(text: &str) -> Option<Piece> {
     }
 }
 
-/// The first rows of a query as most databases write it.
+/// The limit clause of most databases.
 #[must_use]
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
 }
 
-/// An index that a statement makes or drops.
+/// An index to create or drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexAtom<'a> {
-    /// Whether it is made, not dropped.
+    /// Whether it is created, not dropped.
     pub new: bool,
     /// Its table.
     pub table: &'a str,
-    /// What distinguishes it from others of the table: its column.
+    /// Its column.
     pub column: &'a str,
 }
 
 impl<'a> IndexAtom<'a> {
-    /// Reads what stands in the braces; `None` where it is a table's name.
+    /// Parses the text in the braces; `None` for a table's name.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<IndexAtom<'a>> {
         let (new, rest) = match (text.strip_prefix("new index "), text.strip_prefix("old index ")) {
@@ -73,22 +73,22 @@ impl<'a> IndexAtom<'a> {
     }
 }
 
-/// What is wrong with a template.
+/// Why a template cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TemplateError {
     /// `{` without `}`.
-    #[error("«{0}» has an opening brace without a closing one")]
+    #[error("'{0}' has an opening brace without a closing one")]
     Unclosed(String),
-    /// A quote without its end.
-    #[error("«{0}» has a quote that is not closed")]
+    /// A quote without an end.
+    #[error("'{0}' has a quote that is not closed")]
     Quote(String),
 }
 
 impl Template {
-    /// Takes `text` apart. Text in single quotes is left as it is; `::` is no variable.
+    /// Parses `text`. Text in single quotes is copied; `::` is not a variable.
     ///
     /// # Errors
-    /// [`TemplateError`] when a brace or a quote is not closed.
+    /// [`TemplateError`] if a brace or a quote is not closed.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let mut pieces = Vec::new();
         let mut sql = String::new();
@@ -133,18 +133,18 @@ impl Template {
         Ok(Template { pieces })
     }
 
-    /// Names of the variables in the order in which they stand, repeated as often as they do.
+    /// Names of the variables, in order and with repetitions.
     pub fn vars(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|p| if let Piece::Var(v) = p { Some(v.as_str()) } else { None })
     }
 
-    /// The statement with tables and variables written by the caller; `table` is asked for indexes as well
-    /// (see [`IndexAtom::parse`]).
+    /// The statement with tables and variables written by the caller; `table` also writes indexes (see
+    /// [`IndexAtom::parse`]).
     pub fn render(&self, table: impl FnMut(&str) -> String, var: impl FnMut(&str) -> String) -> String {
         self.render_with(table, var, limit)
     }
 
-    /// The same, where the first rows of a query are written otherwise than [`limit`] does.
+    /// The same with another limit clause than [`limit`].
     pub fn render_with(
         &self,
         mut table: impl FnMut(&str) -> String,

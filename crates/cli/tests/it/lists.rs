@@ -37,7 +37,7 @@ fn the_readme_names_what_is_not_swept_over_jobs() {
     let said = text.split("Not swept over jobs: ").nth(1).unwrap().split('.').next().unwrap();
     let not = codes(|w| {
         let once = matches!(w.sweep, Sweep::Once | Sweep::Parameter { then_jobs: false, .. });
-        once || w.scan.is_some()
+        once || w.scan().is_some()
     });
     let mut named: Vec<&str> = said
         .split(|c: char| !(c.is_ascii_uppercase() || c == '-'))

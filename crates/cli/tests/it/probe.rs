@@ -141,7 +141,7 @@ fn directories_stand_side_by_side_in_tables() {
 fn one_directory_stands_in_markdown() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ran = probe(&[memory.path()], &["--format", "md", "--engine", "threads"]);
-    for part in ["## Random read", "| size | in flight | per s |", "| ---: |", "threads were asked for"] {
+    for part in ["## Random read", "| size | in flight | per s |", "| ---: |", "threads were requested"] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.said());
     }
     assert!(is_empty(memory.path()));
@@ -158,18 +158,18 @@ fn bad_input_is_named_with_what_is_allowed() {
         (&["probe"], 2, &["DIR"]),
         (&["probe", path, "--size", "5 apples"], 2, &["5 apples", "MiB"]),
         (&["probe", path, "--size", "1MiB"], 2, &["1.0 MiB", "16.0 MiB"]),
-        (&["probe", path, "--seconds", "0"], 2, &["«0»", "1 to 3600"]),
-        (&["probe", path, "--seconds", "-3"], 2, &["«-3»", "1 to 3600"]),
-        (&["probe", path, "--seconds", "5000"], 2, &["«5000»", "1 to 3600"]),
-        (&["probe", path, "--compressibility", "1.5"], 2, &["«1.5»", "0 to 1"]),
-        (&["probe", path, "--dedup", "-0.1"], 2, &["«-0.1»", "0 to 1"]),
+        (&["probe", path, "--seconds", "0"], 2, &["'0'", "1 to 3600"]),
+        (&["probe", path, "--seconds", "-3"], 2, &["'-3'", "1 to 3600"]),
+        (&["probe", path, "--seconds", "5000"], 2, &["'5000'", "1 to 3600"]),
+        (&["probe", path, "--compressibility", "1.5"], 2, &["'1.5'", "0 to 1"]),
+        (&["probe", path, "--dedup", "-0.1"], 2, &["'-0.1'", "0 to 1"]),
         (&["probe", path, "--engine", "aio"], 2, &["aio", "threads"]),
         (&["probe", path, "--format", "xml"], 2, &["xml", "csv"]),
         (&["probe", path, path], 2, &["named twice"]),
         (&["probe", path, "--size", "900TiB"], 3, &["900.0 TiB", "free", "--size"]),
         (&["probe", missing.to_str().unwrap()], 3, &["none", "exists"]),
         (&["probe", path, missing.to_str().unwrap()], 3, &["none", "exists"]),
-        (&["probe", file.to_str().unwrap()], 3, &["no directory"]),
+        (&["probe", file.to_str().unwrap()], 3, &["not a directory"]),
         (&["probe", "/proc"], 3, &["/proc"]),
     ];
     for (args, code, parts) in cases {

@@ -126,14 +126,14 @@ fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
         let evidence = t["checks"].as_array().unwrap().iter().find(|c| c["id"] == "work-evidence").unwrap();
         assert_eq!(evidence["outcome"], "passed", "{target}: {evidence}");
     }
-    // A turn that the steps would leave places of is refused: its shares would not be what they say.
+    // A turn that skips places is refused: its shares would be wrong.
     std::fs::write(
         &file,
         REST.replacen("rows = \"rows\" }] },\n  ] },", "rows = \"rows\" }] },\n  ], by = \"turn\" },", 1),
     )
     .unwrap();
     let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path]);
-    assert!(refused.code == 2 && refused.err.contains("leaves places out"), "{}", refused.said());
+    assert!(refused.code == 2 && refused.err.contains("skips places"), "{}", refused.said());
     // What the database says of a statement comes through.
     std::fs::write(&file, REST.replacen("n = :next", "nn = :next", 1)).unwrap();
     let refused = run(&["run", "--workload-file", file.to_str().unwrap(), "--results", path, "--no-probe"]);
@@ -270,11 +270,11 @@ fn a_broken_file_starts_nothing() {
     let file = dir.path().join("broken.toml");
     let text = std::fs::read_to_string(example()).unwrap();
     let cases = [
-        ("name = \"put\"", "name = \"putt\"", "«put» is not known: did you mean «putt»"),
+        ("name = \"put\"", "name = \"putt\"", "'put' is not known: did you mean 'putt'"),
         ("rows = 100", "rows = -1", "is -1, but must be between 1"),
         ("code = \"QUEUE\"", "code = \"LGWR-LAT1\"", "the catalogue has a workload LGWR-LAT1"),
         ("WHERE id = :channel", "WHERE id = {channel", "opening brace"),
-        ("[[parameter]]", "[[parameters]]", "did you mean «parameter»"),
+        ("[[parameter]]", "[[parameters]]", "did you mean 'parameter'"),
         ("min = 1\n", "min = \n", ""),
     ];
     for (from, to, says) in cases {

@@ -110,7 +110,7 @@ pub(crate) const RULES: &[Rule] = &[
             let imports = |other: &str| format!("//! A file.\nuse crate::planted{{n}}{other}::X;\npub struct X;\n");
             vec![
                 ("src/planted{n}a.rs", imports("b")),
-                ("src/planted{n}b.rs", format!("//! A file.\nuse super::{{planted{{n}}c as c, y::Z}};\n")),
+                ("src/planted{n}b.rs", "//! A file.\nuse super::{planted{n}c as c, y::Z};\n".to_owned()),
                 ("src/planted{n}c/mod.rs", "//! A file.\nfn f() { crate::planted{n}a::X }\n".to_owned()),
             ]
         },

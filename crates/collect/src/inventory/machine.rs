@@ -5,13 +5,13 @@ use std::path::Path;
 use loadline_model::format;
 use loadline_model::machine::Machine;
 
-/// This machine. Texts that cannot be told are empty, numbers 0.
+/// This machine. Unknown texts are empty, unknown numbers 0.
 #[must_use]
 pub fn machine() -> Machine {
     machine_at(Path::new("/"))
 }
 
-/// The machine whose `/proc`, `/sys` and `/etc` are found below `root`.
+/// The machine whose `/proc`, `/sys` and `/etc` are under `root`.
 fn machine_at(root: &Path) -> Machine {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     let kernel = text("proc/sys/kernel/osrelease").trim().to_owned();
@@ -55,7 +55,7 @@ fn pretty_name(os_release: &str) -> String {
     name.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
 }
 
-/// Virtual machine, container and the container's memory limit, as far as they show.
+/// Virtual machine, container and the container's memory limit, as far as they are visible.
 fn virtualisation(root: &Path, cpuinfo: &str, kernel: &str) -> Option<String> {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).ok().map(|t| t.trim().to_owned());
     let mut found: Vec<String> = Vec::new();
@@ -79,7 +79,7 @@ fn virtualisation(root: &Path, cpuinfo: &str, kernel: &str) -> Option<String> {
         found.push(format!("{kind} container"));
     }
     let limit = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().find_map(text);
-    // Version 1 has no word for «unlimited», just a number near 2^63.
+    // Version 1 has no word for 'unlimited', just a number near 2^63.
     if let Some(bytes) = limit.and_then(|l| l.parse::<u64>().ok()).filter(|b| *b < 1 << 60) {
         found.push(format!("memory limited to {}", format::bytes(bytes as f64)));
     }

@@ -1,4 +1,4 @@
-//! Filesystem and block device under a path, as a run's manifest records them.
+//! Filesystem and block device under a path, for a run's manifest.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use loadline_model::machine::Storage;
 
 use crate::error::CollectError;
 
-/// Filesystem and device under `path`, which must exist. What the kernel does not state is left
-/// out; filesystems without one block device (tmpfs, NFS, ZFS, btrfs on several disks) have none.
+/// Filesystem and device under the existing `path`. Unknown facts are left out. Filesystems without exactly one block device
+/// (tmpfs, NFS, ZFS, btrfs on several disks) have none.
 ///
 /// # Errors
 /// `path` or `/proc/self/mountinfo` cannot be read.
@@ -17,7 +17,7 @@ pub fn storage(path: &Path) -> Result<Storage, CollectError> {
     Ok(recorded(StorageFacts::of(path)?))
 }
 
-/// `facts` as they are recorded: sizes for the reader.
+/// `facts` with readable sizes.
 fn recorded(facts: StorageFacts) -> Storage {
     let readable = |(key, value): (String, String)| match (key.strip_suffix("size_bytes"), value.parse::<u64>()) {
         (Some(prefix), Ok(bytes)) => (format!("{prefix}size"), format::bytes(bytes as f64)),
@@ -41,7 +41,7 @@ mod tests {
     use crate::os::DiskCounters;
 
     #[test]
-    fn sizes_are_for_the_reader() {
+    fn sizes_are_readable() {
         let mut facts = StorageFacts::of(Path::new("/")).unwrap();
         facts.device_facts = [("size_bytes", "1073741824"), ("sda.size_bytes", "2048"), ("logical_block_size", "512")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_of_this_machine_is_told() {
+    fn storage_of_this_machine_is_described() {
         for path in ["/", "/proc", "/dev", "/tmp", "."] {
             let s = storage(Path::new(path)).unwrap();
             assert!(!s.filesystem.is_empty() && !s.mount_options.is_empty(), "{s:?}");
@@ -64,6 +64,6 @@ mod tests {
         }
         assert_eq!(storage(Path::new("/proc")).unwrap().device, None);
         let error = storage(Path::new("/no/such/dir")).unwrap_err().to_string();
-        assert!(error.contains("«/no/such/dir»"), "{error}");
+        assert!(error.contains("'/no/such/dir'"), "{error}");
     }
 }

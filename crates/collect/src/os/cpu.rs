@@ -2,14 +2,14 @@
 
 use crate::error::{CollectError, read};
 
-/// CPU time of a whole machine since it was booted, in ticks (`USER_HZ`) summed over its CPUs.
+/// CPU time of a machine since boot, in ticks (`USER_HZ`), summed over its CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// User mode, `user` + `nice` (both include guests).
     pub user: u64,
     /// Kernel: `system` + `irq` + `softirq` + `steal`.
     pub sys: u64,
-    /// The part of `sys` that the hypervisor gave to others.
+    /// The part of `sys` stolen by the hypervisor.
     pub steal: u64,
     /// Idle with no I/O outstanding.
     pub idle: u64,
@@ -18,22 +18,22 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads the text of `/proc/stat`, of this machine or of another one. Its first line, `cpu  …`,
-    /// is enough; fields that an old kernel lacks count as 0.
+    /// Parses `/proc/stat` of this or another machine. Its first line, `cpu  …`, is enough; fields that an old kernel lacks
+    /// count as 0.
     ///
     /// # Errors
     /// There is no such line, or it does not hold numbers.
     pub fn parse(text: &str) -> Result<CpuTimes, CollectError> {
         let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let line =
-            text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line «cpu»".to_owned()))?;
+            text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line 'cpu'".to_owned()))?;
         let fields: Vec<u64> = line
             .split_whitespace()
-            .map(|f| f.parse().map_err(|_| wrong(format!("«{f}» is not a number of ticks"))))
+            .map(|f| f.parse().map_err(|_| wrong(format!("'{f}' is not a number of ticks"))))
             .collect::<Result<_, _>>()?;
         // user nice system idle iowait irq softirq steal guest guest_nice
         let &[user, nice, system, idle, ref rest @ ..] = fields.as_slice() else {
-            return Err(wrong(format!("its line «cpu» has {} fields, at least 4 were expected", fields.len())));
+            return Err(wrong(format!("its line 'cpu' has {} fields, at least 4 were expected", fields.len())));
         };
         let at = |i: usize| rest.get(i).copied().unwrap_or(0);
         let sum = |values: &[u64]| values.iter().fold(0u64, |a, b| a.saturating_add(*b));
@@ -55,8 +55,7 @@ impl CpuTimes {
     }
 }
 
-/// How a machine spent its CPU time between two moments, in percent of all CPUs.
-/// `user + sys + idle + iowait` is 100.
+/// CPU time of a machine between two moments, in percent of all CPUs. `user + sys + idle + iowait` is 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuShares {
     /// `user + sys`.
@@ -69,17 +68,16 @@ pub struct CpuShares {
     pub idle_pct: f64,
     /// Idle while I/O was outstanding.
     pub iowait_pct: f64,
-    /// The part of `sys_pct` that the hypervisor gave to others.
+    /// The part of `sys_pct` stolen by the hypervisor.
     pub steal_pct: f64,
 }
 
 impl CpuShares {
-    /// Shares from `a` to the later `b`. `None` if no tick passed, or if the machine was restarted
-    /// in between.
+    /// Shares from `a` to the later `b`. `None` if no tick passed or the machine was restarted.
     #[must_use]
     pub fn between(a: &CpuTimes, b: &CpuTimes) -> Option<CpuShares> {
         let (user, sys) = (b.user.checked_sub(a.user)?, b.sys.checked_sub(a.sys)?);
-        // proc_stat(5): idle and iowait are estimates that may run back a little.
+        // proc_stat(5): idle and iowait are estimates that can decrease a little.
         let (idle, iowait) = (b.idle.saturating_sub(a.idle), b.iowait.saturating_sub(a.iowait));
         let steal = b.steal.saturating_sub(a.steal).min(sys);
         let total = user as f64 + sys as f64 + idle as f64 + iowait as f64;
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for (text, what) in
-            [("", "no line"), ("cpu0 1 2 3 4\n", "no line"), ("cpu  1 2 x 4\n", "«x»"), ("cpu  1 2\n", "2 fields")]
+            [("", "no line"), ("cpu0 1 2 3 4\n", "no line"), ("cpu  1 2 x 4\n", "'x'"), ("cpu  1 2\n", "2 fields")]
         {
             let error = CpuTimes::parse(text).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains("/proc/stat"), "{error}");

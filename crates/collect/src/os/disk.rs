@@ -2,7 +2,7 @@
 
 use crate::error::{CollectError, read};
 
-/// `/proc/diskstats` counts in sectors of 512 bytes, whatever the device's own sectors are.
+/// `/proc/diskstats` counts sectors of 512 bytes, independent of the device's sectors.
 const SECTOR: u64 = 512;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -24,10 +24,10 @@ pub struct DiskCounters {
 }
 
 impl DiskCounters {
-    /// Reads the line of `device` (e.g. `nvme0n1`) in the text of `/proc/diskstats`.
+    /// Parses the line of `device` (e.g. `nvme0n1`) in `/proc/diskstats`.
     ///
     /// # Errors
-    /// There is no such device, or its line is not as documented.
+    /// There is no such device, or its line has an unknown format.
     pub fn parse(text: &str, device: &str) -> Result<DiskCounters, CollectError> {
         let fields = text
             .lines()
@@ -38,7 +38,7 @@ impl DiskCounters {
             let field = fields.get(i).copied().unwrap_or_default();
             field.parse().map_err(|_| CollectError::Format {
                 file: "/proc/diskstats",
-                what: format!("field {} of «{device}» is «{field}»", i + 1),
+                what: format!("field {} of '{device}' is '{field}'", i + 1),
             })
         };
         // major minor name, reads merged sectors ms, writes merged sectors ms, in_flight io_ticks …
@@ -61,7 +61,7 @@ impl DiskCounters {
     }
 }
 
-/// What a device did between two moments.
+/// Rates of a device between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskRates {
     /// Reads completed per second.
@@ -72,14 +72,13 @@ pub struct DiskRates {
     pub writes_per_s: f64,
     /// MiB written per second.
     pub write_mib_per_s: f64,
-    /// Share of the time with at least one I/O in flight, %, at most 100. A device that serves many
-    /// I/Os at once can show 100 long before it is saturated.
+    /// Share of the time with at least one I/O in flight, %, at most 100. A device that serves many I/Os in parallel shows
+    /// 100 long before it is saturated.
     pub util_pct: f64,
 }
 
 impl DiskRates {
-    /// Rates from `a` to `b`, which was read `seconds` later. `None` if no time passed or the
-    /// counters ran back (the device was replaced).
+    /// Rates from `a` to `b`, read `seconds` later. `None` if no time passed or a counter decreased (the device was replaced).
     #[must_use]
     pub fn between(a: &DiskCounters, b: &DiskCounters, seconds: f64) -> Option<DiskRates> {
         let rate = |a: u64, b: u64| b.checked_sub(a).map(|grown| grown as f64 / seconds);
@@ -123,8 +122,8 @@ mod tests {
         };
         assert_eq!(nvme, expected);
         assert_eq!(DiskCounters::parse(STATS, "sda").unwrap().busy_ms, 10, "kernels before 4.18 have 11 fields");
-        assert!(DiskCounters::parse(STATS, "nvme0n").unwrap_err().to_string().contains("no device «nvme0n»"));
-        assert!(DiskCounters::parse(STATS, "sdb").unwrap_err().to_string().contains("field 10 of «sdb» is «x»"));
+        assert!(DiskCounters::parse(STATS, "nvme0n").unwrap_err().to_string().contains("no device 'nvme0n'"));
+        assert!(DiskCounters::parse(STATS, "sdb").unwrap_err().to_string().contains("field 10 of 'sdb' is 'x'"));
         assert!(DiskCounters::parse(STATS, "sdc").is_err());
     }
 

@@ -5,7 +5,7 @@ use nix::sys::time::TimeVal;
 
 use crate::error::CollectError;
 
-/// CPU time that this process has used, all threads, ns (in steps of 1 µs).
+/// CPU time of all threads of this process, ns (resolution 1 µs).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessCpu {
     /// In user mode.
@@ -15,7 +15,7 @@ pub struct ProcessCpu {
 }
 
 impl ProcessCpu {
-    /// As it is now: getrusage(2), `RUSAGE_SELF`.
+    /// The current value: getrusage(2), `RUSAGE_SELF`.
     ///
     /// # Errors
     /// The system call failed.

@@ -1,4 +1,4 @@
-//! The threads that keep files out of the page cache.
+//! Threads that keep files out of the page cache.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,26 +15,25 @@ use nix::time::{ClockId, clock_gettime};
 use super::{DataFiles, Inode, Missed, SMALLEST};
 use crate::error::CollectError;
 
-/// How often new files are looked for: databases add a file per GiB or per table.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Threads of a keeper: a pass over a file with much to write takes its time, and those over the others shall
-/// not wait for it.
+/// Interval of the search for new files: databases add a file per GiB or per table.
+pub(super) const SEARCH_EVERY: Duration = Duration::from_millis(500);
+/// Number of threads: a pass over a file with many dirty pages takes long and must not delay the others.
 const THREADS: usize = 4;
 
-/// What a keeper did.
+/// Figures of a keeper.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Kept {
-    /// Files looked after at the end.
+    /// Files kept out of the cache at the end.
     pub files: u32,
-    /// What could not be looked after.
+    /// Files that could not be opened.
     pub missed: Missed,
-    /// Passes over all files, of the thread that made the fewest.
+    /// Passes of the thread with the fewest passes.
     pub passes: u64,
     /// The longest pass, ns.
     pub slowest_pass_ns: u64,
     /// CPU time of its threads, ns.
     pub cpu_ns: u64,
-    /// How long it ran, ns.
+    /// Running time, ns.
     pub ran_ns: u64,
 }
 
@@ -44,10 +43,10 @@ pub struct Keeper {
     begin: Instant,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Passes>>,
-    looker: Option<JoinHandle<Looked>>,
+    looker: Option<JoinHandle<Search>>,
 }
 
-/// What one thread did.
+/// Figures of one thread.
 #[derive(Debug, Default)]
 struct Passes {
     passes: u64,
@@ -55,19 +54,19 @@ struct Passes {
     cpu_ns: u64,
 }
 
-/// What the thread did that looks for files.
+/// Figures of the thread that searches for files.
 #[derive(Debug)]
-struct Looked {
+struct Search {
     files: u32,
     missed: Missed,
     cpu_ns: u64,
 }
 
-/// Files of one thread, as they are now.
+/// Current files of one thread.
 type Share = Mutex<Vec<Arc<File>>>;
 
-/// The files that are open, each once, and which thread has which.
-struct Open {
+/// The open files, each once, with the number of their thread.
+struct OpenFiles {
     of: DataFiles,
     /// Most files that may be open.
     most: usize,
@@ -77,29 +76,33 @@ struct Open {
 }
 
 impl Keeper {
-    /// Starts it, a pause of `pause` between two passes. The limit of open files of this process is raised
-    /// as far as it may be, and half of it is taken at most: the largest files then.
+    /// Starts the threads, with `pause` between two passes. Raises the process's limit of open files as far as allowed, and
+    /// uses at most half of it, for the largest files.
     ///
-    /// Measured with PostgreSQL 15, a table of 128 MiB, random reads by key and shared_buffers of 1 MiB:
-    /// without a keeper 14 % of the blocks that the database read came from the device; with pauses of 1 to
-    /// 100 ms all of them did (100 to 106 %, other processes read as well), with 1 job and with 8. The
-    /// thread took 31 % of a CPU at 1 ms, 7 % at 10 ms and 1.4 % at 100 ms, for 754 files: the small ones
-    /// have been left out since. What is read twice within a pause is cached all the same, so a device of
-    /// very many reads per second, or few data, need a short one.
+    /// Measured with PostgreSQL 15, a table of 128 MiB, random reads by key and shared_buffers of 1 MiB: without a keeper
+    /// 14 % of the blocks read by the database came from the device; with pauses of 1 to 100 ms all of them did (100 to
+    /// 106 %, other processes read as well), with 1 job and with 8. The thread used 31 % of a CPU at 1 ms, 7 % at 10 ms and
+    /// 1.4 % at 100 ms, for 754 files (small ones are left out since). A block read twice within a pause is still cached, so
+    /// a very fast device or a small data set needs a short pause.
     ///
     /// # Errors
-    /// The directory cannot be read, there are files and none can be opened, or the system gives no thread.
+    /// The directory cannot be read, no existing file can be opened, or a thread cannot be started.
     pub fn start(files: DataFiles, pause: Duration) -> Result<Keeper, CollectError> {
         Keeper::with_at_most(files, pause, most_files())
     }
 
-    /// The same with `most` files at most.
+    /// The same with at most `most` files.
     pub(super) fn with_at_most(files: DataFiles, pause: Duration, most: usize) -> Result<Keeper, CollectError> {
         let shares: Arc<[Share; THREADS]> = Arc::default();
-        let mut open =
-            Open { of: files, most, files: BTreeMap::new(), shares: Arc::clone(&shares), missed: Missed::default() };
-        open.look()?;
-        open.is_any()?;
+        let mut open = OpenFiles {
+            of: files,
+            most,
+            files: BTreeMap::new(),
+            shares: Arc::clone(&shares),
+            missed: Missed::default(),
+        };
+        open.search()?;
+        open.check_any()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut keeper = Keeper { begin: Instant::now(), stop: Arc::clone(&stop), threads: Vec::new(), looker: None };
         for number in 0..THREADS {
@@ -110,18 +113,18 @@ impl Keeper {
         let look = move || {
             let cpu_before = thread_cpu_ns();
             while !stop.load(Ordering::Relaxed) {
-                std::thread::park_timeout(LOOK_EVERY);
-                // What was found before is kept.
-                let _ = open.look();
+                std::thread::park_timeout(SEARCH_EVERY);
+                // On failure the files found before stay.
+                let _ = open.search();
             }
             let cpu_ns = thread_cpu_ns().saturating_sub(cpu_before);
-            Looked { files: (open.files.len() + open.of.held().len()) as u32, missed: open.missed, cpu_ns }
+            Search { files: (open.files.len() + open.of.held().len()) as u32, missed: open.missed, cpu_ns }
         };
         keeper.looker = Some(named("loadline-looker").spawn(look).map_err(CollectError::Spawn)?);
         Ok(keeper)
     }
 
-    /// Stops it and says what it did.
+    /// Stops the threads and returns the figures.
     #[must_use]
     pub fn stop(mut self) -> Kept {
         self.end()
@@ -152,9 +155,9 @@ impl Drop for Keeper {
     }
 }
 
-impl Open {
-    /// Opens what is new, closes what is gone, and gives each thread its share.
-    fn look(&mut self) -> Result<(), CollectError> {
+impl OpenFiles {
+    /// Opens new files, closes deleted ones, and distributes them to the threads.
+    fn search(&mut self) -> Result<(), CollectError> {
         let (mut found, mut missed) = self.of.find()?;
         found.sort_by_key(|f| Reverse(f.bytes));
         let beyond = found.split_off(found.len().min(self.most));
@@ -187,25 +190,24 @@ impl Open {
         Ok(())
     }
 
-    /// An error if there are files and none can be looked after. A database whose tables come later has none
-    /// yet.
-    fn is_any(&self) -> Result<(), CollectError> {
+    /// An error if files exist but none could be opened. No files is no error: tables may be created later.
+    fn check_any(&self) -> Result<(), CollectError> {
         let (Missed { unreadable, beyond_limit }, smallest) = (self.missed, SMALLEST >> 10);
         if !self.files.is_empty() || !self.of.held().is_empty() || unreadable + beyond_limit == 0 {
             return Ok(());
         }
         if beyond_limit > 0 {
-            return Err(CollectError::OpenFiles { path: self.of.place(), files: beyond_limit });
+            return Err(CollectError::OpenFiles { path: self.of.error_path(), files: beyond_limit });
         }
         let cause = std::io::Error::new(
             std::io::ErrorKind::PermissionDenied,
             format!("there is no file of {smallest} KiB or more that this user may read ({unreadable} it may not)"),
         );
-        Err(CollectError::Read { path: self.of.place(), cause })
+        Err(CollectError::Read { path: self.of.error_path(), cause })
     }
 }
 
-/// Drops the files of a share, over and over.
+/// Drops the files of a share repeatedly.
 fn keep(share: &Share, pause: Duration, stop: &AtomicBool) -> Passes {
     let cpu_before = thread_cpu_ns();
     let mut done = Passes::default();
@@ -228,8 +230,8 @@ fn named(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-/// How many files a keeper may have open: half of what this process may, which is raised as far as it may be
-/// (on an ordinary machine from 1,024 to 524,288). The rest is for sessions and logs.
+/// Most open files of a keeper: half of the process's limit, which is raised as far as allowed (usually from 1,024 to
+/// 524,288). The rest is for sessions and logs.
 fn most_files() -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 256 };
     let raised = soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
-use super::keeper::LOOK_EVERY;
+use super::keeper::SEARCH_EVERY;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -71,7 +71,7 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
         assert!(cached(&table).unwrap() <= 1 << 18);
     }
     std::fs::write(dir.path().join("base/new"), vec![7; 1 << 20]).unwrap();
-    std::thread::sleep(LOOK_EVERY + Duration::from_millis(200));
+    std::thread::sleep(SEARCH_EVERY + Duration::from_millis(200));
     let kept = keeper.stop();
     assert_eq!((kept.files, kept.missed), (5, Missed::default()));
     assert!(kept.passes > 1 && kept.cpu_ns > 0 && kept.cpu_ns < kept.ran_ns, "{kept:?}");
@@ -82,9 +82,9 @@ fn a_file_is_opened_once_and_stays_open() {
     let dir = place();
     let keeper = Keeper::start(below(dir.path(), None), MS).unwrap();
     let before = descriptors(dir.path());
-    // Descriptors that are closed and opened anew take the lowest free number: this one is in the way.
+    // Descriptors that are closed and reopened take the lowest free number: this one is in the way.
     let _lower = File::open("/proc/self/stat").unwrap();
-    let end = Instant::now() + LOOK_EVERY + Duration::from_millis(200);
+    let end = Instant::now() + SEARCH_EVERY + Duration::from_millis(200);
     while Instant::now() < end {
         let now = descriptors(dir.path());
         assert_eq!(now.len(), 2, "{now:?}");
@@ -131,7 +131,7 @@ fn only_the_files_of_a_list_are_touched_and_locks_on_open_ones_stay() {
     let dropped = files.drop_all().unwrap();
     assert_eq!((dropped.files, dropped.bytes), (2, 2 << 20), "a name of an open file is that file");
     let keeper = Keeper::start(files.clone(), MS).unwrap();
-    std::thread::sleep(LOOK_EVERY + Duration::from_millis(100));
+    std::thread::sleep(SEARCH_EVERY + Duration::from_millis(100));
     let touched: Vec<PathBuf> = descriptors(dir.path()).into_iter().map(|(_, to)| to).collect();
     assert_eq!(touched.len(), 2, "{touched:?}");
     assert!(!touched.iter().any(|p| p.ends_with("holiday.jpg")), "{touched:?}");

@@ -1,21 +1,20 @@
-//! When what is due: pure arithmetic on ns.
+//! Schedule of the readings: arithmetic on ns.
 
-/// Nothing but the edge is read in this time before an announced edge: a query on a loaded
-/// database may take that long, and the edge shall be on time.
+/// In this time before an announced edge nothing else is read: a query on a loaded database may take that long and would
+/// delay the edge.
 pub(super) const GUARD_NS: u64 = 50_000_000;
 const SECOND_NS: i128 = 1_000_000_000;
 
-/// First time after `now_ns` that is a whole number of seconds away from `origin_ns`, which may be
-/// past or to come.
+/// First time after `now_ns` that is a whole number of seconds from `origin_ns` (past or future).
 pub(super) fn next_second(origin_ns: u64, now_ns: u64) -> u64 {
     let since = i128::from(now_ns) - i128::from(origin_ns);
     let next = i128::from(origin_ns) + (since.div_euclid(SECOND_NS) + 1) * SECOND_NS;
     u64::try_from(next).unwrap_or(u64::MAX)
 }
 
-/// One wait sample per slot of `1/hz`, each at another place in its slot: a database does much at
-/// fixed intervals (a WAL writer every 200 ms), and samples in step with it would see always the
-/// same. The places are the golden-ratio sequence, which is even and needs no random numbers.
+/// One wait sample per slot of `1/hz`, each at a different place in its slot. Databases do much at fixed intervals (a WAL
+/// writer every 200 ms), and synchronous samples would always see the same. The places are the golden-ratio sequence, which
+/// is even and needs no random numbers.
 #[derive(Debug)]
 pub(super) struct WaitSlots {
     start_ns: u64,
@@ -24,20 +23,19 @@ pub(super) struct WaitSlots {
 }
 
 impl WaitSlots {
-    /// Slots from `start_ns` on; `None` if `hz` is not a rate of up to 1000 a second.
+    /// Slots from `start_ns` on; `None` unless `hz` is above 0 and at most 1000.
     pub(super) fn new(start_ns: u64, hz: f64) -> Option<WaitSlots> {
         (hz > 0.0 && hz <= 1000.0).then(|| WaitSlots { start_ns, slot_ns: 1e9 / hz, next: 0 })
     }
 
-    /// When the next sample is due.
+    /// Time of the next sample.
     pub(super) fn due_ns(&self) -> u64 {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let place = (self.next as f64 * GOLDEN).fract();
         self.start_ns.saturating_add(((self.next as f64 + place) * self.slot_ns) as u64)
     }
 
-    /// Goes on to the slot after the current one, or after the one that `now_ns` is in: slots that
-    /// passed unused are left out, never made up for in a burst.
+    /// Advances to the next slot, at least to the one of `now_ns`: missed slots are skipped, not made up in a burst.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let current = (now_ns.saturating_sub(self.start_ns) as f64 / self.slot_ns) as u64;
         self.next = (self.next + 1).max(current);

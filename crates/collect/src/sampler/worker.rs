@@ -11,25 +11,24 @@ use super::{CpuSource, Edge, Point, SamplerConfig, Source};
 use crate::clock;
 use crate::os::{CpuTimes, DiskCounters, ProcessCpu};
 
-/// Different problems that are told apart; a source that fails in ever new words shall not fill
-/// memory and report.
-const MOST_PROBLEMS: usize = 20;
+/// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
+const MAX_PROBLEMS: usize = 20;
 
-/// What the thread is asked for.
+/// A command to the thread.
 pub(super) enum Command {
     Edge { name: String, at_ns: u64, reply: Sender<Edge> },
     Align(u64),
     Stop,
 }
 
-/// What the thread has read; behind a lock so that it is there even if the thread hangs.
+/// Readings of the thread, shared so that they are available even if the thread hangs.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) points: Vec<Point>,
     pub(super) wait_samples: Vec<(u64, WaitSample)>,
-    /// Text and number of times, in order of appearance.
+    /// Text and count, in order of appearance.
     problems: Vec<(String, u64)>,
-    /// Problems beyond [`MOST_PROBLEMS`].
+    /// Problems beyond [`MAX_PROBLEMS`].
     more_problems: u64,
     missed_seconds: u64,
 }
@@ -38,7 +37,7 @@ impl Shared {
     fn problem(&mut self, text: String) {
         if let Some((_, times)) = self.problems.iter_mut().find(|(t, _)| *t == text) {
             *times += 1;
-        } else if self.problems.len() < MOST_PROBLEMS {
+        } else if self.problems.len() < MAX_PROBLEMS {
             self.problems.push((text, 1));
         } else {
             self.more_problems += 1;
@@ -54,7 +53,7 @@ impl Shared {
         }
         if self.missed_seconds > 0 {
             all.push(format!(
-                "{} of the once-a-second readings were missed because the one before took too long",
+                "{} of the once-a-second readings were missed because the previous one took too long",
                 self.missed_seconds
             ));
         }
@@ -100,13 +99,14 @@ impl Worker {
             edges: Vec::new(),
         };
         if worker.waits.is_none() && worker.config.wait_hz != 0.0 {
-            let text = format!("«{}» wait samples a second is no rate: no waits were sampled", worker.config.wait_hz);
+            let text =
+                format!("'{}' wait samples a second is not a valid rate: no waits were sampled", worker.config.wait_hz);
             worker.with_shared(|s| s.problem(text));
         }
         worker
     }
 
-    /// Reads until told to stop; gives the source back.
+    /// Reads until it is stopped; returns the source.
     pub(super) fn run(mut self) -> Box<dyn Source> {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
@@ -130,7 +130,7 @@ impl Worker {
         edge.min(wait).min(self.next_tick_ns)
     }
 
-    /// Edges first; what falls into the guard time before an edge gives way to it.
+    /// Edges first; other readings in the guard time before an edge are skipped.
     fn read_what_is_due(&mut self) {
         let now = clock::now_ns();
         let edge_at = self.edges.first().map(|e| e.at_ns);
@@ -144,7 +144,7 @@ impl Worker {
             if !guarded {
                 self.read_point();
             }
-            // Whether read or covered by the edge.
+            // Read, or covered by the edge.
             self.advance_tick();
             return;
         }
@@ -160,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// The next second that is still to come; those that passed meanwhile were missed.
+    /// Advances to the next future second; those that passed meanwhile are counted as missed.
     fn advance_tick(&mut self) {
         let next = next_second(self.origin_ns, clock::now_ns());
         let missed = (next.saturating_sub(self.next_tick_ns) / 1_000_000_000).saturating_sub(1);
@@ -174,14 +174,14 @@ impl Worker {
         let process = self.kept(ProcessCpu::own().map_err(|e| e.to_string()));
         let (mut point, snapshot) = self.read_counters();
         let (at_ns, cpu, disk, data_disk) = (point.at_ns, point.cpu, point.disk, point.data_disk);
-        // The text is in `cpu` already; the series shall not carry it along.
+        // `cpu` has the parsed text; the series does not need it.
         point.snapshot = snapshot.as_ref().ok().map(|s| Snapshot { proc_stat: None, ..s.clone() });
         self.with_shared(|s| s.points.push(point));
         // An edge on a whole second is that second's point.
         if self.next_tick_ns.abs_diff(at_ns) <= GUARD_NS {
             self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
         }
-        // The one who asked may have given up.
+        // The requester may have given up.
         let _ = wanted.reply.send(Edge { name: wanted.name, at_ns, snapshot, cpu, disk, data_disk, process });
     }
 
@@ -195,7 +195,7 @@ impl Worker {
     fn read_counters(&mut self) -> (Point, Result<Snapshot, String>) {
         let at_ns = clock::now_ns();
         let disk = self.config.disk.as_deref().map(DiskCounters::local);
-        // Usually the same one: then the same counters, of the same moment.
+        // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
         let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
         let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
@@ -219,7 +219,7 @@ impl Worker {
         let before = clock::now_ns();
         match self.source.sample_waits() {
             Ok(Some(sample)) => {
-                // The database looked at its sessions somewhere in between.
+                // The database took the sample at some time in between.
                 let at_ns = before + (clock::now_ns() - before) / 2;
                 self.with_shared(|s| s.wait_samples.push((at_ns, sample)));
             }
@@ -231,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// The value, or its error among the problems.
+    /// The value; an error is added to the problems.
     fn kept<T>(&mut self, outcome: Result<T, String>) -> Option<T> {
         outcome.map_err(|e| self.with_shared(|s| s.problem(e))).ok()
     }

@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (url, words) in [
-            ("mysql:db", "goes on with «//»"),
-            ("mysql://h/d?ssl_mod=required", "did you mean «ssl-mode»?"),
+            ("mysql:db", "'//' must follow"),
+            ("mysql://h/d?ssl_mod=required", "did you mean 'ssl-mode'?"),
             ("mysql://h/d?ssl-mode=on", "disabled, preferred, required, verify-ca, verify-identity"),
-            ("mysql://h:99999/d", "«99999» is no port"),
+            ("mysql://h:99999/d", "'99999' is not a port"),
             ("mysql://h/d?socket=/x", "a host and a socket"),
             ("mysql:///d?socket=x", "begins with /"),
             ("mysql://h/d?connect-timeout=no", "'no' must be a number"),

@@ -112,7 +112,7 @@ mod tests {
             ("oracle://a:secret@ho)st/x", "host"),
             ("oracle://a:secret@host/x)(y", "service"),
             ("oracle://a:secret@host/x?protocol=udp", "must be one of tcp, tcps"),
-            ("oracle://a:secret@host/x?walet=/x", "«walet»"),
+            ("oracle://a:secret@host/x?walet=/x", "'walet'"),
             ("oracle://a:secret@host/x?wallet=/x", "tcps"),
         ] {
             let error = OraAddress::parse(url).unwrap_err().to_string();

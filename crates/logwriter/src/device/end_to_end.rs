@@ -1,5 +1,5 @@
-//! The engine on each device: jobs commit, something fails in mid-run, the power goes, and every
-//! commit that a job was told of is read back, and nothing that was never written.
+//! The engine on each device: jobs commit, something fails during the run, the power is cut. Every acknowledged commit
+//! is read back, and nothing that was never written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::testing::Disk;
 use super::*;
-use crate::{Body, Commit, Keep, LogConfig, LogWriter, log_end, recover};
+use crate::{Body, CommitMode, Keep, LogConfig, LogWriter, log_end, recover};
 
 const JOBS: u64 = 4;
 
@@ -25,7 +25,7 @@ fn payload(job: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// What is committed, by job. Panics on what nobody wrote.
+/// Committed numbers by job. Panics on a record that nobody wrote.
 fn committed(device: &dyn LogDevice) -> BTreeMap<u64, BTreeSet<u64>> {
     let mut open: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
     let mut done: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
@@ -48,13 +48,13 @@ fn committed(device: &dyn LogDevice) -> BTreeMap<u64, BTreeSet<u64>> {
     done
 }
 
-/// What jobs were told is durable: each job's numbers are 0 up to this one.
+/// Acknowledged commits: each job's numbers are 0 up to this one.
 #[derive(Default)]
-struct Told {
+struct Acked {
     next: [AtomicU64; JOBS as usize],
 }
 
-impl Told {
+impl Acked {
     /// Every job commits `each` times, or until the log stops. In the middle, `fault` strikes.
     fn run(&self, device: Box<dyn LogDevice>, each: u64, fault: impl FnOnce() + Send) {
         let (writer, _) = LogWriter::open(&config(), device).unwrap();
@@ -67,8 +67,8 @@ impl Told {
                     let begin = self.next[usize::try_from(job).unwrap()].load(Ordering::SeqCst);
                     for number in begin..begin + each {
                         half.fetch_add(1, Ordering::SeqCst);
-                        // A log that stopped is an outcome; what was told before it counts.
-                        if session.append(&payload(job, number)).is_err() || session.commit(Commit::Wait).is_err() {
+                        // The log may stop; what was acknowledged before counts.
+                        if session.append(&payload(job, number)).is_err() || session.commit(CommitMode::Wait).is_err() {
                             return;
                         }
                         self.next[usize::try_from(job).unwrap()].store(number + 1, Ordering::SeqCst);
@@ -83,20 +83,20 @@ impl Told {
         drop(writer);
     }
 
-    /// Checks that all is there, and goes on where the log ends.
+    /// Checks that everything is there, and continues at the end of the log.
     fn check(&self, device: &dyn LogDevice, label: &str) {
         let found = committed(device);
-        for (job, told) in self.next.iter().enumerate() {
+        for (job, acked) in self.next.iter().enumerate() {
             let found = found.get(&(job as u64)).map_or(0, |numbers| numbers.len() as u64);
-            let told = told.swap(found, Ordering::SeqCst);
-            assert!(found >= told, "{label}: job {job} was told of {told} commits and {found} are there");
+            let acked = acked.swap(found, Ordering::SeqCst);
+            assert!(found >= acked, "{label}: job {job} got {acked} acknowledgements and {found} are there");
         }
     }
 
-    /// What jobs have been told up to now.
-    fn now(&self) -> Told {
+    /// Commits acknowledged so far.
+    fn now(&self) -> Acked {
         let next = std::array::from_fn(|job| AtomicU64::new(self.next[job].load(Ordering::SeqCst)));
-        Told { next }
+        Acked { next }
     }
 
     fn total(&self) -> u64 {
@@ -130,15 +130,15 @@ impl Site {
         open_flash_log([self.member(0), self.member(1)], FlashOptions::default(), &log_end).unwrap()
     }
 
-    /// What a power cut at this moment, in mid-run, would leave, and what was told before it.
-    fn crash(&self, told: &Told) -> (Site, Told) {
+    /// What a power cut at this moment would leave, and the commits acknowledged before it.
+    fn crash(&self, acked: &Acked) -> (Site, Acked) {
         thread::sleep(Duration::from_millis(5));
-        let told = told.now();
+        let acked = acked.now();
         let copy = Site::new(self.disks.len());
         for (from, to) in self.dirs.iter().zip(&copy.dirs) {
             std::fs::copy(from.join("replica.label"), to.join("replica.label")).unwrap();
         }
-        (Site { disks: self.disks.iter().map(Disk::snapshot).collect(), ..copy }, told)
+        (Site { disks: self.disks.iter().map(Disk::snapshot).collect(), ..copy }, acked)
     }
 
     fn power_cut(&self) {
@@ -166,21 +166,21 @@ fn every_mirrored_log_reads_back_what_was_acknowledged_after_each_fault() {
     for (kind, members, options) in kinds {
         for (what, fault) in FAULTS {
             let site = Site::new(members);
-            let told = Told::default();
+            let acked = Acked::default();
             for round in 0..3 {
                 let label = format!("{kind}, {what}, round {round}");
                 let victim = &site.disks[round % members];
                 let mut crash = None;
-                told.run(Box::new(site.mirror(options)), 60, || {
+                acked.run(Box::new(site.mirror(options)), 60, || {
                     fault(victim);
-                    crash = Some(site.crash(&told));
+                    crash = Some(site.crash(&acked));
                 });
                 let (then, told_then) = crash.unwrap();
                 told_then.check(&then.mirror(options), &format!("{label}, in mid-run"));
                 site.power_cut();
-                told.check(&site.mirror(options), &label);
+                acked.check(&site.mirror(options), &label);
             }
-            assert!(told.total() > 300, "{kind}, {what}: {}", told.total());
+            assert!(acked.total() > 300, "{kind}, {what}: {}", acked.total());
         }
     }
 }
@@ -189,19 +189,19 @@ fn every_mirrored_log_reads_back_what_was_acknowledged_after_each_fault() {
 fn a_flash_log_reads_back_what_was_acknowledged_after_each_fault() {
     for (what, fault) in FAULTS {
         let site = Site::new(2);
-        let told = Told::default();
+        let acked = Acked::default();
         for round in 0..3 {
             let mut crash = None;
-            told.run(Box::new(site.flash()), 60, || {
+            acked.run(Box::new(site.flash()), 60, || {
                 fault(&site.disks[round % 2]);
-                crash = Some(site.crash(&told));
+                crash = Some(site.crash(&acked));
             });
             let (then, told_then) = crash.unwrap();
             told_then.check(&then.flash(), &format!("{what}, round {round}, in mid-run"));
             site.power_cut();
-            told.check(&site.flash(), &format!("{what}, round {round}"));
+            acked.check(&site.flash(), &format!("{what}, round {round}"));
         }
-        assert_eq!(told.total(), 3 * 60 * JOBS, "{what}: one device is enough to go on");
+        assert_eq!(acked.total(), 3 * 60 * JOBS, "{what}: one device is enough to continue");
     }
 }
 
@@ -216,12 +216,12 @@ fn a_log_with_a_standby_reads_back_what_was_acknowledged_after_each_fault() {
             let open = |receiver: &Receiver| {
                 open_standby(site.member(0), &receiver.address().to_string(), options, &log_end).unwrap().0
             };
-            let told = Told::default();
+            let acked = Acked::default();
             for round in 0..2 {
                 let receiver = receive();
                 let device = Box::new(open(&receiver));
                 let mut receiver = Some(receiver);
-                told.run(device, 60, || match what {
+                acked.run(device, 60, || match what {
                     "local EIO" => site.disks[0].fail_syncs_after(0),
                     "standby EIO" => site.disks[1].fail_writes_after(0),
                     "standby killed" => receiver = None,
@@ -230,9 +230,9 @@ fn a_log_with_a_standby_reads_back_what_was_acknowledged_after_each_fault() {
                 drop(receiver);
                 site.power_cut();
                 let receiver = receive();
-                told.check(&open(&receiver), &format!("{rule:?}, {what}, round {round}"));
+                acked.check(&open(&receiver), &format!("{rule:?}, {what}, round {round}"));
             }
-            assert_eq!(told.total(), 2 * 60 * JOBS, "{rule:?}, {what}: it goes on with what is left");
+            assert_eq!(acked.total(), 2 * 60 * JOBS, "{rule:?}, {what}: it continues with what is left");
         }
     }
 }
@@ -247,27 +247,27 @@ fn each_plain_device_reads_back_what_was_acknowledged() {
         Box::new(DirectDevice::open(disk.path(), options).unwrap()) as Box<dyn LogDevice>
     };
     // One log, written by one device after the other: they share their files.
-    let told = Told::default();
+    let acked = Acked::default();
     for (sync, via) in [
         (DirectSync::Dsync, Via::Auto),
         (DirectSync::Fdatasync, Via::Auto),
         (DirectSync::Dsync, Via::SystemCalls),
         (DirectSync::Fdatasync, Via::SystemCalls),
     ] {
-        told.run(direct(sync, via), 50, || {});
-        told.check(direct(sync, via).as_ref(), &format!("{sync:?} {via:?}"));
+        acked.run(direct(sync, via), 50, || {});
+        acked.check(direct(sync, via).as_ref(), &format!("{sync:?} {via:?}"));
     }
     let block_bytes = direct(DirectSync::Dsync, Via::Auto).block_bytes();
     let config = file::FileConfig { file_bytes, block_bytes, ..file::FileConfig::default() };
-    told.check(&file::FileDevice::open(disk.path(), &config).unwrap(), "as files");
-    assert_eq!(told.total(), 4 * 50 * JOBS);
+    acked.check(&file::FileDevice::open(disk.path(), &config).unwrap(), "as files");
+    assert_eq!(acked.total(), 4 * 50 * JOBS);
     if cfg!(target_arch = "x86_64") {
-        let told = Told::default();
+        let acked = Acked::default();
         let mapped = || PmemDevice::open(memory.path(), PmemOptions { file_bytes, block_bytes: 512 }).unwrap();
         for round in 1..3 {
-            told.run(Box::new(mapped()), 400, || {});
-            told.check(&mapped(), "mapped");
-            assert_eq!(told.total(), round * 400 * JOBS);
+            acked.run(Box::new(mapped()), 400, || {});
+            acked.check(&mapped(), "mapped");
+            assert_eq!(acked.total(), round * 400 * JOBS);
         }
     }
 }

@@ -1,63 +1,79 @@
-//! What can go wrong on a log device, in words that say what to do next.
+//! Errors of log devices.
 
 use std::io;
+use std::path::Path;
 
-/// Why a log device could not do what it was asked. Each text stands alone.
+/// Why a log device could not do what it was asked. Each text can be shown on its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// An operation of the system failed.
+    /// A system call failed.
     #[error("cannot {action} {what}: {source}. {advice}")]
     Io {
         /// What was tried, as a verb (`write`, `sync`, `preallocate`, ...).
         action: &'static str,
-        /// On what: a path, an address.
+        /// Path or address.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// What to do next.
         advice: String,
     },
     /// The device took fewer bytes than it was given.
-    #[error("{what} took {written} of {asked} bytes at offset {offset}. Look at the device and its free space")]
+    #[error("{what} took {written} of {asked} bytes at offset {offset}. Check the device and its free space")]
     Short {
-        /// On what: a path, an address.
+        /// Path or address.
         what: String,
-        /// Where in the file.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// How many bytes it was given.
+        /// Bytes given.
         asked: usize,
-        /// How many it took.
+        /// Bytes taken.
         written: usize,
     },
-    /// Too few of a device's members are left (mirrors, a quorum, a standby).
-    #[error("{what}: {left} of {members} members left and {needed} are needed ({cause}). {advice}")]
+    /// Too few members of a replica set work.
+    #[error("{what}: {left} of {members} members left, {needed} needed ({cause}). {advice}")]
     TooFew {
-        /// Which device.
+        /// The device.
         what: String,
-        /// How many members still work.
+        /// Members that work.
         left: usize,
-        /// How many there are.
+        /// All members.
         members: usize,
-        /// How many are needed for a durable write.
+        /// Members needed for a durable write.
         needed: usize,
-        /// What took the last one away.
+        /// Why the last one failed.
         cause: String,
         /// What to do next.
         advice: String,
     },
-    /// A setting that the device cannot meet.
+    /// The device cannot do what it was asked.
     #[error("{what} cannot {wish}: {why}. {advice}")]
     Unsupported {
-        /// Which device.
+        /// The device.
         what: String,
-        /// What was wished of it.
+        /// What it was asked, as a verb phrase.
         wish: String,
         /// Why it cannot.
         why: String,
         /// What to do next.
         advice: String,
     },
+}
+
+impl DeviceError {
+    /// A failed system call on `path`, with advice.
+    pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> DeviceError {
+        let advice = match source.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => "Free some space there, or use smaller or fewer log files",
+            Some(libc::EROFS) => "The filesystem is read-only: use another directory, or mount it for writing",
+            Some(libc::EACCES | libc::EPERM) => "Use a directory that you may write to",
+            Some(libc::ENOENT | libc::ENOTDIR) => "Name an existing directory",
+            Some(libc::EIO) => "The device has failed: see the kernel's messages (dmesg)",
+            _ => "Check the directory, its device and the kernel's messages (dmesg)",
+        };
+        DeviceError::Io { action, what: format!("'{}'", path.display()), source, advice: advice.into() }
+    }
 }
 
 impl From<loadline_device::DeviceError> for DeviceError {
@@ -75,13 +91,13 @@ impl From<loadline_device::DeviceError> for DeviceError {
                     Step::Map => "map",
                     _ => "use io_uring on",
                 };
-                super::file::failed(action, &path, cause)
+                DeviceError::io(action, &path, cause)
             }
             E::Unsupported { what, path, why } => DeviceError::Unsupported {
                 what: path.display().to_string(),
                 wish: format!("be used with {what}"),
                 why,
-                advice: "Choose another log device or another directory".to_owned(),
+                advice: "Use another log device or another directory".to_owned(),
             },
             other => DeviceError::Unsupported {
                 what: "the log device".to_owned(),

@@ -1,19 +1,18 @@
-//! A log device that fails on purpose, around any other: for tests of what a log, and whoever
-//! uses one, does then.
+//! A wrapper that makes a log device fail on purpose, for tests of error handling.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+use super::{DeviceError, FileMaker, LogDevice};
 
-/// Where a device can fail.
+/// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub enum DeviceCall {
     /// [`LogDevice::open_file`].
     Open,
-    /// [`LogDevice::write`], alone or as the first half of [`LogDevice::write_and_sync`].
+    /// [`LogDevice::write`], also as the first half of [`LogDevice::write_and_sync`].
     Write,
-    /// [`LogDevice::sync`], alone or as the second half.
+    /// [`LogDevice::sync`], also as the second half of [`LogDevice::write_and_sync`].
     Sync,
     /// [`LogDevice::read`].
     Read,
@@ -21,63 +20,63 @@ pub enum Edge {
     Make,
 }
 
-/// How it fails.
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// With an error of the system, by number (`EIO`, `ENOSPC`, ...), having done nothing.
+pub enum Failure {
+    /// With this system error (`EIO`, `ENOSPC`, ...), having done nothing.
     Errno(i32),
-    /// With an error of the system, having done what it was asked.
+    /// With this system error, after doing its work.
     ErrnoAfter(i32),
-    /// A write takes this many blocks and no more.
+    /// A write takes only this many blocks.
     ShortBlocks(usize),
 }
 
-/// One failure.
+/// One planned failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
-    pub edge: Edge,
-    /// At which call there, the first being 0.
+    /// The call that fails.
+    pub call: DeviceCall,
+    /// Which of these calls, from 0.
     pub at: usize,
-    /// How.
-    pub how: How,
+    /// Failure it fails.
+    pub failure: Failure,
 }
 
-/// What the device and its maker share.
+/// The plan and the calls so far, shared by device and maker.
 struct Plan {
     faults: Vec<Fault>,
     calls: [usize; 5],
 }
 
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Plan>>);
+struct SharedPlan(Arc<Mutex<Plan>>);
 
-impl Shared {
-    fn next(&self, edge: Edge) -> Option<How> {
+impl SharedPlan {
+    fn next(&self, call: DeviceCall) -> Option<Failure> {
         let mut plan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = plan.calls[edge as usize];
-        plan.calls[edge as usize] += 1;
-        plan.faults.iter().find(|fault| fault.edge == edge && fault.at == call).map(|fault| fault.how)
+        let number = plan.calls[call as usize];
+        plan.calls[call as usize] += 1;
+        plan.faults.iter().find(|fault| fault.call == call && fault.at == number).map(|fault| fault.failure)
     }
 
-    /// Does `step`, or fails in its place or after it.
-    fn step<T>(&self, edge: Edge, step: impl FnOnce() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
-        match self.next(edge) {
+    /// Does `step`, unless the plan has it fail.
+    fn step<T>(&self, call: DeviceCall, step: impl FnOnce() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+        match self.next(call) {
             None => step(),
-            Some(How::Errno(number)) => Err(injected(edge, number)),
-            Some(How::ErrnoAfter(number)) => step().and_then(|_| Err(injected(edge, number))),
-            Some(How::ShortBlocks(_)) => Err(injected(edge, libc::EIO)),
+            Some(Failure::Errno(number)) => Err(injected(call, number)),
+            Some(Failure::ErrnoAfter(number)) => step().and_then(|_| Err(injected(call, number))),
+            Some(Failure::ShortBlocks(_)) => Err(injected(call, libc::EIO)),
         }
     }
 }
 
-fn injected(edge: Edge, number: i32) -> DeviceError {
-    let action = match edge {
-        Edge::Open => "open",
-        Edge::Write => "write to",
-        Edge::Sync => "sync",
-        Edge::Read => "read",
-        Edge::Make => "preallocate",
+fn injected(call: DeviceCall, number: i32) -> DeviceError {
+    let action = match call {
+        DeviceCall::Open => "open",
+        DeviceCall::Write => "write to",
+        DeviceCall::Sync => "sync",
+        DeviceCall::Read => "read",
+        DeviceCall::Make => "preallocate",
     };
     DeviceError::Io {
         action,
@@ -90,14 +89,14 @@ fn injected(edge: Edge, number: i32) -> DeviceError {
 /// A device that fails as planned.
 pub struct FaultDevice {
     inner: Box<dyn LogDevice>,
-    plan: Shared,
+    plan: SharedPlan,
 }
 
 impl FaultDevice {
-    /// `inner`, with failures.
+    /// Wraps `inner`.
     #[must_use]
     pub fn new(inner: Box<dyn LogDevice>, faults: Vec<Fault>) -> Self {
-        Self { inner, plan: Shared(Arc::new(Mutex::new(Plan { faults, calls: [0; 5] }))) }
+        Self { inner, plan: SharedPlan(Arc::new(Mutex::new(Plan { faults, calls: [0; 5] }))) }
     }
 }
 
@@ -115,18 +114,18 @@ impl LogDevice for FaultDevice {
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        self.plan.clone().step(Edge::Open, || self.inner.open_file(file))
+        self.plan.clone().step(DeviceCall::Open, || self.inner.open_file(file))
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        match self.plan.next(Edge::Write) {
+        match self.plan.next(DeviceCall::Write) {
             None => self.inner.write(offset, blocks),
-            Some(How::Errno(number)) => Err(injected(Edge::Write, number)),
-            Some(How::ErrnoAfter(number)) => {
+            Some(Failure::Errno(number)) => Err(injected(DeviceCall::Write, number)),
+            Some(Failure::ErrnoAfter(number)) => {
                 self.inner.write(offset, blocks)?;
-                Err(injected(Edge::Write, number))
+                Err(injected(DeviceCall::Write, number))
             }
-            Some(How::ShortBlocks(count)) => {
+            Some(Failure::ShortBlocks(count)) => {
                 let written = blocks.len().min(count * self.block_bytes());
                 self.inner.write(offset, &blocks[..written])?;
                 let what = "a device that fails on purpose".into();
@@ -136,20 +135,7 @@ impl LogDevice for FaultDevice {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        self.plan.clone().step(Edge::Sync, || self.inner.sync())
-    }
-
-    fn write_and_sync(
-        &mut self,
-        offset: u64,
-        blocks: &[u8],
-        now: &dyn Fn() -> u64,
-    ) -> Result<DeviceTimes, DeviceError> {
-        let begun = now();
-        self.write(offset, blocks)?;
-        let written = now();
-        self.sync()?;
-        Ok(DeviceTimes { write_ns: written.saturating_sub(begun), sync_ns: now().saturating_sub(written) })
+        self.plan.clone().step(DeviceCall::Sync, || self.inner.sync())
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
@@ -157,7 +143,7 @@ impl LogDevice for FaultDevice {
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        self.plan.step(Edge::Read, || self.inner.read(file, offset, into))
+        self.plan.step(DeviceCall::Read, || self.inner.read(file, offset, into))
     }
 
     fn describe(&self) -> String {
@@ -167,11 +153,11 @@ impl LogDevice for FaultDevice {
 
 struct FaultMaker {
     inner: Box<dyn FileMaker>,
-    plan: Shared,
+    plan: SharedPlan,
 }
 
 impl FileMaker for FaultMaker {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-        self.plan.clone().step(Edge::Make, || self.inner.make(file, recycle))
+        self.plan.clone().step(DeviceCall::Make, || self.inner.make(file, recycle))
     }
 }

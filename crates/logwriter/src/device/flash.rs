@@ -1,20 +1,19 @@
-//! The flash log: each write goes to two devices at once, and a commit is durable when the first of
-//! them has it. A device that is busy with itself for a while (erasing, collecting garbage) then
-//! holds up nobody; it catches up, in order, by at most the backlog.
+//! The flash log: each write goes to two devices, and a commit is durable when the first of them has it. So a
+//! device that pauses (erasing, garbage collection) delays no commit; it catches up in order and is behind by at
+//! most the backlog.
 //!
-//! Either may have the newest commits, so both must be there when the log is opened again, unless
-//! one was lost while the log was written: the other has caught up then, and says so in its label.
+//! Either device may have the newest commits, so both must be present when the log is opened again. Exception: if
+//! one was lost while the log was written, the other has caught up and its label says so.
 
+use super::DeviceError;
 use super::replicas::{Member, ReplicaOptions, Replicas, Rule, Scan};
-use crate::device::DeviceError;
 
-/// How a flash log works.
+/// Settings of a flash log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashOptions {
-    /// How far the slower device may be behind before writes wait for it, in bytes.
+    /// How far the slower device may be behind before writes wait for it, bytes.
     pub backlog_bytes: usize,
-    /// Opens although a device is missing that may hold acknowledged commits which the other has
-    /// not. Those commits are lost then.
+    /// Open even if a missing device may be the only one with some acknowledged commits. These commits are lost.
     pub accept_missing: bool,
 }
 
@@ -27,10 +26,10 @@ impl Default for FlashOptions {
 /// Opens a flash log on two members.
 ///
 /// # Errors
-/// Members that do not belong together, or one missing that may hold acknowledged commits.
+/// The members do not belong to one set, or a missing one may hold acknowledged commits.
 pub fn open_flash_log(members: [Member; 2], options: FlashOptions, scan: Scan<'_>) -> Result<Replicas, DeviceError> {
     let FlashOptions { backlog_bytes, accept_missing } = options;
     let options = ReplicaOptions { rule: Rule::Quorum(1), degrade: false, backlog_bytes, accept_missing };
-    let told = "durable when the first has it".to_owned();
-    Replicas::open("flash log", told, members.into(), options, scan)
+    let rule_text = "durable when the first has it".to_owned();
+    Replicas::open("flash log", rule_text, members.into(), options, scan)
 }

@@ -1,22 +1,20 @@
-//! Log files mapped from persistent memory: a commit is durable when its cache lines are written
-//! back, with no system call at all. On a tmpfs, a stand-in that survives nothing, and says so.
+//! Log files mapped from persistent memory: a commit is durable when its cache lines are written back, without
+//! a system call. A tmpfs may stand in for persistent memory; it survives nothing and is labelled so.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use loadline_device::{Access, Backing, Flush, PmemMap, open_file};
 
-use super::direct::no_file;
-use super::file::{Maker, Place, failed};
-use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+use super::directory::{DirMaker, LogDir, read_at};
+use super::{DeviceError, FileMaker, LogDevice};
 
-/// How a log in persistent memory works.
+/// Settings of a [`PmemDevice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemOptions {
-    /// Bytes of each log file.
+    /// Size of each log file, bytes.
     pub file_bytes: u64,
-    /// Bytes of a block. Persistent memory has none; small ones waste less.
+    /// Size of a block, bytes. Persistent memory has no blocks; small ones waste less.
     pub block_bytes: usize,
 }
 
@@ -29,21 +27,21 @@ impl Default for PmemOptions {
 /// A log in a directory of persistent memory.
 #[derive(Debug)]
 pub struct PmemDevice {
-    place: Place,
+    dir: LogDir,
     file_bytes: u64,
     block_bytes: usize,
     backing: Backing,
     flush: Flush,
     map: Option<PmemMap>,
-    /// What was stored since the last sync, from and to.
+    /// Range stored since the last sync.
     dirty: Option<(u64, u64)>,
 }
 
 impl PmemDevice {
-    /// Opens `dir`, which must exist and be on persistent memory (DAX) or a tmpfs.
+    /// Opens the existing directory `dir`, which must be on persistent memory (DAX) or a tmpfs.
     ///
     /// # Errors
-    /// Neither of the two, a CPU that is no x86-64, sizes that do not fit.
+    /// It is on neither, the CPU is not x86-64, or the sizes do not fit.
     pub fn open(dir: &Path, options: PmemOptions) -> Result<PmemDevice, DeviceError> {
         let PmemOptions { file_bytes, block_bytes } = options;
         let refuse = |why: &str, advice: &str| DeviceError::Unsupported {
@@ -57,22 +55,23 @@ impl PmemDevice {
         }
         let whole = file_bytes % block_bytes as u64 == 0 && file_bytes >= 4 * block_bytes as u64;
         if !whole || usize::try_from(file_bytes).is_err() {
-            return Err(refuse("a file has whole blocks, at least 4, and fits into memory", "Use files of 64 MiB"));
+            let why = "a file is a whole number of blocks, at least 4, and fits into memory";
+            return Err(refuse(why, "Use files of 64 MiB"));
         }
         let probe = dir.join("mapping.probe");
-        // Left over from a process that was killed here.
+        // A leftover of a killed process.
         let _ = std::fs::remove_file(&probe);
         let file = open_file(&probe, Access { create_new: true, ..Access::default() })?;
         let mapped = PmemMap::map(&file, &probe, 4096);
         let _ = std::fs::remove_file(&probe);
         let mapped = mapped.map_err(|e| match e {
             loadline_device::DeviceError::Unsupported { why, .. } => {
-                refuse(&why, "Name a directory on persistent memory, or choose another log device")
+                refuse(&why, "Name a directory on persistent memory, or use another log device")
             }
             other => other.into(),
         })?;
         let (backing, flush) = (mapped.backing(), mapped.flush());
-        Ok(PmemDevice { place: Place(dir.to_owned()), file_bytes, block_bytes, backing, flush, map: None, dirty: None })
+        Ok(PmemDevice { dir: LogDir(dir.to_owned()), file_bytes, block_bytes, backing, flush, map: None, dirty: None })
     }
 }
 
@@ -86,13 +85,13 @@ impl LogDevice for PmemDevice {
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        Box::new(Maker { place: self.place.clone(), file_bytes: self.file_bytes })
+        Box::new(DirMaker { dir: self.dir.clone(), file_bytes: self.file_bytes })
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
         (self.map, self.dirty) = (None, None);
         self.file_maker().make(file, None)?;
-        let path = self.place.path(file);
+        let path = self.dir.path(file);
         let opened = open_file(&path, Access::default())?;
         let size = usize::try_from(self.file_bytes()).unwrap_or_default();
         self.map = Some(PmemMap::map(&opened, &path, size)?);
@@ -100,7 +99,7 @@ impl LogDevice for PmemDevice {
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        let Some(map) = &mut self.map else { return Err(no_file(&self.place.0)) };
+        let Some(map) = &mut self.map else { return Err(self.dir.no_file()) };
         map.store(offset, blocks)?;
         let end = offset + blocks.len() as u64;
         let (from, to) = self.dirty.unwrap_or((offset, end));
@@ -109,7 +108,7 @@ impl LogDevice for PmemDevice {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        let Some(map) = &self.map else { return Err(no_file(&self.place.0)) };
+        let Some(map) = &self.map else { return Err(self.dir.no_file()) };
         if let Some((from, to)) = self.dirty {
             map.persist(from, to - from)?;
             self.dirty = None;
@@ -117,38 +116,20 @@ impl LogDevice for PmemDevice {
         Ok(())
     }
 
-    fn write_and_sync(
-        &mut self,
-        offset: u64,
-        blocks: &[u8],
-        now: &dyn Fn() -> u64,
-    ) -> Result<DeviceTimes, DeviceError> {
-        let begun = now();
-        self.write(offset, blocks)?;
-        let stored = now();
-        self.sync()?;
-        Ok(DeviceTimes { write_ns: stored.saturating_sub(begun), sync_ns: now().saturating_sub(stored) })
-    }
-
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        self.place.files()
+        self.dir.files()
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let path = self.place.path(file);
-        let source = File::open(&path).map_err(|e| failed("open", &path, e))?;
-        loop {
-            match source.read_at(into, offset) {
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                result => return result.map_err(|e| failed("read", &path, e)),
-            }
-        }
+        let path = self.dir.path(file);
+        let source = File::open(&path).map_err(|cause| DeviceError::io("open", &path, cause))?;
+        read_at(&source, &path, offset, into)
     }
 
     fn describe(&self) -> String {
         format!(
             "mapped log in {}, {}, {} and sfence, blocks of {} B",
-            self.place.0.display(),
+            self.dir.0.display(),
             self.backing.label(),
             self.flush.name(),
             self.block_bytes
@@ -169,8 +150,8 @@ mod tests {
     fn a_log_in_mapped_memory_is_read_back_and_is_labelled() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
-        let told = device.describe();
-        assert!(told.contains("stand-in") && told.contains("no persistent memory"), "{told}");
+        let described = device.describe();
+        assert!(described.contains("stand-in") && described.contains("no persistent memory"), "{described}");
         let mut log = TinyLog::open(device).unwrap();
         for _ in 0..75 {
             log.commit().unwrap();
@@ -186,7 +167,7 @@ mod tests {
         assert_eq!(log.device.dirty, Some((8192, 12800)));
         log.device.sync().unwrap();
         assert_eq!(log.device.dirty, None);
-        assert!(log.device.write(16384, &ones[..512]).is_err(), "behind the end of the file");
+        assert!(log.device.write(16384, &ones[..512]).is_err(), "past the end of the file");
         drop(log);
         let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
         assert_eq!(recover(&device).unwrap().len(), 75);
@@ -196,21 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_refused_with_words() {
+    fn a_disk_is_refused_with_advice() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         match PmemDevice::open(dir.path(), OPTIONS) {
             Err(error) => {
                 let error = error.to_string();
-                assert!(error.contains("mapped memory") && error.contains("choose another log device"), "{error}");
+                assert!(error.contains("mapped memory") && error.contains("use another log device"), "{error}");
             }
-            // A developer's machine may well have some.
+            // A developer's machine may have persistent memory.
             Ok(device) => assert_eq!(device.backing, Backing::Dax),
         }
         assert!(!dir.path().join("mapping.probe").exists());
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_refused() {
+    fn impossible_sizes_are_refused() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for bad in [PmemOptions { block_bytes: 100, ..OPTIONS }, PmemOptions { file_bytes: 1000, ..OPTIONS }] {
             assert!(PmemDevice::open(dir.path(), bad).unwrap_err().to_string().contains("Use"), "{bad:?}");

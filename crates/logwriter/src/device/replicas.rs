@@ -1,9 +1,9 @@
-//! A set of replicas: the same log on several devices at once, each behind a thread of its own. The
-//! mirror, the flash log and the standby are such sets and differ in their rule of durability.
+//! A replica set: the same log on several devices, each written by its own thread. The mirror, the flash log and
+//! the standby are replica sets with different rules of durability.
 //!
-//! A member that fails drops out: it is counted and its cause kept, the others first catch up with
-//! what was acknowledged, then the change is written to their labels, and only then the log goes on.
-//! So whatever is opened later either holds every acknowledged commit or is refused (see `assemble`).
+//! When a member fails, the others first catch up with every acknowledged commit, then record the loss in their
+//! labels; only then does the log continue. So a set that is opened later either holds every acknowledged commit
+//! or is refused (see `assemble`).
 
 mod assemble;
 mod label;
@@ -22,20 +22,21 @@ pub(crate) use lane::{Blocks, Board, Lane, Op, Pool, State, close};
 
 pub use watch::{MemberState, Watch};
 
-use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+use super::shared_disk::{self, Storage};
+use super::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 use label::Label;
 
-/// The place just behind the last whole record of a log.
+/// The end of the last whole record of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The log file.
     pub file: u64,
-    /// The offset in it, in bytes.
+    /// The offset in it, bytes.
     pub offset: u64,
 }
 
-/// Finds where the log on one device ends; nothing if there is none. It is the log's own recovery:
-/// only that can tell records from what else lies on a device.
+/// Finds the end of the log on one device; `None` if there is no log. Needs the log's own recovery, which alone
+/// can recognise records.
 pub type Scan<'a> = &'a dyn Fn(&dyn LogDevice) -> Result<Option<Position>, Box<dyn Error + Send + Sync>>;
 
 /// When a commit is durable.
@@ -43,26 +44,26 @@ pub type Scan<'a> = &'a dyn Fn(&dyn LogDevice) -> Result<Option<Position>, Box<d
 pub(crate) enum Rule {
     /// Every member has it.
     All,
-    /// So many members have it.
+    /// This number of members has it.
     Quorum(usize),
     /// This member has it.
     Member(usize),
 }
 
-/// How a set works.
+/// Settings of a set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplicaOptions {
     pub(crate) rule: Rule,
-    /// Whether the set goes on by what is left when the rule cannot be met any more (not for a quorum).
+    /// Whether the set continues with the members left when the rule can no longer be met (not for a quorum).
     pub(crate) degrade: bool,
-    /// How far a member may be behind, in bytes, before writes wait for it.
+    /// How far a member may be behind before writes wait for it, bytes.
     pub(crate) backlog_bytes: usize,
-    /// Opens although members are missing that may hold acknowledged commits that no other has.
+    /// Open even if a missing member may be the only one with some acknowledged commits.
     pub(crate) accept_missing: bool,
 }
 
 impl ReplicaOptions {
-    /// How many members must work for the rule to be met, while `current` do.
+    /// How many members must work to meet the rule, given those that do (`current`).
     fn needed(&self, members: usize, current: &[usize]) -> usize {
         match self.rule {
             Rule::Quorum(n) => n,
@@ -73,57 +74,57 @@ impl ReplicaOptions {
     }
 }
 
-/// A member of a set: a device and where its label is kept.
+/// A member of a set: a device and its label.
 pub struct Member {
     pub(crate) name: String,
     pub(crate) device: Result<Box<dyn LogDevice>, String>,
     pub(crate) label: Box<dyn LabelStore>,
-    pub(crate) disk: Option<(u64, String)>,
+    pub(super) storage: Option<Storage>,
 }
 
 impl Member {
-    /// A member whose label is kept in `dir`, the directory of its log files. `device` is the error
-    /// that opening it met where it is not there: the set then tells whether it can do without.
+    /// A member whose label is in `dir`, the directory of its log files. `device` may be the error of opening it:
+    /// the set then decides whether it can do without this member.
     #[must_use]
     pub fn new(dir: &Path, device: Result<Box<dyn LogDevice>, DeviceError>) -> Member {
         Member {
             name: dir.display().to_string(),
             device: device.map_err(|e| e.to_string()),
             label: Box::new(FileLabel::in_dir(dir)),
-            disk: super::twins::disk_of(dir),
+            storage: Storage::of(dir),
         }
     }
 }
 
-/// What opening a set found and did.
+/// The result of opening a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opened {
-    /// The set's generation: 1 for a new one, one more at each opening and each member lost.
+    /// Generation of the set: 1 when new, plus one for each opening and each lost member.
     pub generation: u64,
-    /// Members that lacked the newest records, and how many bytes they were given.
+    /// Members that lacked the newest records, and the bytes copied to them.
     pub healed: Vec<(String, u64)>,
-    /// Members that were new or had been left behind, and how many bytes they were given.
+    /// Members that were new or out of date, and the bytes copied to them.
     pub rebuilt: Vec<(String, u64)>,
-    /// Members that are not there, and why.
+    /// Missing members, and why.
     pub missing: Vec<(String, String)>,
-    /// What else the user should know, in sentences.
+    /// Sentences for the user.
     pub warnings: Vec<String>,
 }
 
 impl Opened {
     fn causes(&self) -> String {
         let causes: Vec<_> = self.missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-        if causes.is_empty() { "their labels say so".to_owned() } else { causes.join("; ") }
+        if causes.is_empty() { "according to the labels".to_owned() } else { causes.join("; ") }
     }
 }
 
-/// A set of replicas as a log device: what [`open_mirror`](super::open_mirror),
-/// [`open_flash_log`](super::open_flash_log) and [`open_standby`](super::open_standby) open.
+/// A replica set as a log device, opened by [`open_mirror`](super::open_mirror),
+/// [`open_flash_log`](super::open_flash_log) and [`open_standby`](super::open_standby).
 pub struct Replicas {
     what: &'static str,
     /// The rule of durability, for people.
-    told: String,
+    rule_text: String,
     options: ReplicaOptions,
     board: Arc<Board>,
     lanes: Vec<Option<Lane>>,
@@ -140,15 +141,16 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// Opens the set: makes its members alike, takes in new ones, and starts their threads.
+    /// Opens the set: makes the members equal, adds new ones, and starts their threads.
     pub(crate) fn open(
         what: &'static str,
-        told: String,
+        rule_text: String,
         mut members: Vec<Member>,
         options: ReplicaOptions,
         scan: Scan<'_>,
     ) -> Result<Replicas, DeviceError> {
-        let warnings = super::twins::warnings(&members);
+        let storage: Vec<_> = members.iter().map(|m| (m.name.as_str(), m.storage.as_ref())).collect();
+        let warnings = shared_disk::warnings(&storage);
         let mut assembled = assemble::assemble(what, &mut members, &options, scan)?;
         assembled.opened.warnings = warnings;
         let board = Arc::new(Board::new(members.iter().map(|m| m.name.clone())));
@@ -164,7 +166,7 @@ impl Replicas {
             } else {
                 let name = members.get(index).map_or("", |m| m.name.as_str());
                 let cause = assembled.opened.missing.iter().find(|(n, _)| n == name);
-                board.fail(index, cause.map_or_else(|| "it was not there".to_owned(), |(_, why)| why.clone()));
+                board.fail(index, cause.map_or_else(|| "it was missing".to_owned(), |(_, why)| why.clone()));
                 if let Some(lane) = board.lock().lanes.get_mut(index) {
                     lane.dropped = true;
                 }
@@ -178,7 +180,7 @@ impl Replicas {
         let (pool, ticket, acked) = (Pool::default(), 0, 0);
         Ok(Replicas {
             what,
-            told,
+            rule_text,
             options,
             board,
             lanes,
@@ -195,19 +197,19 @@ impl Replicas {
         })
     }
 
-    /// Looks at the set while its log is written.
+    /// A handle to watch the set while its log is written.
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.board))
     }
 
-    /// What opening it found and did.
+    /// The result of opening it.
     #[must_use]
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// A copy of `blocks` that the lanes share: one may still need it when others are done.
+    /// A copy of `blocks` that all lanes share, because they finish at different times.
     fn copy(&mut self, blocks: &[u8]) -> Result<Blocks, DeviceError> {
         self.pool.blocks(blocks.len(), |to| {
             to.copy_from_slice(blocks);
@@ -215,10 +217,10 @@ impl Replicas {
         })
     }
 
-    /// Hands `op` over, once no member is too far behind for `bytes` more.
-    fn hand_over(&mut self, op: &Op, bytes: usize) -> Result<(), DeviceError> {
+    /// Queues `op` for all lanes, after waiting until no member is too far behind for `bytes` more.
+    fn enqueue(&mut self, op: &Op, bytes: usize) -> Result<(), DeviceError> {
         let board = Arc::clone(&self.board);
-        let mut state = self.notice(board.lock(), &board)?;
+        let mut state = self.drop_failed(board.lock(), &board)?;
         let full = |state: &State| {
             let behind = |lane: &lane::LaneState| lane.failed.is_none() && lane.behind > 0;
             state.lanes.iter().any(|lane| behind(lane) && lane.behind + bytes > self.options.backlog_bytes)
@@ -229,16 +231,16 @@ impl Replicas {
                 state = board.wait(state);
             }
         }
-        board.hand_over(&mut state, op);
+        board.enqueue(&mut state, op);
         Ok(())
     }
 
-    /// Waits until `ticket` is durable by the rule.
+    /// Waits until `ticket` is durable under the rule.
     fn wait(&mut self, ticket: u64) -> Result<(), DeviceError> {
         let board = Arc::clone(&self.board);
         let mut state = board.lock();
         loop {
-            state = self.notice(state, &board)?;
+            state = self.drop_failed(state, &board)?;
             if self.covered(&state, ticket) {
                 self.acked = ticket;
                 return Ok(());
@@ -247,7 +249,7 @@ impl Replicas {
         }
     }
 
-    /// Whether the rule is met for `ticket` by those that work.
+    /// Whether the working members meet the rule for `ticket`.
     fn covered(&self, state: &State, ticket: u64) -> bool {
         let mut live = state.lanes.iter().filter(|lane| lane.failed.is_none());
         let has = |lane: &lane::LaneState| lane.done >= ticket;
@@ -261,9 +263,9 @@ impl Replicas {
         }
     }
 
-    /// Takes note of members that failed: goes on without them if that can be, and then only after
-    /// the others have all that was acknowledged and know of it.
-    fn notice<'a>(
+    /// Drops failed members. Before it continues without them, the others catch up with every acknowledged commit
+    /// and record the loss. An error if too few are left.
+    fn drop_failed<'a>(
         &mut self,
         mut state: MutexGuard<'a, State>,
         board: &'a Board,
@@ -287,7 +289,7 @@ impl Replicas {
                     cause: lane.map_or_else(String::new, |lane| {
                         format!("{}: {}", lane.name, lane.failed.as_deref().unwrap_or_default())
                     }),
-                    advice: "Look at the one that failed, then open the log again".to_owned(),
+                    advice: "Repair the one that failed, then open the log again".to_owned(),
                 });
             }
             if !self.covered(&state, self.acked) {
@@ -297,7 +299,7 @@ impl Replicas {
             drop(state);
             self.relabel(&live, board);
             state = board.lock();
-            // Another one may have failed in the meantime, then all begins anew.
+            // If another one has failed meanwhile, start over.
             let same = live.iter().all(|i| state.lanes.get(*i).is_some_and(|lane| lane.failed.is_none()));
             if same {
                 for i in failed {
@@ -309,7 +311,7 @@ impl Replicas {
         }
     }
 
-    /// Writes to all that are left that they are all that is left. One that cannot take it is lost too.
+    /// Writes the remaining members to the labels of all of them. One that cannot be written is lost, too.
     fn relabel(&mut self, live: &[usize], board: &Board) {
         self.label.generation = self.label.generation.saturating_add(1);
         self.label.current = live.to_vec();
@@ -325,7 +327,7 @@ impl Replicas {
         }
     }
 
-    /// Asks the members in order until one has an answer.
+    /// Asks the members in order until one answers.
     fn ask<T>(&self, question: impl Fn(&dyn LogDevice) -> Result<T, DeviceError>) -> Result<T, DeviceError> {
         let mut refused = None;
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -360,23 +362,23 @@ impl LogDevice for Replicas {
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
         let makers = std::mem::take(&mut *self.makers.borrow_mut());
-        Box::new(Makers { board: Arc::clone(&self.board), makers })
+        Box::new(ReplicaMaker { board: Arc::clone(&self.board), makers })
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        self.hand_over(&Op::Open { file }, 0)
+        self.enqueue(&Op::Open { file }, 0)
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
         let blocks = self.copy(blocks)?;
         let bytes = blocks.length;
-        self.hand_over(&Op::Write { offset, blocks }, bytes)
+        self.enqueue(&Op::Write { offset, blocks }, bytes)
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
         self.ticket += 1;
         let ticket = self.ticket;
-        self.hand_over(&Op::Sync { ticket }, 0)?;
+        self.enqueue(&Op::Sync { ticket }, 0)?;
         self.wait(ticket)
     }
 
@@ -391,7 +393,7 @@ impl LogDevice for Replicas {
         let bytes = blocks.length;
         self.ticket += 1;
         let ticket = self.ticket;
-        self.hand_over(&Op::WriteSync { offset, blocks, ticket }, bytes)?;
+        self.enqueue(&Op::WriteSync { offset, blocks, ticket }, bytes)?;
         let handed = now();
         self.wait(ticket)?;
         Ok(DeviceTimes { write_ns: handed.saturating_sub(begun), sync_ns: now().saturating_sub(handed) })
@@ -407,7 +409,7 @@ impl LogDevice for Replicas {
     }
 
     fn describe(&self) -> String {
-        format!("{}, {}: {}", self.what, self.told, self.described.join(" | "))
+        format!("{}, {}: {}", self.what, self.rule_text, self.described.join(" | "))
     }
 }
 
@@ -417,13 +419,13 @@ impl Drop for Replicas {
     }
 }
 
-/// Makes files ready at all members.
-struct Makers {
+/// Prepares files on all members.
+struct ReplicaMaker {
     board: Arc<Board>,
     makers: Vec<Option<Box<dyn FileMaker>>>,
 }
 
-impl FileMaker for Makers {
+impl FileMaker for ReplicaMaker {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
         let mut made = false;
         let mut refused = None;
@@ -432,7 +434,7 @@ impl FileMaker for Makers {
             if let Some(maker) = maker.as_mut().filter(|_| works) {
                 match maker.make(file, recycle) {
                     Ok(()) => made = true,
-                    // The writer finds out at its next call whether the set can do without it.
+                    // The writer's next call decides whether the set can do without it.
                     Err(e) => {
                         self.board.fail(index, e.to_string());
                         refused = Some(e);

@@ -1,8 +1,8 @@
-//! A standby: the log is written here and shipped to a second place over TCP. A commit is durable
-//! when the standby has received it, or written it, or when it is written in both places.
+//! A log with a standby: it is written locally and sent over TCP to a second host. A commit is durable when the
+//! standby has received it, or has written it, or when both have written it.
 //!
-//! What the standby has received is written there in order, by at most its backlog later. A standby
-//! that is lost stays lost until the log is opened again: it is then brought up to date.
+//! The standby writes what it receives in order, behind by at most its backlog. A lost standby stays lost until
+//! the log is opened again, which brings it up to date.
 
 mod frame;
 mod link;
@@ -22,28 +22,27 @@ use link::Link;
 /// When a commit of a log with a standby is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandbyRule {
-    /// The standby has it in memory. It survives the loss of either place, not of both at once.
+    /// The standby has it in memory. It survives the loss of either host, not of both at once.
     Received,
     /// The standby has written it.
     Written,
-    /// It is written here and there.
+    /// Both have written it.
     Both,
 }
 
-/// How a log with a standby works.
+/// Settings of a log with a standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandbyOptions {
     /// When a commit is durable.
     pub rule: StandbyRule,
-    /// Whether the log goes on without the standby when it is lost (a commit is then durable when it
-    /// is written here), or is an error.
+    /// Whether the log continues without a lost standby (a commit is then durable when it is written locally).
+    /// Otherwise the loss is an error.
     pub degrade: bool,
-    /// How far either place may be behind before writes wait for it, in bytes.
+    /// How far either side may be behind before writes wait for it, bytes.
     pub backlog_bytes: usize,
     /// How long the standby may take to answer before it counts as lost.
     pub timeout: Duration,
-    /// Opens although the standby, or the log here, is missing and may hold acknowledged commits
-    /// that the other has not. Those commits are lost then.
+    /// Open even if a missing side may be the only one with some acknowledged commits. These commits are lost.
     pub accept_missing: bool,
 }
 
@@ -59,12 +58,11 @@ impl Default for StandbyOptions {
     }
 }
 
-/// Opens the log at `local` with its standby at `address` (`host:port`), where a [`Receiver`] runs.
-/// The figures of the connection come with it.
+/// Opens the log at `local` with its standby at `address` (`host:port`), where a [`Receiver`] runs. Also returns a
+/// handle to the figures of the connection.
 ///
 /// # Errors
-/// Places that do not belong together, or one missing that the rule needs or that may hold
-/// acknowledged commits.
+/// The two do not belong to one set, or a missing side is needed by the rule or may hold acknowledged commits.
 pub fn open_standby(
     local: Member,
     address: &str,
@@ -77,25 +75,25 @@ pub fn open_standby(
     let remote = match Link::connect(address, options.timeout, on_receipt, &watch) {
         Ok(link) => {
             let label = link.label();
-            Member { name, device: Ok(Box::new(link) as Box<dyn LogDevice>), label, disk: None }
+            Member { name, device: Ok(Box::new(link) as Box<dyn LogDevice>), label, storage: None }
         }
-        Err(e) => Member { name, device: Err(e.to_string()), label: Box::new(NotThere), disk: None },
+        Err(e) => Member { name, device: Err(e.to_string()), label: Box::new(NoLabel), storage: None },
     };
-    let (rule, told) = match options.rule {
+    let (rule, rule_text) = match options.rule {
         StandbyRule::Received => (Rule::Member(1), "durable when the standby has received it"),
         StandbyRule::Written => (Rule::Member(1), "durable when the standby has written it"),
         StandbyRule::Both => (Rule::All, "durable when it is written here and at the standby"),
     };
     let StandbyOptions { degrade, backlog_bytes, accept_missing, .. } = options;
     let options = ReplicaOptions { rule, degrade, backlog_bytes, accept_missing };
-    let set = Replicas::open("log with a standby", told.to_owned(), vec![local, remote], options, scan)?;
+    let set = Replicas::open("log with a standby", rule_text.to_owned(), vec![local, remote], options, scan)?;
     Ok((set, watch))
 }
 
-/// The label of a standby that is not there. Nobody asks for it.
-struct NotThere;
+/// The label of a missing standby. Never used.
+struct NoLabel;
 
-impl LabelStore for NotThere {
+impl LabelStore for NoLabel {
     fn load(&mut self) -> Result<Option<String>, DeviceError> {
         Ok(None)
     }

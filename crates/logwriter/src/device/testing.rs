@@ -1,5 +1,5 @@
-//! A disk in memory for tests: what is not synced is lost with the power, and it fails where a test
-//! says so. And a log simple enough to be recovered in a few lines.
+//! Test helpers: a disk in memory that loses unsynced data in a power cut and fails on request, and a log simple enough
+//! to be recovered in a few lines.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,7 +40,7 @@ impl Disk {
         Box::new(Mounted { disk: self.clone(), file: 0 })
     }
 
-    /// What was not synced is gone, and faults with it.
+    /// Drops unsynced data, and all faults.
     pub(crate) fn power_cut(&self) {
         let mut inner = self.inner.lock().unwrap();
         inner.cache = inner.durable.clone();
@@ -55,24 +55,24 @@ impl Disk {
         copy
     }
 
-    /// Every write after so many more fails with EIO.
+    /// Every write after `more` others fails with EIO.
     pub(crate) fn fail_writes_after(&self, more: u64) {
         let mut inner = self.inner.lock().unwrap();
         inner.fail_write_after = Some(inner.writes + more);
     }
 
-    /// Every sync after so many more fails with EIO, and the cache is dropped, as Linux does it.
+    /// Every sync after `more` others fails with EIO and drops the cache, as Linux does.
     pub(crate) fn fail_syncs_after(&self, more: u64) {
         let mut inner = self.inner.lock().unwrap();
         inner.fail_sync_after = Some(inner.syncs + more);
     }
 
-    /// Every sync takes so long.
+    /// Every sync takes `delay`.
     pub(crate) fn slow_down(&self, delay: Duration) {
         self.inner.lock().unwrap().delay = delay;
     }
 
-    /// Every sync waits until it is let go again.
+    /// Every sync waits for `let_go`.
     pub(crate) fn hold(&self) {
         self.inner.lock().unwrap().held = true;
     }
@@ -148,7 +148,7 @@ impl LogDevice for Mounted {
         let delay = self.disk.inner.lock().unwrap().delay;
         thread::sleep(delay);
         let inner = self.disk.inner.lock().unwrap();
-        // Not for ever: a test that fails meanwhile has to end.
+        // With a limit: a test that fails meanwhile must end.
         let patience = Duration::from_secs(20);
         let (mut inner, _) = self.disk.released.wait_timeout_while(inner, patience, |inner| inner.held).unwrap();
         if inner.fail_sync_after.is_some_and(|n| inner.syncs >= n) {
@@ -192,7 +192,7 @@ impl FileMaker for Maker {
     }
 }
 
-/// A log of blocks, each of which says its number and whether it is whole.
+/// A log of blocks, each with a number and a checksum.
 pub(crate) struct TinyLog<D> {
     pub(crate) device: D,
     block: usize,
@@ -202,7 +202,7 @@ pub(crate) struct TinyLog<D> {
 }
 
 impl<D: LogDevice> TinyLog<D> {
-    /// Goes on behind the last block there is.
+    /// Continues after the last block.
     pub(crate) fn open(mut device: D) -> Result<TinyLog<D>, DeviceError> {
         let block = device.block_bytes();
         let per_file = device.file_bytes() / block as u64;
@@ -212,7 +212,7 @@ impl<D: LogDevice> TinyLog<D> {
         Ok(TinyLog { device, block, per_file, next, memory })
     }
 
-    /// Writes one block of a commit each, and tells its number once it is durable.
+    /// Writes one block per commit, and returns its number once it is durable.
     pub(crate) fn commit(&mut self) -> Result<u64, DeviceError> {
         let number = self.next;
         if number.is_multiple_of(self.per_file) {
@@ -229,7 +229,7 @@ impl<D: LogDevice> TinyLog<D> {
     }
 }
 
-/// The numbers of the whole blocks from the beginning on.
+/// The numbers of the complete blocks from the start on.
 pub(crate) fn recover(device: &dyn LogDevice) -> Result<Vec<u64>, DeviceError> {
     let block = device.block_bytes();
     let per_file = device.file_bytes() / block as u64;
@@ -250,7 +250,7 @@ pub(crate) fn recover(device: &dyn LogDevice) -> Result<Vec<u64>, DeviceError> {
     }
 }
 
-/// Where the log ends, for [`Scan`](super::Scan).
+/// The end of the log, for [`Scan`](super::Scan).
 pub(crate) fn scan(device: &dyn LogDevice) -> Result<Option<Position>, Box<dyn std::error::Error + Send + Sync>> {
     let block = device.block_bytes() as u64;
     let per_file = device.file_bytes() / block;

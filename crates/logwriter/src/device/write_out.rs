@@ -1,21 +1,20 @@
-//! Asks the kernel to begin writing out what a file's page cache holds.
+//! Starts the write-out of a file's cached pages (`sync_file_range`).
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Begins to write out `len` bytes at `offset` and does not wait for it, so that the device works
-/// while the next bytes are copied and a later sync has less to do. It makes nothing durable and
-/// takes no error from that sync.
+/// Starts to write out `len` bytes at `offset` and does not wait. The device then works while the next bytes are
+/// copied, and a later sync has less to do. Nothing becomes durable, and write errors still reach that sync.
 ///
 /// # Errors
-/// What the kernel says when it cannot begin; nothing where it (or the filesystem) has no such call.
+/// The kernel cannot start. `Ok` if the kernel or the filesystem has no such call.
 pub(super) fn begin(file: &File, offset: u64, len: usize) -> io::Result<()> {
     let (Ok(offset), Ok(len)) = (libc::off64_t::try_from(offset), libc::off64_t::try_from(len)) else {
         return Ok(());
     };
-    // SAFETY: takes no memory of ours; the descriptor is open as long as `file` is borrowed.
+    // SAFETY: passes no memory; the descriptor is open as long as `file` is borrowed.
     let done = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
     if done == 0 {
         return Ok(());

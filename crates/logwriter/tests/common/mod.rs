@@ -1,5 +1,4 @@
-//! What the tests of the log share: a device in memory that loses power, and records that can be
-//! told from one another.
+//! Helpers of the log's tests: a device in memory with power loss, and records that can be identified.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ pub(crate) const SECTOR: usize = 512;
 /// What happens to a device, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A file is made, or one made over into it.
+    /// A file is created, or made from a recycled one.
     Make { file: u64, recycle: Option<u64> },
     /// Bytes are written and not yet durable.
     Write { file: u64, offset: u64, bytes: Vec<u8> },
@@ -33,7 +32,7 @@ pub(crate) struct Disk {
     file_bytes: usize,
 }
 
-/// What becomes of a sector that was not synced.
+/// Fate of an unsynced sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
@@ -169,7 +168,7 @@ impl FileMaker for MemMaker {
     }
 }
 
-/// A payload that says whose it is and could be no one else's: `len` bytes at least 16.
+/// A payload that identifies its job and number: `len` bytes, at least 16.
 pub(crate) fn payload(job: u64, number: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len.max(16));
     bytes.extend_from_slice(&job.to_le_bytes());
@@ -182,7 +181,7 @@ pub(crate) fn payload(job: u64, number: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whose a payload is, if it is one of [`payload`]'s, to the last byte.
+/// Job and number of a payload made by [`payload`]; `None` if any byte differs.
 pub(crate) fn whose(bytes: &[u8]) -> Option<(u64, u64)> {
     let number = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     let (job, count) = (number(0)?, number(8)?);

@@ -1,5 +1,4 @@
-//! The log as its users see it: figures that add up, rules that trigger, files that are switched
-//! and made over, errors that say what to do.
+//! The log as its users see it: figures, rules, switched and recycled files, errors.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use crate::common::{Disk, MemDevice, committed, payload};
 use crate::log;
 use crate::log::device::file::{FileConfig, FileDevice, FileSync};
 use crate::log::{
-    Commit, DeviceError, FileMaker, Keep, LogConfig, LogDevice, LogError, LogWriter, RecoverError, Stats, Trigger,
+    CommitMode, DeviceError, FileMaker, Keep, LogConfig, LogDevice, LogError, LogWriter, RecoverError, Stats, Trigger,
     recover,
 };
 
@@ -31,7 +30,7 @@ fn triggered(stats: &Stats, by: Trigger) -> u64 {
     stats.triggers[Trigger::ALL.iter().position(|trigger| *trigger == by).unwrap()]
 }
 
-/// Waits for something that another thread does; fails after a time that it never takes.
+/// Waits for something that another thread does, with a generous time limit.
 fn until(what: &str, mut met: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !met() {
@@ -50,12 +49,12 @@ fn figures_of_one_job_add_up() {
         session.append(&payload(1, number, 400)).unwrap();
         session.append(&payload(1, number, 200)).unwrap();
         let begun = Instant::now();
-        let times = session.commit(Commit::Wait).unwrap();
+        let times = session.commit(CommitMode::Wait).unwrap();
         let lived = u64::try_from(begun.elapsed().as_nanos()).unwrap();
         assert!(times.wait_ns + times.write_ns + times.sync_ns + times.wake_ns <= lived, "{times:?} in {lived} ns");
     }
     session.append(&payload(1, 50, 16)).unwrap();
-    session.commit(Commit::Nowait).unwrap();
+    session.commit(CommitMode::Nowait).unwrap();
     let stats = writer.stats();
     assert_eq!((stats.commits, stats.commits_waited, stats.grouped_commits), (51, 50, 50));
     assert_eq!((stats.records, stats.redo_bytes), (101, 50 * 600 + 16));
@@ -86,7 +85,7 @@ fn many_jobs_share_writes_over_files_that_are_made_over() {
                 scope.spawn(move || {
                     for number in 0..60 {
                         session.append(&payload(job, number, 700)).unwrap();
-                        session.commit(Commit::Wait).unwrap();
+                        session.commit(CommitMode::Wait).unwrap();
                     }
                 });
             }
@@ -102,7 +101,7 @@ fn many_jobs_share_writes_over_files_that_are_made_over() {
         assert!(recovered.commits > 0 && recovered.start.0 > 0 && recovered.epoch == 1, "{recovered:?}");
         let mut session = writer.session().unwrap();
         session.append(&payload(99, 0, 100)).unwrap();
-        session.commit(Commit::Wait).unwrap();
+        session.commit(CommitMode::Wait).unwrap();
         writer.close().unwrap();
         let found = committed(recover(device().as_ref()).unwrap().map(|record| record.unwrap()));
         assert_eq!(found[&99], [0]);
@@ -121,7 +120,7 @@ fn a_job_that_is_faster_than_the_log_waits_for_room_and_loses_nothing() {
     let mut session = writer.session().unwrap();
     for number in 0..500 {
         session.append(&payload(1, number, 800)).unwrap();
-        session.commit(Commit::Nowait).unwrap();
+        session.commit(CommitMode::Nowait).unwrap();
     }
     session.flush().unwrap();
     let stats = writer.stats();
@@ -144,7 +143,7 @@ fn each_rule_triggers_a_write_and_is_counted() {
         for number in 0..9 {
             session.append(&payload(1, number, 1000)).unwrap();
         }
-        session.commit(Commit::Nowait).unwrap();
+        session.commit(CommitMode::Nowait).unwrap();
         until("the rule's write", || triggered(&writer.stats(), by) > 0);
         let stats = writer.stats();
         assert!(stats.log_bytes > 4096, "{by:?}: {stats:?}");
@@ -154,7 +153,7 @@ fn each_rule_triggers_a_write_and_is_counted() {
     let writer = open(&plain(), &memory(1024));
     let mut session = writer.session().unwrap();
     session.append(&payload(1, 0, 1000)).unwrap();
-    session.commit(Commit::Nowait).unwrap();
+    session.commit(CommitMode::Nowait).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(writer.stats().groups, 1);
 }
@@ -205,7 +204,7 @@ fn a_record_that_is_too_big_is_refused_and_the_next_goes_on() {
     }
     session.append(b"").unwrap();
     session.append_parts(&[b"in ", b"", b"pieces"]).unwrap();
-    session.commit(Commit::Wait).unwrap();
+    session.commit(CommitMode::Wait).unwrap();
     drop((session, writer));
     let device = MemDevice::new(&disk, BLOCK);
     let bodies: Vec<_> = recover(&device).unwrap().map(|record| record.unwrap().body).collect();
@@ -224,7 +223,7 @@ fn a_log_of_other_sizes_and_a_missing_file_are_said_to_be_so() {
     let mut session = writer.session().unwrap();
     for number in 0..40 {
         session.append(&payload(1, number, 3000)).unwrap();
-        session.commit(Commit::Wait).unwrap();
+        session.commit(CommitMode::Wait).unwrap();
     }
     drop(session);
     writer.close().unwrap();
@@ -268,7 +267,7 @@ fn a_device_of_sizes_that_cannot_be_is_neither_read_nor_opened() {
 fn jobs_may_be_any_threads() {
     fn send<T: Send>() {}
     fn shared<T: Send + Sync>() {}
-    send::<log::Session>();
+    send::<log::LogSession>();
     shared::<LogWriter>();
 }
 
@@ -279,7 +278,7 @@ fn a_closed_log_takes_nothing_more() {
     session.append(b"open").unwrap();
     writer.close().unwrap();
     assert!(matches!(session.append(b"closed"), Err(LogError::Closed)));
-    assert!(matches!(session.commit(Commit::Wait), Err(LogError::Closed)));
+    assert!(matches!(session.commit(CommitMode::Wait), Err(LogError::Closed)));
     assert!(matches!(session.flush(), Err(LogError::Closed)));
 }
 
@@ -327,7 +326,7 @@ fn a_device_that_panics_takes_one_job_with_it_and_leaves_nobody_waiting() {
             let mut session = writer.session().unwrap();
             std::thread::spawn(move || {
                 loop {
-                    let done = session.append(&payload(job, 0, 100)).and_then(|_| session.commit(Commit::Wait));
+                    let done = session.append(&payload(job, 0, 100)).and_then(|_| session.commit(CommitMode::Wait));
                     if let Err(error) = done {
                         return error;
                     }

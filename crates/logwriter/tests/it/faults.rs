@@ -1,12 +1,12 @@
-//! A device that fails at any of its edges: nothing that was reported durable is lost, nothing is
-//! reported durable after the failure, and the log can be opened again and goes on.
+//! A device that fails in any of its calls: nothing reported durable is lost, nothing is reported durable after the
+//! failure, and the log can be opened again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Disk, Fate, MemDevice, committed, payload};
-use crate::log::device::fault::{Edge, Fault, FaultDevice, How};
-use crate::log::{Commit, DeviceError, Keep, LogConfig, LogError, LogWriter, RecoverError, recover};
+use crate::log::device::fault::{DeviceCall, Failure, Fault, FaultDevice};
+use crate::log::{CommitMode, DeviceError, Keep, LogConfig, LogError, LogWriter, RecoverError, recover};
 
 const BLOCK: usize = 512;
 const JOBS: u64 = 3;
@@ -31,8 +31,7 @@ fn there(disk: &Arc<Mutex<Disk>>) -> BTreeMap<u64, Vec<u64>> {
     committed(recover(device(disk).as_ref()).unwrap().map(|record| record.unwrap()))
 }
 
-/// Jobs commit until all have met an error. How many commits each was told are durable, and the
-/// errors.
+/// Jobs commit until all get an error. Returns the acknowledged commits of each, and the errors.
 fn run(writer: &LogWriter, first_job: u64) -> Vec<(u64, Option<u64>, LogError)> {
     std::thread::scope(|scope| {
         let jobs: Vec<_> = (first_job..first_job + JOBS)
@@ -41,13 +40,13 @@ fn run(writer: &LogWriter, first_job: u64) -> Vec<(u64, Option<u64>, LogError)> 
                 scope.spawn(move || {
                     let mut durable = None;
                     for number in 0..400 {
-                        let mode = if number % 4 == 3 { Commit::Nowait } else { Commit::Wait };
+                        let mode = if number % 4 == 3 { CommitMode::Nowait } else { CommitMode::Wait };
                         let done = session.append(&payload(job, number, 300)).and_then(|_| session.commit(mode));
                         match (done, mode) {
-                            (Ok(_), Commit::Wait) => durable = Some(number),
-                            (Ok(_), Commit::Nowait) => {}
+                            (Ok(_), CommitMode::Wait) => durable = Some(number),
+                            (Ok(_), CommitMode::Nowait) => {}
                             (Err(error), _) => {
-                                let again = session.append(b"x").and_then(|_| session.commit(Commit::Wait));
+                                let again = session.append(b"x").and_then(|_| session.commit(CommitMode::Wait));
                                 assert!(again.is_err(), "nothing is reported durable after a failure");
                                 return (job, durable, error);
                             }
@@ -73,15 +72,20 @@ fn holds(found: &BTreeMap<u64, Vec<u64>>, ends: &[(u64, Option<u64>, LogError)],
 }
 
 #[test]
-fn a_failure_at_any_edge_is_told_and_loses_nothing_that_was_durable() {
-    let hows = [How::Errno(libc::EIO), How::ErrnoAfter(libc::EIO), How::Errno(libc::ENOSPC), How::ShortBlocks(1)];
-    for edge in [Edge::Open, Edge::Write, Edge::Sync, Edge::Make] {
+fn a_failure_in_any_call_is_reported_and_loses_nothing_durable() {
+    let failures = [
+        Failure::Errno(libc::EIO),
+        Failure::ErrnoAfter(libc::EIO),
+        Failure::Errno(libc::ENOSPC),
+        Failure::ShortBlocks(1),
+    ];
+    for call in [DeviceCall::Open, DeviceCall::Write, DeviceCall::Sync, DeviceCall::Make] {
         // The first calls are the opening's own; see the next test.
         for at in [2, 3, 4, 5, 9, 14] {
-            for how in hows {
-                let case = format!("{edge:?} {at} {how:?}");
+            for failure in failures {
+                let case = format!("{call:?} {at} {failure:?}");
                 let disk = Arc::new(Mutex::new(Disk::new(16 * BLOCK)));
-                let failing = FaultDevice::new(device(&disk), vec![Fault { edge, at, how }]);
+                let failing = FaultDevice::new(device(&disk), vec![Fault { call, at, failure }]);
                 let (writer, _) = LogWriter::open(&config(), Box::new(failing)).unwrap();
                 let ends = run(&writer, 0);
                 for (_, _, error) in &ends {
@@ -91,13 +95,13 @@ fn a_failure_at_any_edge_is_told_and_loses_nothing_that_was_durable() {
                 let close = writer.close();
                 assert!(matches!(close, Err(LogError::Stopped(_))), "{case}: {close:?}");
 
-                // Whatever the power took: all of what was not synced, or nothing.
+                // The power cut takes everything unsynced, or nothing.
                 for fate in [Fate::Lost, Fate::Kept] {
                     let left = Arc::new(Mutex::new(disk.lock().unwrap().after_power_loss(|| fate)));
                     let found = there(&left);
                     holds(&found, &ends, &case);
-                    // It is opened again, and goes on until a second failure.
-                    let fault = Fault { edge: Edge::Sync, at: 12, how: How::Errno(libc::EIO) };
+                    // The log is opened again and runs until a second failure.
+                    let fault = Fault { call: DeviceCall::Sync, at: 12, failure: Failure::Errno(libc::EIO) };
                     let again = FaultDevice::new(device(&left), vec![fault]);
                     let (writer, recovered) = LogWriter::open(&config(), Box::new(again)).unwrap();
                     assert_eq!(recovered.epoch, 1);
@@ -114,15 +118,15 @@ fn a_failure_at_any_edge_is_told_and_loses_nothing_that_was_durable() {
 #[test]
 fn a_failure_while_the_log_is_opened_is_that_of_the_opening() {
     let fresh = || Arc::new(Mutex::new(Disk::new(16 * BLOCK)));
-    for edge in [Edge::Open, Edge::Write, Edge::Sync, Edge::Make] {
-        let fault = Fault { edge, at: 0, how: How::Errno(libc::ENOSPC) };
+    for call in [DeviceCall::Open, DeviceCall::Write, DeviceCall::Sync, DeviceCall::Make] {
+        let fault = Fault { call, at: 0, failure: Failure::Errno(libc::ENOSPC) };
         let error = LogWriter::open(&config(), Box::new(FaultDevice::new(device(&fresh()), vec![fault]))).err();
-        let error = error.unwrap_or_else(|| panic!("{edge:?}"));
+        let error = error.unwrap_or_else(|| panic!("{call:?}"));
         assert!(matches!(&error, LogError::Stopped(cause) if matches!(**cause, DeviceError::Io { .. })), "{error}");
     }
     let disk = fresh();
     drop(LogWriter::open(&config(), device(&disk)).unwrap());
-    let fault = Fault { edge: Edge::Read, at: 0, how: How::Errno(libc::EIO) };
+    let fault = Fault { call: DeviceCall::Read, at: 0, failure: Failure::Errno(libc::EIO) };
     let error = LogWriter::open(&config(), Box::new(FaultDevice::new(device(&disk), vec![fault]))).err();
     assert!(matches!(error, Some(LogError::Recover(RecoverError::Device(_)))), "{error:?}");
 }

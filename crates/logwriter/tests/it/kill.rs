@@ -1,9 +1,7 @@
-//! 200 times a process that commits is killed (SIGKILL) in mid-run. After each kill every commit
-//! that it was told is durable is in the log, for each job in order and without holes, and nothing
-//! is that nobody wrote.
+//! Kills a committing process (SIGKILL) 200 times. After each kill the log holds every acknowledged commit, in order and
+//! without gaps for each job, and nothing that nobody wrote.
 //!
-//! This is about a process's death: the system and its caches live on. What a power loss leaves is
-//! in `recovery.rs`.
+//! Only the process dies: the system and its caches live on. `recovery.rs` tests power loss.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +11,7 @@ use std::time::Duration;
 
 use crate::common::{committed, payload};
 use crate::log::device::file::{FileConfig, FileDevice};
-use crate::log::{Commit, Keep, LogConfig, LogWriter, recover};
+use crate::log::{CommitMode, Keep, LogConfig, LogWriter, recover};
 
 /// Names the directory to the child, and makes the test be one.
 const DIR: &str = "LOADLINE_LOGWRITER_KILL_DIR";
@@ -46,10 +44,10 @@ fn child(dir: &Path, life: u64) -> ! {
                     session.append(&payload(name, number, usize::try_from(len).unwrap())).unwrap();
                     // Every fifth leaves its durability to the next.
                     if number % 5 == 4 {
-                        session.commit(Commit::Nowait).unwrap();
+                        session.commit(CommitMode::Nowait).unwrap();
                         continue;
                     }
-                    session.commit(Commit::Wait).unwrap();
+                    session.commit(CommitMode::Wait).unwrap();
                     let told = [name.to_le_bytes(), number.to_le_bytes()].concat();
                     let mut out = std::io::stdout().lock();
                     out.write_all(&told).unwrap();

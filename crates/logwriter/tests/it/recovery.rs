@@ -1,11 +1,11 @@
-//! Recovery after a power loss at every point of a log's life: it returns a prefix of what was
-//! appended, which holds everything that was reported durable, and goes on from there.
+//! Recovery after a power loss at every point of a log's life: it returns a prefix of what was appended, with everything
+//! reported durable, and the log continues from there.
 
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Disk, Event, Fate, MemDevice, payload};
 use crate::log;
-use crate::log::{Body, Commit, Keep, LogConfig, LogWriter, Lsn, recover};
+use crate::log::{Body, CommitMode, Keep, LogConfig, LogWriter, Lsn, recover};
 use proptest::prelude::*;
 
 const BLOCK: usize = 512;
@@ -29,13 +29,13 @@ fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) -> LogConfig 
 struct Step {
     session: usize,
     len: usize,
-    commit: Option<Commit>,
+    commit: Option<CommitMode>,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     // Few sizes, so that what one opening lost lies where the next one writes.
     let len = prop_oneof![Just(16), Just(200), Just(448), Just(480), Just(1000), 16..2200_usize];
-    let commit = prop_oneof![Just(None), Just(Some(Commit::Wait)), Just(Some(Commit::Nowait))];
+    let commit = prop_oneof![Just(None), Just(Some(CommitMode::Wait)), Just(Some(CommitMode::Nowait))];
     (0..3_usize, len, commit).prop_map(|(session, len, commit)| Step { session, len, commit })
 }
 
@@ -81,7 +81,7 @@ fn live(disk: &Arc<Mutex<Disk>>, config: &LogConfig, steps: &[Step], model: &mut
             session.commit(mode).unwrap();
             // Its position is known when it is read back.
             model.push(Entry { lsn: Lsn(0), epoch, session: id, redo: None });
-            if mode == Commit::Wait {
+            if mode == CommitMode::Wait {
                 disk.lock().unwrap().apply(Event::Ack { records: model.len() });
             }
         }
@@ -104,7 +104,7 @@ fn check(
     acked: usize,
     cut: usize,
 ) -> Result<usize, TestCaseError> {
-    // Files that were made over hold the beginning no more: find the first by its content.
+    // Recycled files no longer hold the start: find the first record by its content.
     let from = match read.iter().find(|entry| entry.redo.is_some()) {
         Some(first) => {
             let at = model.iter().position(|entry| same(first, entry));

@@ -1,14 +1,14 @@
-//! Columns that every test has: which test it is, its machine, its load and its times.
+//! Columns of every test: identity, machine, load and times.
 
 use super::{Cell, Column, NOT, OWN, define, text, text_or_absent};
 use crate::format::Format;
 
 const CPU: &[(&str, &str)] = &[
-    ("oracle", "V$OSSTAT USER_TIME, SYS_TIME, IDLE_TIME less IOWAIT_TIME, IOWAIT_TIME; all instances"),
-    ("*", "/proc/stat of the database's machine, both edges of the window"),
+    ("oracle", "V$OSSTAT USER_TIME, SYS_TIME, IDLE_TIME minus IOWAIT_TIME, IOWAIT_TIME; all instances"),
+    ("*", "/proc/stat of the database's machine, at window start and end"),
 ];
 
-/// Shares of CPU time, busy first.
+/// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
 
 /// The columns of one kind of time.
@@ -25,7 +25,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// All four, the mean first.
+    /// All four.
     #[must_use]
     pub const fn all(self) -> [&'static Column; 4] {
         [self.mean, self.p50, self.p99, self.max]
@@ -55,13 +55,13 @@ define! {
     WORKLOAD: "workload", "Workload", "", Format::Text,
         "Code of the workload in the catalogue.", NOT, |r| text(&r.workload);
     RUN: "run", "Run", "", Format::Text,
-        "Run id: the folder that holds everything about the test.", NOT, |r| text(&r.run);
+        "Run id: name of the folder that holds all files of the run.", NOT, |r| text(&r.run);
     TEST: "test", "Test", "", Format::Integer, "Number of the test in its run.", NOT, |r| Cell::Number(r.test.into());
     NODES: "nodes", "Nodes", "", Format::Integer,
-        "Instances of the target over which jobs are spread.", NOT, |r| Cell::Number(r.nodes.into());
+        "Database instances over which the jobs are spread.", NOT, |r| Cell::Number(r.nodes.into());
     JOBS: "jobs", "Jobs", "", Format::Integer, "Load-generating sessions.", NOT, |r| Cell::Number(r.jobs.into());
     CPU_BUSY_PCT: "cpu_busy_pct", "CPU busy", "%", Format::Integer,
-        "Share of CPU time that was not idle and not waiting for I/O.", CPU;
+        "Share of CPU time that was neither idle nor waiting for I/O.", CPU;
     CPU_USER_PCT: "cpu_user_pct", "CPU user", "%", Format::Integer,
         "Share of CPU time in user mode (nice included).", CPU;
     CPU_SYS_PCT: "cpu_sys_pct", "CPU sys", "%", Format::Integer,
@@ -70,7 +70,7 @@ define! {
     CPU_IOWAIT_PCT: "cpu_iowait_pct", "CPU iowait", "%", Format::Integer,
         "Share of CPU time idle while I/O was outstanding.", CPU;
     COMMIT_THROUGHPUT_TPS: "commit_throughput_tps", "Commit throughput", "tps", Format::Integer,
-        "Transactions that completed inside the common window, per second of it, over all jobs.", OWN;
+        "Transactions completed in the measured window, per second, all jobs.", OWN;
     COMMIT_LATENCY_MS: "commit_latency_ms", "Commit latency", "ms", Format::Fixed(3),
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     ELAPSED_S: "elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN;
@@ -83,7 +83,7 @@ define! {
     ERRORS: "errors", "Errors", "", Format::Integer, "Transactions that ended with an error in the window.", OWN;
     TARGET: "target", "Target", "", Format::Text, "URL of the target without secrets.", NOT, |r| text(&r.target);
     DRIVER: "driver", "Driver", "", Format::Text,
-        "database: a procedure runs and times the loop; client: loadline does.", NOT, |r| text(r.driver.name());
+        "database: a procedure in the database runs and times the loop; client: loadline does.", NOT, |r| text(r.driver.name());
     VALID: "valid", "Valid", "", Format::YesNo,
         "Whether every check of the test passed.", NOT, |r| text(if r.valid { "true" } else { "false" });
     INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
@@ -97,7 +97,7 @@ define! {
     TRANSACTION_TIME_NS_MAX: "transaction_time_ns_max", "Transaction time max", "ms", Format::NsAsMs,
         "Longest transaction time.", OWN;
     COMMIT_TIME_NS_MEAN: "commit_time_ns_mean", "Commit time mean", "ms", Format::NsAsMs, "Mean commit time.", OWN;
-    RATE_TPS: "rate_tps", "Rate", "tps", Format::Fixed(1), "Rate that was asked for (open loop).", NOT;
+    RATE_TPS: "rate_tps", "Rate", "tps", Format::Fixed(1), "Requested rate (open loop).", NOT;
     RESPONSE_TIME_NS_MEAN: "response_time_ns_mean", "Response time mean", "ms", Format::NsAsMs,
         "Open loop: mean time from the intended start of a transaction to the return of its commit.", OWN;
     RESPONSE_TIME_NS_P50: "response_time_ns_p50", "Response time p50", "ms", Format::NsAsMs,
@@ -107,50 +107,50 @@ define! {
         OWN;
     RESPONSE_TIME_NS_MAX: "response_time_ns_max", "Response time max", "ms", Format::NsAsMs,
         "Open loop: longest time from the intended start of a transaction to the return of its commit.", OWN;
-    COMMITS: "commits", "Commits", "", Format::Integer, "Transactions that completed inside the window.", OWN;
+    COMMITS: "commits", "Commits", "", Format::Integer, "Transactions completed in the window.", OWN;
     COMMITS_DATABASE: "commits_database", "Commits by the database", "", Format::Integer,
-        "Commits that the database itself counted between the snapshots at both edges of the window.",
+        "Commits counted by the database between the snapshots at window start and end.",
         &[
-            ("postgres", "pg_stat_database.xact_commit less loadline's own queries"),
-            ("mysql", "Com_commit, for transactions of one statement Handler_commit, less loadline's own queries"),
+            ("postgres", "pg_stat_database.xact_commit, minus loadline's own queries"),
+            ("mysql", "Com_commit (Handler_commit for transactions of one statement), minus loadline's own queries"),
             ("null", "the engine's own count"),
-            ("oracle", "V$SYSSTAT «user commits», all sessions of the database"),
+            ("oracle", "V$SYSSTAT 'user commits', all sessions of the database"),
             ("wal", "the log's own count of commits")
         ];
     STATEMENTS_PER_TX: "statements_per_tx", "Statements per transaction", "", Format::Integer,
-        "Statements of one transaction, its commit not counted.", NOT;
+        "Statements of one transaction, without its commit.", NOT;
     ROWS_PER_TX: "rows_per_tx", "Rows per transaction", "", Format::Integer,
         "Rows read or changed by one transaction.", NOT;
     ROWS_CHANGED_DATABASE: "rows_changed_database", "Rows changed, by the database", "", Format::Integer,
-        "Growth of the sum of all change counters in the workload's rows over the whole test, warm-up included.",
+        "Increase of the change counters in the workload's rows, summed, over the whole test including warm-up.",
         &[("*", "the workload's consistency query, before and after the test")];
     OUTSIDE_TX_PCT: "outside_tx_pct", "Time outside transactions", "%", Format::Fixed(2),
-        "Closed loop: share of the jobs' time in the window that was not inside a transaction: what loadline's own loop took.",
+        "Closed loop: share of the jobs' time in the window outside transactions, the cost of loadline's own loop.",
         OWN;
     CLIENT_CPU_US_PER_TX: "client_cpu_us_per_tx", "Client CPU", "µs/tx", Format::Fixed(2),
         "CPU time of the loadline process per transaction.",
-        &[("*", "getrusage(RUSAGE_SELF) at both edges of the window")];
+        &[("*", "getrusage(RUSAGE_SELF) at window start and end")];
     CLIENT_CPU_PCT: "client_cpu_pct", "Client CPU", "%", Format::Integer,
-        "CPU time of the loadline process, as a share of its machine.",
+        "CPU time of the loadline process as a share of its machine's CPUs.",
         &[("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")];
     DEVICE_WRITES_PER_S: "device_writes_per_s", "Log device writes", "1/s", Format::Integer,
-        "Writes completed by the device under the log, per second.", &[("*", "/proc/diskstats")];
+        "Writes completed per second by the device that holds the log.", &[("*", "/proc/diskstats")];
     DEVICE_WRITE_MIB_PER_S: "device_write_mib_per_s", "Log device data", "MiB/s", Format::Fixed(2),
-        "Bytes written by the device under the log.", &[("*", "/proc/diskstats")];
+        "Bytes written per second by the device that holds the log.", &[("*", "/proc/diskstats")];
     DEVICE_UTIL_PCT: "device_util_pct", "Log device busy", "%", Format::Integer,
-        "Share of the window in which the device under the log had I/O in flight.",
+        "Share of the window in which the device that holds the log had I/O in flight.",
         &[("*", "/proc/diskstats, io_ticks")];
-    WARMUP_S: "warmup_s", "Warm-up", "s", Format::Fixed(1), "Time before the window opened.", NOT;
-    STARTED_AT: "started_at", "Start of window", "", Format::Text,
-        "Wall-clock time at which the window opened, UTC.", NOT, |r| text(&r.started_at);
+    WARMUP_S: "warmup_s", "Warm-up", "s", Format::Fixed(1), "Time under load before the window started.", NOT;
+    STARTED_AT: "started_at", "Window start", "", Format::Text,
+        "Wall-clock time of the window start, UTC.", NOT, |r| text(&r.started_at);
     FORCED: "forced", "Forced", "", Format::Text,
-        "What was refused and overridden with --force.", NOT, |r| text_or_absent(r.forced.as_ref());
+        "What was refused and overridden with --force or --allow-cached.", NOT, |r| text_or_absent(r.forced.as_ref());
     TRANSACTION_TIME_NS_MEAN: "transaction_time_ns_mean", "Transaction time mean", "ms", Format::NsAsMs,
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     TX_PER_S: "tx_per_s", "Transactions", "1/s", Format::Integer,
-        "Transactions that completed inside the common window, per second of it, over all jobs: commit_throughput_tps under the name that tables of loads give it.",
+        "Transactions completed in the measured window, per second, all jobs; the same value as commit_throughput_tps.",
         OWN;
     THREADS: "threads", "Threads", "", Format::Integer,
-        "Processes that do one statement of a job together, its own session among them; 1 where that works alone.",
+        "Processes that run one statement of a job in parallel, its own session included; 1 without parallel workers.",
         NOT;
 }

@@ -19,12 +19,12 @@ pub use storage::*;
 pub use tables::*;
 pub use work::*;
 
-/// One column of a result table. Each is a constant of this module, its id in capitals: made with `define!` in
-/// one of the files beside this one, and nowhere else. Two columns are equal if their ids are.
+/// One column of a result table. Each is a constant of this module, named by its id in capitals and defined with
+/// `define!` in a submodule. Two columns are equal if their ids are.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Column {
-    /// Stable id, the same in `tests.jsonl`, CSV and `--columns`. It carries its unit last.
+    /// Stable id, the same in `tests.jsonl`, CSV and `--columns`. It ends with the unit.
     pub id: &'static str,
     /// Heading.
     pub title: &'static str,
@@ -34,9 +34,9 @@ pub struct Column {
     pub format: Format,
     /// What it means, one sentence.
     pub meaning: &'static str,
-    /// Where it comes from, by target kind; `*` is any other.
+    /// Its source by target kind; `*` stands for every other kind.
     pub sources: &'static [(&'static str, &'static str)],
-    /// Reads it from a field of the record; `None` for a figure.
+    /// Reads the value from a field of the record; `None` for a figure.
     field: Option<fn(&TestRecord) -> Cell>,
 }
 
@@ -74,8 +74,8 @@ pub enum Cell {
 const NOT: &[(&str, &str)] = &[];
 const OWN: &[(&str, &str)] = &[("*", "the jobs' own clocks and counts")];
 
-/// Defines columns, in the order of `loadline columns`. A line is the constant, the id, the heading, the unit, the
-/// format, the meaning, the sources, and for a field of [`TestRecord`] how it is read.
+/// Defines columns, in the order of `loadline columns`: constant, id, heading, unit, format, meaning, sources and,
+/// for a field of [`TestRecord`], the function that reads it.
 macro_rules! define {
     ($($name:ident: $id:literal, $title:literal, $unit:literal, $format:expr, $meaning:literal, $sources:expr
         $(, $field:expr)?;)*) => {
@@ -102,7 +102,7 @@ use define;
 const PARTS: [&[&Column]; 4] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS];
 const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len();
 
-/// The parts one after the other.
+/// Joins `PARTS`.
 const fn joined() -> [&'static Column; COUNT] {
     let mut all = [PARTS[0][0]; COUNT];
     let (mut part, mut next) = (0, 0);
@@ -121,7 +121,7 @@ const fn joined() -> [&'static Column; COUNT] {
 /// All columns.
 pub static COLUMNS: &[&Column] = &joined();
 
-/// Column `id`, which a user or a stored file named.
+/// Finds a column by its id.
 #[must_use]
 pub fn column(id: &str) -> Option<&'static Column> {
     COLUMNS.iter().copied().find(|c| c.id == id)
@@ -135,11 +135,11 @@ fn text_or_absent(t: Option<&String>) -> Cell {
     t.map_or(Cell::Absent, |t| text(t))
 }
 
-/// Why a figure is absent whose value is no number.
+/// Reason for a figure whose value is not a number.
 pub const NOT_FINITE: &str = "its value could not be computed from the counters";
 
 impl TestRecord {
-    /// Sets the figure of `column`; a value that is not finite becomes absent instead.
+    /// Sets the figure of `column`; a value that is not finite is left out with a reason.
     pub fn set(&mut self, column: &Column, value: f64) {
         if value.is_finite() {
             self.absent.remove(column.id);
@@ -149,7 +149,7 @@ impl TestRecord {
         }
     }
 
-    /// Says why the figure of `column` is missing.
+    /// Removes the figure of `column` and records the reason.
     pub fn leave_out(&mut self, column: &Column, reason: impl Into<String>) {
         self.figures.remove(column.id);
         self.absent.insert(column.id.to_owned(), reason.into());
@@ -161,7 +161,7 @@ impl TestRecord {
         self.figures.get(column.id).copied()
     }
 
-    /// Why the figure of `column` is missing, if that was said.
+    /// Why the figure of `column` is missing, if recorded.
     #[must_use]
     pub fn why_absent(&self, column: &Column) -> Option<&str> {
         self.absent.get(column.id).map(String::as_str)
@@ -175,12 +175,12 @@ impl Column {
         if let Some(field) = self.field {
             return field(record);
         }
-        // What was swept is known, whether or not somebody made a figure of it.
+        // The swept value is a parameter; not every record has a figure for it.
         let swept = || record.parameters.get(self.id).filter(|_| record.swept.as_deref() == Some(self.id));
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 
-    /// The cell as people see it.
+    /// The cell as shown in tables.
     #[must_use]
     pub fn shown(&self, record: &TestRecord) -> String {
         match (self.cell(record), self.format) {
@@ -210,10 +210,10 @@ impl Column {
         if self.unit.is_empty() { self.title.to_owned() } else { format!("{} [{}]", self.title, self.unit) }
     }
 
-    /// Where the figure comes from on target kind `kind`.
+    /// Source of the figure on target kind `kind`.
     #[must_use]
     pub fn source(&self, kind: &str) -> Option<&'static str> {
-        // A private server is read like any other of its kind.
+        // A private server (`postgres-temp`) has the sources of its kind.
         let kind = kind.strip_suffix("-temp").unwrap_or(kind);
         let find = |k: &str| self.sources.iter().find(|(s, _)| *s == k).map(|(_, text)| *text);
         find(kind).or_else(|| find("*"))
@@ -228,21 +228,21 @@ mod tests {
     fn ids_are_unique_and_files_hold_each_once() {
         for (i, c) in COLUMNS.iter().enumerate() {
             assert!(!COLUMNS[..i].iter().any(|d| d.id == c.id), "{} is defined twice", c.id);
-            assert!(c.meaning.ends_with('.'), "{}: the meaning is a sentence", c.id);
+            assert!(c.meaning.ends_with('.'), "{}: the meaning is not a sentence", c.id);
         }
         for table in TABLES {
             let in_files: Vec<_> = table.file_columns().collect();
             for (i, c) in in_files.iter().enumerate() {
-                assert!(!in_files[..i].contains(c), "{c} stands once in files");
+                assert!(!in_files[..i].contains(c), "{c} is in files twice");
             }
             for c in table.shown {
-                assert!(in_files.contains(c), "{c} is in files");
+                assert!(in_files.contains(c), "{c} is shown but not in files");
             }
         }
     }
 
     #[test]
-    fn loads_begin_as_their_published_study_does() {
+    fn data_load_columns_begin_as_in_the_published_study() {
         let published = "platform,workload,run,test,nodes,jobs,threads,rows_per_tx,cpu_busy_pct,rows_per_s,tx_per_s,\
             sql_service_time_s,physical_writes_per_s,physical_written_blocks_per_s,physical_written_mib_per_s,\
             redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn file_columns_begin_as_the_published_studies_do() {
+    fn log_writer_columns_begin_as_in_the_published_study() {
         let published = "platform,workload,run,test,nodes,jobs,cpu_busy_pct,cpu_user_pct,cpu_sys_pct,cpu_idle_pct,\
             cpu_iowait_pct,commit_throughput_tps,commit_latency_ms,redo_blocks_per_s,redo_writes_per_s,\
             redo_sync_writes_per_s,redo_mib_per_s,redo_kib_per_tx,log_file_sync_ms,flash_cache_write_pct,elapsed_s,\

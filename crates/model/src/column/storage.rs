@@ -1,26 +1,26 @@
-//! Columns of storage and of the cache before it: reads, writes, waits, and checkpoints.
+//! Columns of storage and of the database's cache: reads, writes, waits and checkpoints.
 
 use super::{Column, NOT, OWN, define, text_or_absent};
 use crate::format::Format;
 
-/// Single-block reads and the time they took, as the database itself times them.
+/// Single-block reads, timed by the database.
 const READ_TIME: &[(&str, &str)] = &[
     (
         "postgres",
-        "pg_stat_database.blk_read_time / read calls (pg_stat_io.reads from 16 on, before it blks_read), with track_io_timing",
+        "pg_stat_database.blk_read_time / read calls (pg_stat_io.reads from 16 on, blks_read before), with track_io_timing",
     ),
-    ("sqlite", "read calls of the database's file, timed on their way"),
+    ("sqlite", "read calls of the database's file, timed by loadline's VFS"),
     (
         "oracle",
-        "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / V$SYSSTAT «physical read IO requests»",
+        "V$SYSTEM_EVENT 'db file … read', 'cell … physical read', 'direct path read', time waited / V$SYSSTAT 'physical read IO requests'",
     ),
     (
         "*",
-        "where the database does not time its reads (no read_wait_pct): the jobs' own times of transactions that read one block each",
+        "if the database does not time its reads (no read_wait_pct): the jobs' own times of transactions that read one block each",
     ),
 ];
 const READ_SPREAD: &[(&str, &str)] = &[("*", "the jobs' own times of transactions that read one block each")];
-const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device under the data files")];
+const DEVICE: &[(&str, &str)] = &[("*", "/proc/diskstats of the device that holds the data files")];
 
 define! {
     BLOCK_BYTES: "block_bytes", "Block", "B", Format::Integer,
@@ -34,42 +34,42 @@ define! {
     WRITE_PCT: "write_pct", "Updates", "%", Format::Integer,
         "Updates as a share of all statements.", &[("*", "parameter write-pct of the workload")];
     CACHE_HIT_PCT: "cache_hit_pct", "Cache hits", "%", Format::Fixed(3),
-        "Share of the reads of blocks that the database's own cache served.",
+        "Share of the block reads served by the database's cache.",
         &[("*", "1 − block_reads_per_s / block_gets_per_s")];
     BLOCK_GETS_PER_S: "block_gets_per_s", "Block gets", "1/s", Format::Integer,
-        "Logical reads: blocks that the database looked up in its cache, found or not, per second.",
+        "Logical reads: blocks that the database looked up in its cache per second, hits and misses.",
         &[
             ("postgres", "pg_stat_database.blks_hit + blks_read"),
             ("mysql", "Innodb_buffer_pool_read_requests"),
             ("sqlite", "sqlite3_db_status CACHE_HIT + CACHE_MISS of all sessions"),
-            ("oracle", "V$SYSSTAT «session logical reads»")
+            ("oracle", "V$SYSSTAT 'session logical reads'")
         ];
     BLOCK_READS_PER_S: "block_reads_per_s", "Block reads", "1/s", Format::Integer,
-        "Physical reads, as the database counts them: blocks that its cache did not have, per second. The operating system may still have had them.",
+        "Physical reads counted by the database: blocks not found in its cache, per second. The page cache may have served them.",
         &[
             ("postgres", "pg_stat_database.blks_read"),
-            ("mysql", "Innodb_pages_read, those read ahead included"),
+            ("mysql", "Innodb_pages_read, read-ahead included"),
             ("sqlite", "sqlite3_db_status CACHE_MISS of all sessions"),
-            ("oracle", "V$SYSSTAT «physical reads»")
+            ("oracle", "V$SYSSTAT 'physical reads'")
         ];
     READ_MIB_PER_S: "read_mib_per_s", "Read", "MiB/s", Format::Fixed(1),
         "Bytes that the database read from its data files per second.",
         &[
             ("postgres", "pg_stat_database.blks_read × block_size"),
             ("mysql", "Innodb_pages_read × Innodb_page_size"),
-            ("sqlite", "bytes read from the database's file, counted on their way"),
-            ("oracle", "V$SYSSTAT «physical read bytes»")
+            ("sqlite", "bytes read from the database's file, counted by loadline's VFS"),
+            ("oracle", "V$SYSSTAT 'physical read bytes'")
         ];
     READ_TIME_US_MEAN: "read_time_us_mean", "Read time", "µs", Format::Fixed(1),
         "Mean time of a read call to the data files.", READ_TIME;
     READ_WAIT_PCT: "read_wait_pct", "Read waits", "%", Format::Fixed(1),
-        "Share of the jobs' time that reads of data files took, as the database itself times them; not told where it does not. Above 100 % blocks are read ahead, while nobody waits.",
+        "Share of the jobs' time spent in reads of data files, timed by the database; absent if it does not time them. Above 100 %, blocks were read ahead and no job waited for them.",
         &[
             ("postgres", "pg_stat_database.blk_read_time / (jobs × window), with track_io_timing"),
-            ("sqlite", "time of read calls of the database's file, on their way / (jobs × window)"),
+            ("sqlite", "time of read calls of the database's file, measured by loadline's VFS / (jobs × window)"),
             (
                 "oracle",
-                "V$SYSTEM_EVENT «db file … read», «cell … physical read», «direct path read», time waited / (jobs × window)"
+                "V$SYSTEM_EVENT 'db file … read', 'cell … physical read', 'direct path read', time waited / (jobs × window)"
             )
         ];
     READ_TIME_US_P50: "read_time_us_p50", "Read time p50", "µs", Format::Fixed(1),
@@ -79,48 +79,48 @@ define! {
     READS_WITHIN_512US_PCT: "reads_within_512us_pct", "Reads ≤ 512 µs", "%", Format::Fixed(1),
         "Share of the single-block reads that took 512 µs or less.", READ_SPREAD;
     DEVICE_READS_PER_S: "device_reads_per_s", "Device reads", "1/s", Format::Integer,
-        "Reads completed by the device under the data files, per second.", DEVICE;
+        "Reads completed per second by the device that holds the data files.", DEVICE;
     DEVICE_READ_MIB_PER_S: "device_read_mib_per_s", "Device read", "MiB/s", Format::Fixed(1),
-        "Bytes read from the device under the data files per second.", DEVICE;
+        "Bytes read per second from the device that holds the data files.", DEVICE;
     DEVICE_READ_SHARE_PCT: "device_read_share_pct", "From the device", "%", Format::Integer,
-        "Bytes read from the device as a share of those that the database read: what is missing to 100 % came from the operating system's page cache; above 100 % somebody reads ahead.",
+        "Bytes read from the device as a share of the bytes that the database read. Below 100 %, the rest came from the page cache; above 100 %, blocks were read ahead.",
         &[("*", "device_read_mib_per_s / read_mib_per_s")];
     DATA_SOURCE: "data_source", "Data from", "", Format::Text,
-        "Where the blocks came from that the database read: device, cached (by the operating system), or lukewarm (some of both).",
+        "Source of the blocks that the database read: device, cached (page cache of the operating system), or lukewarm (both).",
         &[("*", "device_read_share_pct")], |r| text_or_absent(r.data_source.as_ref());
     IO_PER_S: "io_per_s", "I/O", "1/s", Format::Integer,
-        "Reads and writes of data files together, as the database counts them, per second.",
-        &[("*", "read calls + write calls of data files, between the snapshots")];
+        "Reads plus writes of data files per second, counted by the database.",
+        &[("*", "read calls + write calls of data files between the snapshots")];
     BUFFER_WAIT_PCT: "buffer_wait_pct", "Buffer waits", "%", Format::Fixed(1),
-        "Share of the jobs' time in which they waited for a place in the block cache or for a block in it.",
+        "Share of the jobs' time spent waiting for a free buffer in the block cache or for a block in it.",
         &[
             (
                 "postgres",
-                "wait events of the job sessions, sampled: IO:DataFileWrite, DataFileFlush and DataFileExtend, BufferIO, BufferContent, BufferMapping, BufferPin; where commits do not wait, those for the log as well (WALSync, WALWrite), as the redo of a block goes before it"
+                "wait events of the job sessions, sampled: IO:DataFileWrite, DataFileFlush and DataFileExtend, BufferIO, BufferContent, BufferMapping, BufferPin; if commits do not wait, also WALSync and WALWrite, as the redo of a block is written before the block"
             ),
-            ("oracle", "V$SYSTEM_EVENT «free buffer waits», «write complete waits», time waited / (jobs × window)")
+            ("oracle", "V$SYSTEM_EVENT 'free buffer waits', 'write complete waits', time waited / (jobs × window)")
         ];
     PHYSICAL_WRITES_PER_S: "physical_writes_per_s", "Physical writes", "1/s", Format::Integer,
         "Write calls to the data files per second.",
         &[
             (
                 "postgres",
-                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last counts blocks by which tables grow as well), pg_stat_io.writes (16 and newer)"
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last includes blocks that extend tables), pg_stat_io.writes (16 and newer)"
             ),
             ("mysql", "Innodb_pages_written + Innodb_dblwr_writes"),
-            ("sqlite", "pages written to the database's file, counted on their way"),
-            ("oracle", "V$SYSSTAT «physical write IO requests»")
+            ("sqlite", "pages written to the database's file, counted by loadline's VFS"),
+            ("oracle", "V$SYSSTAT 'physical write IO requests'")
         ];
     PHYSICAL_WRITTEN_BLOCKS_PER_S: "physical_written_blocks_per_s", "Written blocks", "1/s", Format::Integer,
         "Blocks written to the data files per second.",
         &[
             (
                 "postgres",
-                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last counts blocks by which tables grow as well), pg_stat_io.writes (16, 17), write_bytes / block_size (18)"
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend (up to 15; the last includes blocks that extend tables), pg_stat_io.writes (16, 17), write_bytes / block_size (18)"
             ),
             ("mysql", "Innodb_pages_written"),
-            ("sqlite", "pages written to the database's file, counted on their way"),
-            ("oracle", "V$SYSSTAT «physical writes»")
+            ("sqlite", "pages written to the database's file, counted by loadline's VFS"),
+            ("oracle", "V$SYSSTAT 'physical writes'")
         ];
     PHYSICAL_WRITTEN_MIB_PER_S: "physical_written_mib_per_s", "Written data", "MiB/s", Format::Fixed(1),
         "Bytes written to the data files per second.",
@@ -128,19 +128,19 @@ define! {
             ("postgres", "blocks written × block_size (up to 17), pg_stat_io.write_bytes (18)"),
             (
                 "mysql",
-                "(Innodb_pages_written + Innodb_dblwr_pages_written) × Innodb_page_size: the doublewrite buffer is written too"
+                "(Innodb_pages_written + Innodb_dblwr_pages_written) × Innodb_page_size, the doublewrite buffer included"
             ),
-            ("sqlite", "bytes written to the database's file, counted on their way"),
-            ("oracle", "V$SYSSTAT «physical write bytes»")
+            ("sqlite", "bytes written to the database's file, counted by loadline's VFS"),
+            ("oracle", "V$SYSSTAT 'physical write bytes'")
         ];
     CHECKPOINT_SHARE_PCT: "checkpoint_share_pct", "In checkpoints", "%", Format::Integer,
-        "Share of the window in which a checkpoint was under way.", NOT;
+        "Share of the window in which a checkpoint was running.", NOT;
     CHECKPOINT_TPS: "checkpoint_tps", "Checkpoint throughput", "tps", Format::Integer,
-        "Transactions per second while a checkpoint was under way.", OWN;
-    CALM_TPS: "calm_tps", "Calm throughput", "tps", Format::Integer,
-        "Transactions per second while no checkpoint was under way.", OWN;
+        "Transactions per second while a checkpoint was running.", OWN;
+    CALM_TPS: "calm_tps", "Throughput outside checkpoints", "tps", Format::Integer,
+        "Transactions per second while no checkpoint was running.", OWN;
     CHECKPOINT_TIME_NS_P99: "checkpoint_time_ns_p99", "Checkpoint p99", "ms", Format::NsAsMs,
-        "99th percentile of the time of transactions that ended while a checkpoint was under way.", OWN;
-    CALM_TIME_NS_P99: "calm_time_ns_p99", "Calm p99", "ms", Format::NsAsMs,
-        "99th percentile of the time of transactions that ended while no checkpoint was under way.", OWN;
+        "99th percentile of the time of transactions that ended while a checkpoint was running.", OWN;
+    CALM_TIME_NS_P99: "calm_time_ns_p99", "p99 outside checkpoints", "ms", Format::NsAsMs,
+        "99th percentile of the time of transactions that ended while no checkpoint was running.", OWN;
 }

@@ -1,4 +1,4 @@
-//! Tables: which columns the people of a group look at, and which follow in files.
+//! Tables: the columns that each group shows, and those that only files hold.
 
 use super::*;
 
@@ -9,14 +9,13 @@ pub struct Table {
     pub group: &'static str,
     /// The group's name.
     pub title: &'static str,
-    /// Shown to people, in order.
+    /// Columns shown in tables, in order.
     pub shown: &'static [&'static Column],
-    /// Lists of those that follow in CSV and JSON. One that is shown is there once all the same, and one that no
-    /// table names comes last.
+    /// Columns that follow in CSV and JSON. A column in both lists appears once; columns that no table names come last.
     also_in_files: &'static [&'static [&'static Column]],
 }
 
-/// In the files of every group, whatever its table shows.
+/// In the files of every group.
 const OF_ALL: &[&Column] = &[
     CPU_BUSY_PCT,
     CPU_USER_PCT,

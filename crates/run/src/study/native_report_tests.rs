@@ -154,7 +154,6 @@ fn two_tests(
         max_jobs: 2,
         forced: None,
         limits: Limits::None("not probed".into()),
-        longer: None,
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     context.measure(&mut Silent).unwrap();

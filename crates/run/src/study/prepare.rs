@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::Work;
+use loadline_database::{TargetError, Work};
 use loadline_model::manifest::Overhead;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
+use loadline_workload::Instrument;
 
-use super::{Context, StudyError};
+use super::{Context, StudyError, overhead};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::event::{Event, Listener};
-use crate::overhead;
+use crate::figures::access::is_one_read;
 use crate::plan::planned;
 
 impl Context {
@@ -20,6 +21,15 @@ impl Context {
         let plan = &self.manifest.plan;
         let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
         Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
+    }
+
+    /// Gives a private server the block cache that the workload needs. Returns its size, bytes.
+    pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
+        let small = work.workload.has(Instrument::Device);
+        // Where a transaction is to be one read, what leads to its row must fit in.
+        let part = if is_one_read(work) { 1 } else { 4 };
+        let data_bytes = small.then(|| work.params.size_bytes() / part);
+        self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
     }
 
     /// Measures what loadline itself costs, with the first workload that a client can run.

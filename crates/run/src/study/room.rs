@@ -92,7 +92,7 @@ fn any_work(plan: &Plan, table: &str) -> Option<Work> {
 
 /// Bytes of a table as it is stored; 0 where that is not known, so that no room is counted on that is not there.
 fn stored(target: &dyn Target, work: &Work, table: &str) -> u64 {
-    super::caches::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
+    crate::queries::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
 }
 
 /// What tables take, bytes.

@@ -52,7 +52,7 @@ fn a_report_of_the_databases_own_is_kept_beside_the_test() {
     assert_eq!(std::fs::read_to_string(folder.path().join("awr/3.html")).unwrap(), "<p>ä</p>");
     for bad in ["", "..", "a/b", "series", "A"] {
         let error = folder.append(&with(4, bad)).unwrap_err().to_string();
-        assert!(error.contains("is no place"), "{bad}: {error}");
+        assert!(error.contains("is not a valid path"), "{bad}: {error}");
     }
     // A test that could not be stored leaves none.
     std::fs::remove_dir_all(folder.path().join("awr")).unwrap();
@@ -83,20 +83,20 @@ fn results_that_cannot_be_used_are_explained() {
     assert!(error.contains("Not a directory") && error.contains("--results"), "{error}");
     // sysfs refuses new directories to root as well.
     let error = RunFolder::create(Path::new("/sys/kernel"), "r").unwrap_err().to_string();
-    assert!(error.contains("cannot create «/sys/kernel/r»") && error.contains("permissions"), "{error}");
+    assert!(error.contains("cannot create '/sys/kernel/r'") && error.contains("permissions"), "{error}");
 }
 
 #[test]
 fn places_without_a_run_are_explained() {
     let dir = tempfile::tempdir().unwrap();
     let open = |path: &Path| StoredRun::open(path).unwrap_err().to_string();
-    assert!(open(dir.path()).ends_with("is no run folder: it has no manifest.json"));
+    assert!(open(dir.path()).ends_with("is not a run folder: it has no manifest.json"));
     assert!(open(&dir.path().join("nowhere")).contains("does not exist"));
     std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
-    assert!(open(&dir.path().join("notes.txt")).contains("is no run folder"));
+    assert!(open(&dir.path().join("notes.txt")).contains("is not a run folder"));
     drop((run(dir.path(), &[]), run(dir.path(), &[])));
     let error = open(dir.path());
-    assert!(error.contains("the runs «r», «r-2»") && error.ends_with("/r"), "{error}");
+    assert!(error.contains("the runs 'r', 'r-2'") && error.ends_with("/r"), "{error}");
     assert!(matches!(RunFolder::resume(dir.path()), Err(StoreError::HoldsRuns { .. })));
 }
 
@@ -160,7 +160,7 @@ fn damage_is_refused_by_file_and_line() {
         ("tests.jsonl", "\"schema\":1", "\"schema\":2", "line 1, has layout 2"),
         ("manifest.json", "\"schema\": 1", "\"schema\": 9", "has layout 9"),
         ("manifest.json", "\"schema\": 1", "\"schema\" 1", "line 2, is damaged"),
-        ("series/1.csv", "0,0.1", "0,zero", "line 2, is damaged: «zero»"),
+        ("series/1.csv", "0,0.1", "0,zero", "line 2, is damaged: 'zero'"),
         ("histograms/1.hlog", "HISTFA", "HISTFB", "is damaged: its histogram"),
         ("snapshots/1.json", "\"schema\": 1", "\"schema\": 3", "has layout 3"),
     ] {
@@ -171,7 +171,7 @@ fn damage_is_refused_by_file_and_line() {
     }
     std::fs::remove_file(path.join("series/1.csv")).unwrap();
     let error = StoredRun::open(&path).unwrap().series(1).unwrap_err().to_string();
-    assert!(error.contains("series/1.csv» is damaged: the file is missing"), "{error}");
+    assert!(error.contains("series/1.csv' is damaged: the file is missing"), "{error}");
 }
 
 #[test]
@@ -204,8 +204,8 @@ fn a_full_device_is_an_error_that_says_what_is_safe() {
     let error = folder.append(&output(1)).unwrap_err();
     let text = error.to_string();
     assert!(error.is_full(), "{text}");
-    assert!(text.contains("no space left: cannot append to") && text.contains("tests.jsonl»"), "{text}");
-    assert!(text.contains("No test was stored before it; then `loadline run --resume"), "{text}");
+    assert!(text.contains("no space left: cannot append to") && text.contains("tests.jsonl'"), "{text}");
+    assert!(text.contains("No test was stored before it; then continue with `loadline run --resume"), "{text}");
     assert!(!folder.path().join("series/1.csv").exists(), "the space of its series is given back");
 }
 
@@ -251,7 +251,7 @@ fn a_disk_that_fills_up_loses_only_the_test_that_did_not_fit() {
     assert!(folder.append(&long).unwrap_err().is_full());
     assert_eq!(StoredRun::open(folder.path()).unwrap().records.len(), 1);
 
-    // The same folder goes on once there is room.
+    // The same folder works again once there is free space.
     folder.append(&output(2)).unwrap();
 
     // The manifest does not fit: the old one stays.

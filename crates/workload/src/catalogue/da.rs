@@ -1,19 +1,20 @@
-//! What the analytic workloads share: queries on the data set whose rows are few and whose work is not.
+//! Common parts of the analytic workloads: queries on the data set with much work and few result rows.
 //!
-//! Each query has a constant that is one of [`DAYS`], so that it is practically another one in each transaction
-//! and no result can be kept, and returns a few rows which cannot be had without all the work.
+//! Each query has a random constant below [`DAYS`], so practically no query is repeated and no result can be cached. It
+//! returns a few rows that need all the work.
 
 use loadline_model::{Capability, column};
 
 use crate::data::{FACT, fact_groups, fact_rows};
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::Table;
-use crate::workload::{Kpi, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
-/// What all have in common.
+/// Common fields.
 pub(super) const BASE: Workload = Workload {
     group: "data-analytics",
-    spoiled_by: "Memory for sorts and hashes, and for temporary tables, that is another than on the platform compared with (the settings are in the manifest); data that does not fit the cache, where it is to be the CPU that is measured, or fits it, where it is to be the storage; other work on the CPUs. A window in which few queries complete says little: it is made longer where a query takes more than half of it.",
+    spoiled_by: "Different memory settings for sorts, hashes and temporary tables on the compared platforms (they are in the manifest). A data set that does not fit the cache when the CPU is to be measured, or fits it when storage is. Other work on the CPUs. A window in which few queries complete says little; it is made longer if a query takes more than half of it.",
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
         Kpi { column: column::DATA_MIB_PER_S, title: "data" },
@@ -28,21 +29,21 @@ pub(super) const BASE: Workload = Workload {
 /// Tables of the star join.
 pub(super) const STAR: &[Table] = &[FACT, crate::data::CUSTOMER, crate::data::PRODUCT];
 
-/// `passes` times through the fact table.
+/// `passes` passes over the fact table.
 pub(super) fn volume(params: &Params, passes: u32) -> Volume {
     let (rows, share) = (fact_rows(params) as f64 * f64::from(passes), f64::from(passes));
     Volume { rows, tables: &["fact"], share, ..Volume::default() }
 }
 
-/// Numbers below all days.
+/// Number of values that are lower than all days.
 pub(super) const DAYS: u64 = 1_000_000_000;
 
-/// A number below all days: a filter with it passes every row, and is practically another one each time. No
-/// other variable of these workloads has its salt.
+/// A random number lower than all days: a filter on it passes every row but makes each query different. No other
+/// variable of these workloads has this salt.
 pub(super) const EVERY_DAY: Step =
     Step::bind("from", Generator::Uniform { from: -(DAYS as i64), range: DAYS, salt: 9 });
 
-/// A transaction that binds and then executes all `statements`, which return so many rows.
+/// A transaction that does `binds`, then executes all `statements`, each with its number of result rows.
 pub(super) fn program(binds: &[Step], statements: &[(&str, u64)]) -> Program {
     let mut body = vec![Step::bind("seq", Generator::Sequence)];
     body.extend_from_slice(binds);
@@ -51,10 +52,19 @@ pub(super) fn program(binds: &[Step], statements: &[(&str, u64)]) -> Program {
     Program { statements, body, commit: Commit::Wait }
 }
 
+/// Number of groups.
+pub(super) const GROUPS_PARAM: Param = Param {
+    name: "groups",
+    default: 10_000,
+    min: 10,
+    max: 1_000_000,
+    meaning: "distinct values of the grouping column",
+};
+
 /// Values of the parameter `groups`.
 pub(super) const GROUPS: &[i64] = &[10, 10_000, 1_000_000];
 
-/// The column of the fact table that has about so many different values.
+/// The column of the fact table with the number of values that the parameter `groups` asks for.
 pub(super) fn group_column(params: &Params) -> &'static str {
     match params.get("groups") {
         ..=10 => "g10",
@@ -114,7 +124,7 @@ mod tests {
             assert!((counted / by_chance - 1.0).abs() < 0.01, "{groups}: {counted} and {by_chance}");
         }
         let e = given(500).unwrap_err().to_string();
-        assert!(e.contains("«groups»") && e.contains("500") && e.contains("10, 10000, 1000000"), "{e}");
+        assert!(e.contains("'groups'") && e.contains("500") && e.contains("10, 10000, 1000000"), "{e}");
         assert!(given(9).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::workload::{Volume, Workload};
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DA-JOIN",
     summary: "star join: fact table, customers and products, filters on both, group by",
-    description: "Each transaction is one query that joins the fact table with 10,000 customers and 1,000 products, keeps one of five customer segments and half the product categories (and every day: that condition is there so that no two queries are the same), groups by category and region, sums amount × price, and returns the 20 largest sums. The dimensions fit every cache; the work is the scan and two lookups a row.",
+    description: "Each transaction is one query that joins the fact table with 10,000 customers and 1,000 products, filters for one of five customer segments and half of the product categories (a further condition passes every day and only makes each query different), groups by category and region, sums amount × price, and returns the 20 largest sums. The dimensions fit every cache; the work is the scan and two lookups per row.",
     tables: da::STAR,
     volume: Some(|params| Volume { tables: &["fact", "customer", "product"], ..da::volume(params, 1) }),
     program: |_| {

@@ -1,9 +1,11 @@
-//! DA-PARALLEL: one grouping, done by ever more workers together.
+//! DA-PARALLEL: one grouping with more and more parallel workers.
 
 use loadline_model::{Capability, column};
 
 use super::da;
-use crate::workload::{Kpi, Param, Sweep, Workload};
+use crate::instrument::Instrument;
+use crate::params::Param;
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[
     Param {
@@ -11,23 +13,17 @@ const PARAMS: &[Param] = &[
         default: 2,
         min: 1,
         max: 1024,
-        meaning: "processes that work on a query together, the session's own among them",
+        meaning: "parallel processes of a query, the session's own included",
     },
-    Param {
-        name: "groups",
-        default: 10_000,
-        min: 10,
-        max: 1_000_000,
-        meaning: "values of the column that is grouped by",
-    },
+    da::GROUPS_PARAM,
 ];
 
 /// DA-PARALLEL.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DA-PARALLEL",
     summary: "DA-AGG over 10⁴ groups by 1, 2, 4, … parallel workers",
-    description: "Each transaction is the query of DA-AGG over 10,000 groups, run by one session with 1, 2, 4, … processes that work on it together, the session's own among them: with one it is not parallel. The sweep ends where the server gives no more. The figure is the rate, and the speed-up against one worker in the same run. Costs and thresholds by which the database would rather not run a query in parallel are switched off in the sessions, as a hint would do; how many workers really came is checked before each test, and in its window: by the database's own count where it has one, else by looking at what the processes do, some ten times a second. A test that got fewer than it asked for, or in which nothing proves that they came, is invalid. Where a database is asked for a degree of parallelism, that is the number; its session then only coordinates, and a grouping has two sets of so many processes. More workers than CPUs are allowed, and said.",
-    spoiled_by: "Workers that other sessions hold; fewer CPUs than workers; a table that is small for the time that it takes to start a worker (a few ms).",
+    description: "Each transaction is the query of DA-AGG over 10,000 groups, run by one session with 1, 2, 4, … parallel processes, the session's own included: with one it is not parallel. The sweep ends at the server's limit. The figures are the rate and the speed-up against one worker in the same run. The sessions switch off the costs and thresholds that make the database avoid parallel queries, as a hint would. The actual number of workers is checked before each test and in its window: by the database's own count if it has one, otherwise by sampling the state of the processes about ten times a second. A test with fewer workers than requested, or without proof of them, is invalid. If a database takes a degree of parallelism, the number is that degree; its session then only coordinates, and a grouping has two sets of that many processes. More workers than CPUs are allowed and noted.",
+    spoiled_by: "Workers used by other sessions, fewer CPUs than workers, a table too small for the time to start a worker (a few ms).",
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
         Kpi { column: column::SPEED_UP, title: "speed-up against one worker" },
@@ -43,7 +39,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         column: column::THREADS,
         then_jobs: false,
     },
-    workers: Some("workers"),
+    instruments: &[Instrument::Workers("workers")],
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
     ..da::BASE

@@ -13,7 +13,7 @@ const ROWS: u64 = 100;
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DA-SORT",
     summary: "sort of the fact table, and its 100 largest rows",
-    description: "Each transaction is two queries on all rows of the fact table. The first returns the 100 rows from the middle of the table sorted by amount: which these are is not known before half of it is in order, and a database that keeps what is needed only keeps half the table. The second returns the 100 rows with the largest amounts, for which a heap of 100 does. Rows that are sorted are three numbers wide; a sort that does not fit the memory that a query may use goes to temporary files.",
+    description: "Each transaction is two queries on all rows of the fact table. The first returns the 100 rows in the middle of the table sorted by amount: half of the table must be sorted to find them, and a database that keeps only the needed rows keeps half of them. The second returns the 100 rows with the largest amounts, for which a heap of 100 is enough. Sorted rows are three numbers wide; a sort that exceeds the query's memory goes to temporary files.",
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
         Kpi { column: column::DATA_MIB_PER_S, title: "data" },

@@ -7,7 +7,7 @@ use crate::workload::Workload;
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DA-WINDOW",
     summary: "window functions: rank and running sum of each customer's rows",
-    description: "Each transaction is one query that ranks the rows of the fact table by amount within each of 10,000 customers and sums them up by day within each (two window functions in two different orders, so two sorts), and returns the sum of the ranks and the largest running sum, for which every row's must be worked out.",
+    description: "Each transaction is one query that, for each of 10,000 customers, ranks the customer's rows of the fact table by amount and computes running sums by day (two window functions in different orders, so two sorts), and returns the sum of the ranks and the largest running sum, which need every row.",
     program: |_| {
         let sql = "SELECT COUNT(*) AS n, SUM(place) AS places, MAX(running) AS most FROM \
                    (SELECT RANK() OVER (PARTITION BY customer ORDER BY amount DESC, id) AS place, \

@@ -1,4 +1,4 @@
-//! What the data-load workloads share: the rows that are inserted.
+//! Common parts of the data-load workloads: the inserted rows.
 
 use crate::program::{Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -7,8 +7,8 @@ use crate::workload::Evidence;
 /// Bytes of payload per row.
 const PAYLOAD: u32 = 120;
 
-/// What can spoil all of them.
-pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that grows into the next extent of its file on slow storage, checkpoints and cleaners that write while rows come in (they belong to the load, but windows of less than a minute may see none or one), triggers of replication.";
+/// What can spoil the figures of these workloads.
+pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that extends its file on slow storage, checkpoints and cleaners that write during the load (they belong to it, but a window of less than a minute may contain none or one), replication triggers.";
 
 const fn base(name: &'static str, columns: &'static [ColumnDef]) -> Table {
     Table { name, columns, rows: RowCount::Empty, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
@@ -25,16 +25,16 @@ pub(super) const ENTRY: Table = base(
     ],
 );
 
-/// The table that inserts fill.
+/// The table for inserts.
 pub(super) const ENTRIES: &[Table] = &[ENTRY];
 
-/// How many rows there are.
+/// Evidence: the number of rows.
 pub(super) const ENTRIES_EVIDENCE: Evidence =
     Evidence { query: "SELECT COUNT(*) FROM {entry}", counts: "rows in the table" };
 
-/// Columns of the large table of the data set, in a table that has neither key nor index, …
+/// A table with the columns of the data set's large table, without key or index.
 pub(super) const HEAP: Table = base("heap", &FACT_COLUMNS_PLAIN);
-/// … and in one with a primary key and two indexes.
+/// The same with a primary key and two indexes.
 pub(super) const INDEXED: Table = Table { indexes: &["customer", "product"], ..base("indexed", FACT_COLUMNS) };
 
 const FACT_COLUMNS: &[ColumnDef] = crate::data::FACT.columns;
@@ -60,7 +60,7 @@ pub(super) struct RowVars {
     payload: &'static str,
 }
 
-/// Variables of a row that is inserted by itself.
+/// Variables of a row inserted by its own statement.
 pub(super) const ONE: RowVars =
     RowVars { sequence: "seq", id: "id", customer: "customer", product: "product", payload: "payload" };
 
@@ -83,16 +83,16 @@ impl RowVars {
 }
 
 /// Most rows that one statement inserts.
-pub(super) const MOST_ROWS: usize = 100;
+pub(super) const MAX_ROWS: usize = 100;
 
 /// Variables of the rows of one statement.
 pub(super) fn several(rows: usize) -> Vec<RowVars> {
     use std::sync::OnceLock;
-    // Names of variables are those of the source; these are made once, and live as long.
+    // Variable names are `&'static str`; these are made once and leaked.
     static NAMES: OnceLock<Vec<[&'static str; 5]>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
         let name = |what: &str, i: usize| -> &'static str { Box::leak(format!("{what}{i}").into_boxed_str()) };
-        (1..=MOST_ROWS).map(|i| ["seq", "id", "customer", "product", "payload"].map(|what| name(what, i))).collect()
+        (1..=MAX_ROWS).map(|i| ["seq", "id", "customer", "product", "payload"].map(|what| name(what, i))).collect()
     });
     let vars =
         |n: &[&'static str; 5]| RowVars { sequence: n[0], id: n[1], customer: n[2], product: n[3], payload: n[4] };

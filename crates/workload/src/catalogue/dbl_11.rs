@@ -1,10 +1,11 @@
-//! DBL-11: conventional inserts, one statement a row.
+//! DBL-11: conventional inserts, one statement per row.
 
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Program, Step};
-use crate::workload::{Kpi, Param, Sweep, Workload};
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] =
     &[Param { name: "rows", default: 2, min: 1, max: 100_000, meaning: "rows, and INSERTs, per transaction" }];
@@ -13,8 +14,8 @@ const PARAMS: &[Param] =
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-11",
     group: "data-load",
-    summary: "conventional inserts: one INSERT a row, 1 to 100 rows per transaction",
-    description: "Each transaction inserts some rows into an empty table with a primary key, one INSERT statement a row as applications do it, and commits durably. First one job with 1, 2, 4, 5, 10, 20, 50 and 100 rows per transaction: the cost of a commit is shared by more and more rows. Then 2 rows per transaction over rising numbers of jobs. Keys are new, ascending within a job; a row has 24 bytes of numbers and 120 bytes of payload. The SQL service time is the mean time in the statements of a transaction, its commit left out. Every point is a transaction of its own with a commit of its own, that of one row as well.",
+    summary: "conventional inserts: one INSERT per row, 1 to 100 rows per transaction",
+    description: "Each transaction inserts rows into an empty table with a primary key, one INSERT statement per row as applications do, and commits durably. First one job with 1, 2, 4, 5, 10, 20, 50 and 100 rows per transaction: more and more rows share the cost of a commit. Then 2 rows per transaction over rising numbers of jobs. Keys are new and ascending within a job; a row has 24 bytes of numbers and 120 bytes of payload. The SQL service time is the mean time in the statements of a transaction, without its commit. Every point uses separate transactions and commits, also that of one row.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows inserted" },

@@ -3,14 +3,15 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
-use crate::workload::{Kpi, Param, Sweep, Workload};
+use crate::params::Param;
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "rows",
     default: 20,
     min: 1,
-    max: dbl::MOST_ROWS as i64,
-    meaning: "rows of the one INSERT of a transaction",
+    max: dbl::MAX_ROWS as i64,
+    meaning: "rows of a transaction's INSERT",
 }];
 
 /// DBL-12.
@@ -18,7 +19,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-12",
     group: "data-load",
     summary: "multi-row inserts: one INSERT of 1 to 100 rows per transaction",
-    description: "As DBL-11, but all rows of a transaction come in one INSERT statement: one parse, one round trip, one transaction. First one job with 1, 2, 5, 10, 20, 50 and 100 rows per statement, then 20 rows over rising numbers of jobs. Held against DBL-11 with as many rows per transaction it says what a statement costs beside the row. A database that takes several rows in VALUES gets them so; one that does not gets INSERT ALL.",
+    description: "As DBL-11, but all rows of a transaction are in one INSERT statement: one parse, one round trip, one transaction. First one job with 1, 2, 5, 10, 20, 50 and 100 rows per statement, then 20 rows over rising numbers of jobs. Compared with DBL-11 at the same number of rows per transaction, it shows the cost of a statement in addition to its row. Databases without several rows in VALUES get INSERT ALL.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows inserted" },

@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::Table;
-use crate::workload::{Evidence, Kpi, Param, Sweep, Workload};
+use crate::workload::{Evidence, Kpi, Sweep, Workload};
 
 const TABLES: &[Table] = &[dbl::HEAP, dbl::INDEXED];
 
@@ -16,7 +17,7 @@ const PARAMS: &[Param] = &[
         default: 0,
         min: 0,
         max: 1,
-        meaning: "0: a table without any key or index; 1: one with a primary key and two indexes",
+        meaning: "0: a table without key or index; 1: one with a primary key and two indexes",
     },
 ];
 
@@ -25,7 +26,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-22",
     group: "data-load",
     summary: "bulk load by the fastest path, without and with indexes",
-    description: "Each transaction adds 10,000 rows to an empty table by the fastest way that the database has for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without any key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
+    description: "Each transaction adds 10,000 rows to an empty table by the database's fastest way for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows loaded" },

@@ -3,9 +3,10 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::params::Param;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Kpi, Param, Sweep, Volume, Workload};
+use crate::workload::{Kpi, Sweep, Volume, Workload};
 
 const TABLES: &[Table] = &[Table {
     name: "built",
@@ -20,24 +21,19 @@ const TABLES: &[Table] = &[Table {
     indexes: &[],
 }];
 
-const PARAMS: &[Param] = &[Param {
-    name: "rows",
-    default: 100_000,
-    min: 1_000,
-    max: 1 << 40,
-    meaning: "rows of the table over which the index is built",
-}];
+const PARAMS: &[Param] =
+    &[Param { name: "rows", default: 100_000, min: 1_000, max: 1 << 40, meaning: "rows of the indexed table" }];
 
 /// DBL-INDEX.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-INDEX",
     group: "data-load",
-    summary: "an index built over rows in random order, and dropped, again and again",
-    description: "Each transaction makes an index on one column of a table, whose values lie in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the drop is in the time, and takes little of it). One process builds it; how much memory its sort gets is what the server's settings say.",
+    summary: "builds an index over rows in random order and drops it, repeatedly",
+    description: "Each transaction creates an index on a column whose values are in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the time includes the drop, which takes little). One process builds it; the server's settings determine the memory of its sort.",
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
-        Kpi { column: column::COMMIT_LATENCY_MS, title: "time of making and dropping the index" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "time to create and drop the index" },
     ],
     tables: TABLES,
     params: PARAMS,

@@ -3,16 +3,17 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
-use crate::program::{Commit, Generator, Program, Step};
+use crate::instrument::Instrument;
+use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
 
 /// DBWR-CKPT.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBWR-CKPT",
     group: "database-writer",
-    summary: "transaction times inside and outside of a checkpoint",
-    description: "Each transaction changes one random row of a large table and waits for its commit. A third of the window after it has opened loadline asks for a checkpoint: the database then writes out all blocks that have been changed since the last one, while the jobs go on. The figures are transactions per second and the 99th percentile of their times while that checkpoint was under way, and in the rest of the window. A good database writer is not noticed.",
-    spoiled_by: "Checkpoints that the database makes of its own accord in the rest of the window (their number is noted), and a checkpoint that is over in a few milliseconds because little was changed: give a longer warm-up.",
+    summary: "transaction times during and outside a checkpoint",
+    description: "Each transaction changes one random row of a large table and waits for its commit. A third of the way into the window loadline requests a checkpoint: the database then writes all blocks changed since the last one, while the jobs continue. The figures are transactions per second and the 99th percentile of their times during the checkpoint and in the rest of the window. With a good database writer the two hardly differ.",
+    spoiled_by: "Checkpoints that the database starts by itself in the rest of the window (their number is noted), and a checkpoint that lasts only a few milliseconds because little was changed: use a longer warm-up.",
     kpis: &[
         Kpi { column: column::CHECKPOINT_TPS, title: "throughput in the checkpoint" },
         Kpi { column: column::CALM_TPS, title: "throughput outside" },
@@ -21,16 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitWait, Capability::Checkpoint],
-    checkpoint: true,
-    program: |params| Program {
-        statements: vec![sto::update()],
-        body: vec![
-            Step::bind("seq", Generator::Sequence),
-            sto::key(sto::rows(params), 0),
-            sto::payload(),
-            Step::Execute { statement: 0 },
-        ],
-        commit: Commit::Wait,
-    },
+    instruments: &[Instrument::Checkpoint],
+    program: |params| sto::update_one(params, Commit::Wait),
     ..Workload::BASE
 };

@@ -1,10 +1,12 @@
-//! What the log-writer workloads share: one table, one statement, another number of rows.
+//! Common parts of the log-writer workloads: one table, one statement, different numbers of rows.
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
-use crate::workload::{Evidence, Kpi, Param, Params};
+use crate::workload::{Evidence, Kpi, RedoSize, Workload};
 
 /// KPIs of the workloads that measure commit latency.
 pub(super) const LATENCY_KPIS: &[Kpi] = &[
@@ -24,7 +26,7 @@ pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Redo, Capability::Com
 /// Needs of a commit that does not wait.
 pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Redo, Capability::CommitNowait];
 
-/// The rows whose changes make the redo.
+/// The rows whose changes generate the redo.
 pub(super) const TABLES: &[Table] = &[Table { updated_in_place: true, ..Table::per_job("redo", COLUMNS, "own-rows") }];
 
 const COLUMNS: &[ColumnDef] = &[
@@ -33,10 +35,29 @@ const COLUMNS: &[ColumnDef] = &[
     ColumnDef::bytes("payload", Fill::Payload("payload")),
 ];
 
-/// Every change of a row adds 1 to its `n`.
+/// Every change adds 1 to the row's `n`.
 pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
 
-/// Payloads of about 1 KiB: a row fits a page of every target, so that a change is one log record.
+/// Common fields: durable commits, their latency.
+pub(super) const BASE: Workload = Workload {
+    group: "log-writer",
+    spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
+    kpis: LATENCY_KPIS,
+    tables: TABLES,
+    needs: NEEDS_WAIT,
+    evidence: Some(EVIDENCE),
+    instruments: &[Instrument::Limit],
+    program: |params| program(params, Commit::Wait),
+    ..Workload::BASE
+};
+
+/// Redo per transaction, KiB.
+pub(super) const fn redo_kib(min: f64, nominal: f64, max: f64) -> Option<RedoSize> {
+    const KIB: f64 = 1024.0;
+    Some(RedoSize { min: min * KIB, nominal: nominal * KIB, max: max * KIB, payload: "payload", rows: "rows" })
+}
+
+/// Payloads of about 1 KiB: a row fits a page of every target, so a change is one log record.
 pub(super) const PAYLOAD: Param = Param {
     name: "payload",
     default: 950,
@@ -51,7 +72,7 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
         Param { name: "rows", default: rows, min: 1, max: 4096, meaning: "rows changed per transaction" },
         PAYLOAD,
         Param {
-            // Twice the rows of a transaction at least: no transaction meets a row twice.
+            // At least twice the rows of a transaction: no transaction changes a row twice.
             name: "own-rows",
             default: if rows < 64 { 128 } else { 2 * rows },
             min: 1,
@@ -61,7 +82,7 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
     ]
 }
 
-/// `rows` updates of the job's own rows in turn, each with a payload it did not hold before.
+/// `rows` updates of the job's own rows in turn, each with a new payload.
 pub(super) fn program(params: &Params, commit: Commit) -> Program {
     let change = Statement::fixed("UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1));
     let body = vec![

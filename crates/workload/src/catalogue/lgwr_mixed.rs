@@ -1,16 +1,17 @@
 //! LGWR-MIXED: mostly small transactions, some medium, few large ones.
 
 use super::lgwr;
+use crate::params::{Param, Params};
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Param, Params, RedoSize, Workload};
+use crate::workload::Workload;
 
 /// Rows of the medium and of the large transactions.
 const MEDIUM: u64 = 25;
 const LARGE: u64 = 125;
-/// A turn of twenty: 16 small (80 %), 3 medium (15 %), 1 large (5 %).
+/// A cycle of 20: 16 small (80 %), 3 medium (15 %), 1 large (5 %).
 const TURN: u64 = 20;
 const SHARES: [u64; 3] = [16, 3, 1];
-/// Mean of something that a transaction has, from that of the three.
+/// Weighted mean over the three kinds.
 const fn mean(small: f64, medium: f64, large: f64) -> f64 {
     (small * SHARES[0] as f64 + medium * SHARES[1] as f64 + large * SHARES[2] as f64) / TURN as f64
 }
@@ -19,7 +20,7 @@ const PARAMS: &[Param] = &[
     Param { name: "rows", default: 1, min: 1, max: 20, meaning: "rows changed by a small transaction" },
     lgwr::PAYLOAD,
     Param {
-        // Twice the rows of a large transaction at least: none meets a row twice.
+        // At least twice the rows of a large transaction: none changes a row twice.
         name: "own-rows",
         default: 256,
         min: 256,
@@ -28,8 +29,8 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-/// `rows` changes; the first is of the row that the transaction's own number says. The sequence is counted on
-/// to the end of a turn, so that the next transaction is the next of the turn.
+/// `rows` changes, the first at the transaction's own sequence number. Then advances the sequence to a multiple of the
+/// cycle, so that the next transaction has the next place in it.
 fn changes(params: &Params, rows: u64) -> Vec<Step> {
     let own = params.get("own-rows").max(1) as u64;
     let change = [
@@ -55,22 +56,10 @@ fn changes(params: &Params, rows: u64) -> Vec<Step> {
 /// LGWR-MIXED.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-MIXED",
-    group: "log-writer",
     summary: "80 % small, 15 % medium and 5 % large transactions (LGWR-LAT1, -LAT25, -LAT125), durable commit",
-    description: "Of twenty transactions 16 change one of the job's own rows, 3 change 25 of them and one changes 125, and each waits until its changes are durable: small commits have to wait behind large ones, as they do in systems that process orders while a batch runs. The turn is the same for all jobs, but each begins at another place of it, so that shares are exact in any window. All rows are of one size, which is calibrated so that the mean redo of a transaction is that of the mix; each kind of transaction is then within the definition of the workload it is taken from. At the client even the small transactions send their commit as a statement of its own (two round trips, where LGWR-LAT1 is one), because they begin like the others.",
-    spoiled_by: "A commit that does not wait for the device (synchronous commit or fsync off), a write cache that forgets, a log on tmpfs; at the client also its own CPU.",
-    kpis: lgwr::LATENCY_KPIS,
-    tables: lgwr::TABLES,
+    description: "Of 20 transactions, 16 change one of the job's own rows, 3 change 25 and one changes 125; each waits until its changes are durable. Small commits wait behind large ones, as in systems that process orders while a batch runs. All jobs use the same cycle of 20 but start at different places in it, so the shares are exact in any window. All rows have one size, calibrated to the mean redo of the mix; each kind of transaction then meets the definition of its own workload. With the client driver even a small transaction needs two round trips (LGWR-LAT1: one), because it starts like the others and so sends its commit as a separate statement.",
     params: PARAMS,
-    needs: lgwr::NEEDS_WAIT,
-    redo: Some(RedoSize {
-        min: mean(1.0, 22.5, 112.5) * 1024.0,
-        nominal: mean(1.5, 25.0, 125.0) * 1024.0,
-        max: mean(2.0, 27.5, 137.5) * 1024.0,
-        payload: "payload",
-        rows: "rows",
-    }),
-    evidence: Some(lgwr::EVIDENCE),
+    redo: lgwr::redo_kib(mean(1.0, 22.5, 112.5), mean(1.5, 25.0, 125.0), mean(2.0, 27.5, 137.5)),
     program: |params| {
         let update = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";
         let small = params.get("rows").max(1) as u64;
@@ -86,5 +75,5 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    ..Workload::BASE
+    ..lgwr::BASE
 };

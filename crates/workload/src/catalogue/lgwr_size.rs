@@ -3,8 +3,9 @@
 use loadline_model::{Capability, column};
 
 use super::lgwr;
-use crate::program::Commit;
-use crate::workload::{Kpi, Param, RedoSize, SizeScan, Workload};
+use crate::instrument::{Instrument, SizeScan};
+use crate::params::Param;
+use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] = &[
     Kpi { column: column::COMMIT_TIME_NS_P50, title: "median commit time over all sizes" },
@@ -21,7 +22,7 @@ const PARAMS: &[Param] = &[
         meaning: "bytes of new payload per changed row (calibrated before the scan)",
     },
     Param {
-        // More than the largest transaction changes: none meets a row twice.
+        // More than the largest transaction changes: none changes a row twice.
         name: "own-rows",
         default: 8192,
         min: 1,
@@ -29,15 +30,15 @@ const PARAMS: &[Param] = &[
         meaning: "rows that the session owns and changes in turn",
     },
     Param { name: "most-kib", default: 6144, min: 64, max: 1 << 20, meaning: "redo of the largest transaction, KiB" },
-    Param { name: "step-kib", default: 64, min: 4, max: 1 << 16, meaning: "from one size to the next, KiB" },
+    Param { name: "step-kib", default: 64, min: 4, max: 1 << 16, meaning: "step between sizes, KiB" },
     Param {
-        // What generates redo in earnest computes in between. Without a limit the reference log writer is
-        // given redo faster than any device takes it, and a commit waits for all of it whatever the rules.
+        // Real sources of redo compute in between. Without a limit the reference log writer gets redo faster than any
+        // device takes it, and a commit waits for all of it whatever the rules.
         name: "pace-mib",
         default: 128,
         min: 0,
         max: 1 << 20,
-        meaning: "redo is generated no faster than this, MiB/s (0: as fast as the target takes it)",
+        meaning: "highest rate of redo, MiB/s (0: no limit)",
     },
     Param { name: "samples", default: 16, min: 3, max: 1000, meaning: "transactions of each size" },
 ];
@@ -45,29 +46,19 @@ const PARAMS: &[Param] = &[
 /// LGWR-SIZE.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-SIZE",
-    group: "log-writer",
     summary: "commit time by redo since the last commit: one session, 0 to 6 MiB in steps of 64 KiB, in random order",
-    description: "One session changes as many rows as write X KiB of redo, and commits; X goes through all sizes in random order, several times. A log writer that writes in the background leaves a commit only what is not yet written: commit time then rises with X in a sawtooth whose period is the amount at which it begins to write. Where nothing is written before a commit, commit time is a straight line over X, and its slope is what the device takes for large sequential writes. It is not swept over jobs, and is run when it is asked for by name or group.",
-    spoiled_by: "Other sessions that write redo, checkpoints in the middle of the scan (samples whose redo is not what it should be are left out and counted), a commit that does not wait for the log.",
+    description: "One session changes as many rows as write X KiB of redo, and commits; X takes all sizes in random order, several times. A log writer that writes in the background leaves only the unwritten rest to the commit: commit time over X is then a sawtooth whose period is the amount at which the log writer starts to write. If nothing is written before a commit, commit time is a straight line over X, and its slope is the time of large sequential writes. Not swept over jobs; runs only if requested by name or group.",
+    spoiled_by: "Other sessions that write redo, checkpoints during the scan (samples with too much or too little redo are left out and counted), a commit that does not wait for the log.",
     kpis: KPIS,
-    tables: lgwr::TABLES,
     params: PARAMS,
     needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
-    redo: Some(RedoSize {
-        min: 60.0 * 1024.0,
-        nominal: 64.0 * 1024.0,
-        max: 68.0 * 1024.0,
-        payload: "payload",
-        rows: "rows",
-    }),
-    evidence: Some(lgwr::EVIDENCE),
-    scan: Some(SizeScan {
+    redo: lgwr::redo_kib(60.0, 64.0, 68.0),
+    instruments: &[Instrument::SizeScan(SizeScan {
         pace_mib: "pace-mib",
         most_kib: "most-kib",
         step_kib: "step-kib",
         samples: "samples",
         rows: "rows",
-    }),
-    program: |params| lgwr::program(params, Commit::Wait),
-    ..Workload::BASE
+    })],
+    ..lgwr::BASE
 };

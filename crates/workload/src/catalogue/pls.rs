@@ -1,14 +1,15 @@
-//! What the workloads of procedural code share: computations, a commit that has nothing to make durable.
+//! Common parts of the procedural-code workloads: computations, and a commit with nothing to make durable.
 
 use loadline_model::{Capability, column};
 
+use crate::params::Params;
 use crate::program::{Commit, Generator, Kernel, Program, Step};
-use crate::workload::{Kpi, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
-/// What all have in common.
+/// Common fields.
 pub(super) const BASE: Workload = Workload {
     group: "procedural-code",
-    spoiled_by: "Other work on the CPUs, a CPU that changes its clock, a debugger or profiler of the database's language that is switched on. The transactions read and write no row.",
+    spoiled_by: "Other work on the CPUs, a changing CPU clock, an active debugger or profiler of the database's language. The transactions read and write no rows.",
     kpis: &[
         Kpi { column: column::MOPS_PER_S, title: "operations of all jobs" },
         Kpi { column: column::MOPS_PER_S_PER_JOB, title: "operations of a job" },
@@ -29,7 +30,7 @@ pub(super) fn program(params: &Params, parts: &[(Kernel, &'static str)]) -> Prog
     Program { statements: Vec::new(), body, commit: Commit::Wait }
 }
 
-/// Its operations.
+/// The operations of such a transaction.
 pub(super) fn volume(params: &Params, parts: &[(Kernel, &'static str)]) -> Volume {
     let operations = program(params, parts).operations_per_tx() as f64;
     Volume { operations, ..Volume::default() }

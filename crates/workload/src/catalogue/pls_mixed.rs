@@ -1,8 +1,9 @@
-//! PLS-MIXED: additions, calls, trial divisions, texts and built-in functions, one after the other.
+//! PLS-MIXED: additions, calls, trial divisions, string operations and built-in functions in turn.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[
     Param { name: "additions", default: 1_000, min: 1, max: 65_000, meaning: "additions per transaction (PLS-ADD)" },
@@ -11,21 +12,21 @@ const PARAMS: &[Param] = &[
         default: 1,
         min: 1,
         max: 1_000,
-        meaning: "times that fib(10) is computed per transaction (PLS-FIBO)",
+        meaning: "computations of fib(10) per transaction (PLS-FIBO)",
     },
     Param {
         name: "limit",
         default: 300,
         min: 10,
         max: 100_000,
-        meaning: "numbers up to this one are tried per transaction (PLS-PRIME)",
+        meaning: "largest number tried per transaction (PLS-PRIME)",
     },
     Param {
         name: "texts",
         default: 200,
         min: 1,
         max: 100_000,
-        meaning: "rounds of four operations on texts per transaction (PLS-STRING)",
+        meaning: "rounds of four string operations per transaction (PLS-STRING)",
     },
     Param {
         name: "built-ins",
@@ -47,8 +48,8 @@ const PARTS: &[(Kernel, &str)] = &[
 /// PLS-MIXED.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "PLS-MIXED",
-    summary: "additions, calls, trial divisions, texts and built-in functions in turn",
-    description: "Each transaction does what PLS-ADD, PLS-FIBO, PLS-PRIME, PLS-STRING and PLS-BUILTIN do, one after the other, less of each. An operation is one of theirs; the figure is the sum of all, so it compares platforms with each other and not with the five.",
+    summary: "additions, calls, trial divisions, string operations and built-in functions in turn",
+    description: "Each transaction does the work of PLS-ADD, PLS-FIBO, PLS-PRIME, PLS-STRING and PLS-BUILTIN in turn, less of each. Operations are those of the five; the figure is their sum, so it compares platforms with each other, not with the five workloads.",
     params: PARAMS,
     volume: Some(|params| pls::volume(params, PARTS)),
     program: |params| pls::program(params, PARTS),

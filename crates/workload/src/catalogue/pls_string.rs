@@ -1,8 +1,9 @@
-//! PLS-STRING: cuts, joins and searches texts.
+//! PLS-STRING: cuts, joins and searches strings.
 
 use super::pls;
+use crate::params::Param;
 use crate::program::Kernel;
-use crate::workload::{Param, Workload};
+use crate::workload::Workload;
 
 const PARAMS: &[Param] = &[Param {
     name: "rounds",
@@ -15,8 +16,8 @@ const PARAMS: &[Param] = &[Param {
 /// PLS-STRING.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "PLS-STRING",
-    summary: "cuts, joins and searches texts",
-    description: "Each transaction does so many rounds of four operations on texts of single-byte characters: SUBSTR cuts 5 characters off an alphabet, SUBSTR drops 5 off the front of a text of 100, a concatenation puts the piece at its end, INSTR looks where it occurs first. The sum of these places is compared with the right one. One operation is one of these four.",
+    summary: "cuts, joins and searches strings",
+    description: "Each transaction does a number of rounds of four operations on strings of single-byte characters: SUBSTR takes 5 characters of an alphabet, SUBSTR removes the first 5 of a string of 100, a concatenation appends the piece, INSTR finds its first occurrence. The sum of the positions is compared with the expected one. One operation is one of these four.",
     params: PARAMS,
     volume: Some(|params| pls::volume(params, &[(Kernel::Text, "rounds")])),
     program: |params| pls::program(params, &[(Kernel::Text, "rounds")]),

@@ -1,10 +1,12 @@
-//! SRV-MIXED: single rows, ranges and now and then a scan.
+//! SRV-MIXED: queries of single rows and ranges, and some scans.
 
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Param, Workload};
+use crate::workload::{Kpi, Workload};
 
 const PARAMS: &[Param] = &[
     Param { name: "single", default: 60, min: 1, max: 10_000, meaning: "queries of one row per transaction" },
@@ -16,7 +18,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-MIXED",
     group: "server",
     summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
-    description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short work beside long work, as servers have it. The figure is queries per second of this mix.",
+    description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -26,7 +28,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: srv::TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |params| {
         let times = |name: &str| params.get(name).max(1) as u32;
         let seq = || Step::bind("seq", Generator::Sequence);

@@ -3,15 +3,16 @@
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// SRV-QUERY1.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-QUERY1",
     group: "server",
     summary: "one row by primary key, from the cache",
-    description: "Each transaction is one query that fetches one random row by its primary key; the table is in the database's cache. The figure is how many such queries the CPUs execute per second, and how long one takes: the cost of parsing nothing, locking little, walking an index and sending a row.",
+    description: "Each transaction is one query that fetches one random row by its primary key; the table is in the database's cache. The figures are how many such queries the CPUs execute per second and how long one takes: the cost of executing a prepared query, few locks, an index search and sending one row.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -19,7 +20,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |_| Program {
         statements: vec![srv::one_row()],
         body: vec![Step::bind("seq", Generator::Sequence), srv::key(1, 0), Step::Execute { statement: 0 }],

@@ -3,15 +3,16 @@
 use loadline_model::{Capability, column};
 
 use super::srv;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Workload};
+use crate::workload::{Kpi, Workload};
 
 /// SRV-QUERY25.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-QUERY25",
     group: "server",
     summary: "25 rows by a range of the primary key, from the cache",
-    description: "Each transaction is one query that fetches 25 rows which follow each other in the primary key, beginning at a random one; the table is in the database's cache. The figures are queries and rows per second.",
+    description: "Each transaction is one query that fetches 25 consecutive rows by primary key, starting at a random one; the table is in the database's cache. The figures are queries and rows per second.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -20,7 +21,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     program: |_| Program {
         statements: vec![srv::range()],
         body: vec![

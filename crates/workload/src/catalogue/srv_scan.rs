@@ -4,15 +4,16 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::data::LOOKUPS;
+use crate::instrument::Instrument;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::workload::{Cache, Kpi, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 /// SRV-SCAN.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-SCAN",
     group: "server",
     summary: "full scan of a cached table with a filter",
-    description: "Each transaction is one query that reads a table of 100,000 rows from end to end, from the database's cache, and sums one column of the rows that a filter lets pass (one in ten). No index helps, and no query is run in parallel: more jobs are more queries. The figures are MiB (of the table as it is stored) and rows per second.",
+    description: "Each transaction is one query that reads a table of 100,000 rows completely from the database's cache and sums one column of the rows that pass a filter (one in ten). No index helps, and queries do not run in parallel: more jobs are more queries. The figures are MiB (of the table as stored) and rows per second.",
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data scanned" },
@@ -21,13 +22,13 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Hit,
+    instruments: &[Instrument::CacheHit],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
         statements: vec![srv::scan()],
         body: vec![
             Step::bind("seq", Generator::Sequence),
-            // Another filter each time: no result can be kept.
+            // A different filter each time: no result can be cached.
             Step::bind("below", Generator::Uniform { from: 90, range: 21, salt: 0 }),
             Step::Execute { statement: 0 },
         ],

@@ -1,14 +1,14 @@
-//! What the storage and database-writer workloads share: a large table, read and changed at random.
+//! Common parts of the storage and database-writer workloads: a large table, read and changed at random.
 
 use crate::data::{FACT, fact_rows};
-use crate::program::{Effect, Generator, Statement, Step};
+use crate::params::Params;
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::Params;
 
-/// The table that is read and not changed.
+/// The table for reads.
 pub(super) const READ_TABLES: &[Table] = &[FACT];
 
-/// The table that is changed. Its rows are as large as those of the data set.
+/// The table for changes, with rows as large as those of the data set.
 pub(super) const BLOCKS: Table = Table {
     name: "blocks",
     columns: &[
@@ -26,7 +26,7 @@ pub(super) const BLOCKS: Table = Table {
 const PAYLOAD: u32 = 200;
 
 /// What can spoil reads from the device.
-pub(super) const SPOILED_BY: &str = "Caches: the database's own (a private server's is made small for these tests; on another server give a --size of at least ten times its cache) and the operating system's (loadline has it drop the data files over and over where it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads that the database counts with those of the device under its data. What else uses that device makes the comparison too good and the figures too low.";
+pub(super) const SPOILED_BY: &str = "Caches: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache) and the operating system's (loadline makes it drop the data files continuously, if it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads counted by the database with those of the device under its data. Other use of that device makes the comparison too good and the figures too low.";
 
 /// One row of the large table by primary key.
 pub(super) fn one_row() -> Statement {
@@ -38,14 +38,21 @@ pub(super) fn key(rows: u64, salt: u32) -> Step {
     Step::bind("id", Generator::Uniform { from: 0, range: rows.max(1), salt })
 }
 
-/// Rows of [`FACT`] and, as it is as large, of [`BLOCKS`].
+/// Rows of [`FACT`] and of [`BLOCKS`], which are equally large.
 pub(super) fn rows(params: &Params) -> u64 {
     fact_rows(params)
 }
 
-/// One row of [`BLOCKS`] is changed: the counter makes every change real, the payload is another one.
+/// Changes one row of [`BLOCKS`]: the counter makes every change real, the payload is new.
 pub(super) fn update() -> Statement {
     Statement::fixed("UPDATE {blocks} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1))
+}
+
+/// A transaction that changes one random row of [`BLOCKS`].
+pub(super) fn update_one(params: &Params, commit: Commit) -> Program {
+    let body =
+        vec![Step::bind("seq", Generator::Sequence), key(rows(params), 0), payload(), Step::Execute { statement: 0 }];
+    Program { statements: vec![update()], body, commit }
 }
 
 /// The payload that [`update`] writes.

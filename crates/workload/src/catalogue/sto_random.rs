@@ -3,18 +3,20 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Cache, Kpi, Param, Params, Sweep, Workload};
+use crate::workload::{Kpi, Sweep, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "write-pct",
     default: 20,
     min: 2,
     max: 50,
-    meaning: "updates as a share of all statements, %: 50 is one read to each update, 20 four",
+    meaning: "updates as a share of all statements, % (50: one read per update, 20: four)",
 }];
 
-/// Reads to each update.
+/// Reads per update.
 fn reads(params: &Params) -> u32 {
     let percent = params.get("write-pct").clamp(1, 100);
     ((100 + percent / 2) / percent - 1).max(1) as u32
@@ -25,7 +27,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-RANDOM",
     group: "storage",
     summary: "random reads and updates of a table much larger than the cache, 80/20 and 50/50",
-    description: "Each transaction reads random rows of a large table by primary key and changes one other, also drawn at random: four reads to a change (80/20), or one (50/50). The cache is so small that nearly each statement reads a block, and each change leaves one that must be written before its place is free again. The figures are reads and writes of data files per second, and the share of the jobs' time in which they waited for a place in the cache, or made one themselves by writing a block out. The commit does not wait: the log is not what is measured. One update to a transaction, so that no two can lock each other out. One job first with both mixes, then a sweep over jobs with 80/20.",
+    description: "Each transaction reads random rows of a large table by primary key and changes one other random row: four reads per change (80/20), or one (50/50). The cache is so small that nearly every statement reads a block, and every change leaves a dirty block that must be written before its buffer is free again. The figures are reads and writes of data files per second, and the share of the jobs' time spent waiting for a free buffer or freeing one by writing a block. The commit does not wait: the log is not measured. One update per transaction, so deadlocks are impossible. First one job with both mixes, then a sweep over jobs with 80/20.",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::IO_PER_S, title: "reads and writes" },
@@ -36,7 +38,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
     sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| {
         let rows = sto::rows(params);
         let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));

@@ -3,12 +3,14 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
-/// Values of the column by which rows are fetched; neighbours in it are anywhere in the table.
-/// Many to each row of the largest data set (8 TiB have 2.7 · 10¹⁰), so that a range holds as many rows as asked.
+/// Number of values of the column `k`; neighbouring values are anywhere in the table. Many more than rows of the largest
+/// data set (8 TiB have 2.7 · 10¹⁰), so that a range can hold any number of rows.
 const VALUES: u64 = 1 << 40;
 
 const SPREAD: Table = Table {
@@ -25,10 +27,9 @@ const SPREAD: Table = Table {
 };
 
 const PARAMS: &[Param] =
-    &[Param { name: "batch", default: 64, min: 1, max: 100_000, meaning: "rows that a query fetches, about" }];
+    &[Param { name: "batch", default: 64, min: 1, max: 100_000, meaning: "rows per query, approximately" }];
 
-/// Width of the range of values in which about as many rows lie as a batch has; all of them, where a batch has
-/// more rows than there are.
+/// Width of a range of values that holds about one batch of rows; all values if a batch is larger than the table.
 fn width(params: &Params) -> u64 {
     let (rows, batch) = (SPREAD.total_rows(params, 0).max(1), params.get("batch").max(1) as u64);
     let width = u128::from(VALUES) * u128::from(batch) / u128::from(rows);
@@ -44,8 +45,8 @@ fn expected_rows(params: &Params) -> f64 {
 pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-READ-ASYNC",
     group: "storage",
-    summary: "random block reads from the device in batches, so that many can be under way",
-    description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours lie anywhere in a large table, so it needs as many random blocks, and knows them all before it reads the first. A database that prefetches or reads asynchronously has many of these reads under way at once; one that reads block by block has one for each job, and the difference to STO-READ shows which it is. The figures are block reads and MiB per second; blocks are as large as the database has them (column Block: 8 KiB or 16 KiB mostly).",
+    summary: "random block reads from the device in batches, so that many can run at once",
+    description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours are anywhere in a large table. So it needs as many random blocks, and knows all of them before it reads the first. A database that prefetches or reads asynchronously has many of these reads in flight; one that reads block by block has one per job. The difference to STO-READ shows which. The figures are block reads and MiB per second; the block size is the database's (column Block: usually 8 KiB or 16 KiB).",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
@@ -55,7 +56,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

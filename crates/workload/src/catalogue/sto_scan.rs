@@ -1,20 +1,22 @@
-//! STO-SCAN: parallel re-read of a large table.
+//! STO-SCAN: parallel sequential reads of a large table.
 
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::instrument::Instrument;
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::workload::{Cache, Kpi, Param, Params, Volume, Workload};
+use crate::workload::{Kpi, Volume, Workload};
 
 const PARAMS: &[Param] = &[Param {
     name: "rows",
     default: 65_536,
     min: 1_000,
     max: 100_000_000,
-    meaning: "rows of the piece of the table that a query reads",
+    meaning: "rows of the piece that a query reads",
 }];
 
-/// Rows of a piece; the table has at least so many.
+/// Rows of a piece, at most those of the table.
 fn piece(params: &Params) -> u64 {
     (params.get("rows").max(1) as u64).min(sto::rows(params)).max(1)
 }
@@ -24,7 +26,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-SCAN",
     group: "storage",
     summary: "parallel sequential reads of a large table from the device",
-    description: "Each transaction is one query that reads a piece of a large table from end to end (65,536 rows, some 16 MiB), by a range of the primary key, in whose order the table lies, and sums up a column; pieces are drawn at random, so that jobs read different ones. The figure is MiB of the table per second: what storage gives to large sequential reads through the database.",
+    description: "Each transaction is one query that reads a piece of a large table (65,536 rows, about 16 MiB) by a range of the primary key, in which order the table is stored, and sums a column. Pieces are random, so jobs read different ones. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data read" },
@@ -34,7 +36,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: sto::READ_TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     volume: Some(|params| Volume {
         rows: piece(params) as f64,
         tables: &["fact"],

@@ -2,9 +2,11 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Cache, Evidence, Kpi, Param, Workload};
+use crate::workload::{Evidence, Kpi, Workload};
 
 const MADE: Table = Table {
     name: "made",
@@ -20,15 +22,15 @@ const MADE: Table = Table {
 };
 
 const PARAMS: &[Param] =
-    &[Param { name: "rows", default: 8192, min: 1, max: 1_000_000, meaning: "rows that a transaction adds" }];
+    &[Param { name: "rows", default: 8192, min: 1, max: 1_000_000, meaning: "rows added per transaction" }];
 
 /// STO-WRITE.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-WRITE",
     group: "storage",
     summary: "parallel creation of a large table",
-    description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the fastest way that the database has for many rows, and all jobs add to the same one, which is empty before each test. The figure is MiB of the finished table per second. Beside it stands what the database wrote to its data files in the window (each byte goes to its log as well) and what the device under them took; the check data-written holds both against the rows.",
-    spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take, and a test that had not written nine tenths of its rows at the close is invalid. Space: the table grows with rate and window.",
+    description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the database's fastest way for many rows. All jobs add to the same table, which is empty before each test. The figure is MiB of the finished table per second. Next to it are the bytes that the database wrote to its data files in the window (each byte is logged as well) and the bytes written to the device; the check data-written compares both with the rows.",
+    spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take. A test that has not written nine tenths of its rows at the window end is invalid. Disk space: the table grows with rate and window.",
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "table created" },
         Kpi { column: column::PHYSICAL_WRITTEN_MIB_PER_S, title: "written to data files" },
@@ -38,7 +40,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    cache: Cache::Device,
+    instruments: &[Instrument::Device],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![

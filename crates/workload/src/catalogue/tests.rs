@@ -117,19 +117,19 @@ fn no_payload_size_writes_what_the_row_already_holds() {
 fn there_are_39_workloads_that_are_swept_and_one_scan() {
     let groups = [4, 5, 5, 2, 5, 6, 6, 6];
     for (group, expected) in GROUPS.iter().zip(groups) {
-        let n = CATALOGUE.iter().filter(|w| w.group == group.code && w.scan.is_none()).count();
+        let n = CATALOGUE.iter().filter(|w| w.group == group.code && w.scan().is_none()).count();
         assert_eq!(n, expected, "{}", group.code);
     }
     assert_eq!(groups.iter().sum::<usize>(), 39);
-    assert_eq!(CATALOGUE.iter().filter(|w| w.scan.is_some()).count(), 1);
+    assert_eq!(CATALOGUE.iter().filter(|w| w.scan().is_some()).count(), 1);
     let order = |group: &str| GROUPS.iter().position(|g| g.code == group);
     assert!(CATALOGUE.windows(2).all(|w| order(w[0].group) <= order(w[1].group)), "in the order of the groups");
 }
 
 #[test]
 fn unknown_names_get_the_nearest() {
-    let e = super::find("LGWR-LAT2").unwrap_err().to_string();
-    assert!(e.contains("«LGWR-LAT2»") && e.contains("LGWR-LAT"), "{e}");
-    assert!(super::find("lgwr-thr").is_ok(), "codes are read in any case");
-    assert!(super::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
+    let e = crate::find("LGWR-LAT2").unwrap_err().to_string();
+    assert!(e.contains("'LGWR-LAT2'") && e.contains("LGWR-LAT"), "{e}");
+    assert!(crate::find("lgwr-thr").is_ok(), "codes are read in any case");
+    assert!(crate::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
 }

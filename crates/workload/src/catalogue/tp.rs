@@ -1,27 +1,27 @@
-//! What the transaction-processing workloads share: accounts, stock, orders, and the statements on them.
+//! Common parts of the transaction-processing workloads: accounts, stock, orders, and statements on them.
 //!
-//! No transaction can wait for one that waits for it. All lock rows in the same order: one account, then stock
-//! by rising key (each line of an order is drawn from a segment of its own, one above the other), then new
-//! rows, whose keys nobody else has. Reads lock nothing.
+//! Deadlocks are impossible, because all transactions lock rows in the same order: one account, then stock by rising
+//! key (each order line is drawn from its own segment of keys), then new rows with unique keys. Reads lock nothing.
 
 use loadline_model::{Capability, column};
 
+use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-use crate::workload::{Consistency, Evidence, Kpi, Param, Params};
+use crate::workload::{Consistency, Evidence, Kpi, Workload};
 
-/// What an account holds at first.
+/// Initial balance of an account.
 const OPENING: i64 = 1_000_000;
-/// What is in stock of an item at first.
+/// Initial stock of an item.
 const IN_STOCK: i64 = 1_000_000;
-/// Bytes of what an account or an order says beside its numbers.
+/// Bytes of text of an account, item or order.
 const TEXT_BYTES: u32 = 80;
 /// Rows of a report.
 const REPORT_ROWS: u64 = 500;
 /// Lines of an order of the heavy transaction; 3 statements each.
 const LINES: u64 = 7;
 
-const BASE: Table = Table {
+const EMPTY: Table = Table {
     name: "",
     columns: &[],
     rows: RowCount::Empty,
@@ -30,7 +30,7 @@ const BASE: Table = Table {
     indexes: &[],
 };
 
-/// Accounts with two purses, and how often each was changed.
+/// Accounts with balance and savings, and a counter of changes.
 pub(super) const ACCOUNT: Table = Table {
     name: "account",
     columns: &[
@@ -42,7 +42,7 @@ pub(super) const ACCOUNT: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("accounts"),
-    ..BASE
+    ..EMPTY
 };
 
 /// Items in stock.
@@ -55,10 +55,10 @@ const STOCK: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("items"),
-    ..BASE
+    ..EMPTY
 };
 
-/// Orders: what a buyer has to pay.
+/// Orders: the amount that a buyer owes.
 const ORDERS: Table = Table {
     name: "orders",
     columns: &[
@@ -68,10 +68,10 @@ const ORDERS: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     indexes: &["buyer"],
-    ..BASE
+    ..EMPTY
 };
 
-/// Lines of orders: what is taken from stock.
+/// Lines of orders: quantities taken from stock.
 const LINE: Table = Table {
     name: "order_line",
     columns: &[
@@ -81,10 +81,10 @@ const LINE: Table = Table {
         ColumnDef::int("quantity", Fill::Zero),
     ],
     indexes: &["order_id"],
-    ..BASE
+    ..EMPTY
 };
 
-/// Entries of a ledger, for reports: those of a report follow each other.
+/// Entries of a ledger; a report reads consecutive ones.
 pub(super) const ENTRY: Table = Table {
     name: "entry",
     columns: &[
@@ -95,10 +95,10 @@ pub(super) const ENTRY: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(40)),
     ],
     rows: RowCount::Total("entries"),
-    ..BASE
+    ..EMPTY
 };
 
-/// Number of accounts. With few of them, transactions meet at their rows.
+/// Number of accounts. With few of them, transactions wait for each other's rows.
 pub(super) const ACCOUNTS: Param = Param {
     name: "accounts",
     default: 100_000,
@@ -120,7 +120,7 @@ pub(super) const ENTRIES: Param = Param {
     default: 200_000,
     min: REPORT_ROWS as i64,
     max: 1 << 40,
-    meaning: "entries that reports are made of",
+    meaning: "entries of the ledger",
 };
 
 /// KPIs of all of them.
@@ -138,40 +138,40 @@ pub(super) const NEEDS_CHANGE: &[Capability] = &[Capability::Rows, Capability::C
 pub(super) const NEEDS_BOTH: &[Capability] = &[Capability::Rows, Capability::ReadRows, Capability::CommitWait];
 
 /// What can spoil those that only read.
-pub(super) const SPOILED_BY_READ: &str = "A cache that does not hold the table (say so with the figure, or make the table larger than it to measure the storage as well), a client that is short of CPU; at the client also the network.";
+pub(super) const SPOILED_BY_READ: &str = "A cache that does not hold the table (report it with the figure, or make the table larger than the cache to measure storage as well), a client short of CPU. With the client driver, also the network.";
 /// What can spoil those that change rows.
-pub(super) const SPOILED_BY: &str = "A commit that does not wait for the device, tables so small that transactions wait for each other's rows (that is then what is measured), a client that is short of CPU; at the client also the network, as each statement is a round trip.";
+pub(super) const SPOILED_BY: &str = "A commit that does not wait for the device, tables so small that transactions wait for each other's rows (the test then measures these waits), a client short of CPU. With the client driver, also the network: each statement is a round trip.";
 
-/// No money is made or lost: what an account does not hold any more, it has spent.
+/// No money is created or lost: what an account no longer holds, it has spent.
 pub(super) const MONEY: Consistency = Consistency {
     query: "SELECT SUM(balance + savings + spent) - COUNT(*) * 1000000 FROM {account}",
-    what: "what all accounts hold and have spent is what they held at first",
+    what: "what all accounts hold and have spent equals what they held at first",
 };
 
-/// No account is lost: it would take what it holds with it, and [`MONEY`] would not miss it.
+/// No account is lost. [`MONEY`] would not notice it.
 pub(super) const NONE_LOST: Consistency =
     Consistency { query: "SELECT COUNT(*) - :accounts FROM {account}", what: "there are as many accounts as at first" };
 
-/// What buyers have spent is what the orders say.
+/// Buyers have spent the sum of all orders.
 const SPENT: Consistency = Consistency {
     query: "SELECT a.n - o.n FROM (SELECT SUM(spent) AS n FROM {account}) a, \
             (SELECT COALESCE(SUM(amount), 0) AS n FROM {orders}) o",
-    what: "accounts have spent what the orders say",
+    what: "accounts have spent the sum of all orders",
 };
 
-/// What was taken from stock is what the orders' lines say.
+/// The stock taken equals the sum of all order lines.
 const TAKEN: Consistency = Consistency {
     query: "SELECT s.n - l.n FROM (SELECT SUM(1000000 - quantity) AS n FROM {stock}) s, \
             (SELECT COALESCE(SUM(quantity), 0) AS n FROM {order_line}) l",
-    what: "what was taken from stock is what was ordered",
+    what: "the stock taken equals what was ordered",
 };
 
-/// Tables of orders. What a test orders is there until the next.
+/// Tables of orders. Orders are deleted before the next test.
 pub(super) const ORDER_TABLES: &[Table] = &[ACCOUNT, STOCK, ORDERS, LINE];
 /// All tables of the group.
 pub(super) const MIXED_TABLES: &[Table] = &[ACCOUNT, STOCK, ORDERS, LINE, ENTRY];
 
-/// Each change counts itself in its row, and each new row is one.
+/// Each change is counted in its row, and each new row counts as one.
 pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
     query: "SELECT a.n + s.n + o.n + l.n FROM (SELECT SUM(changes) AS n FROM {account}) a, \
             (SELECT SUM(changes) AS n FROM {stock}) s, (SELECT COUNT(*) AS n FROM {orders}) o, \
@@ -179,11 +179,37 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
     counts: "changed and new rows",
 };
 
-/// Orders and lines are new in every test, what was spent and taken before it is not in them: the difference
-/// between the two must stay.
+/// Orders and lines are new in every test, but money and stock also hold the changes of earlier tests: so the
+/// difference must stay the same.
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
 
-/// The statements of a program, each once, and where it is.
+/// Common fields of all.
+pub(super) const BASE: Workload =
+    Workload { group: "transaction-processing", spoiled_by: SPOILED_BY, kpis: KPIS, ..Workload::BASE };
+
+/// Common fields of those that order.
+pub(super) const ORDERING: Workload = Workload {
+    tables: ORDER_TABLES,
+    params: &[ACCOUNTS, ITEMS],
+    needs: NEEDS_BOTH,
+    evidence: Some(ORDER_EVIDENCE),
+    consistency: &[NONE_LOST, MONEY],
+    unchanged: ORDERS_ADD_UP,
+    ..BASE
+};
+
+/// Steps of one kind of transaction.
+pub(super) type Steps = fn(&mut Statements, &Params) -> Vec<Step>;
+
+/// The program of one kind of transaction.
+pub(super) fn program(params: &Params, steps: Steps) -> Program {
+    let mut statements = Statements::new();
+    let mut body = vec![sequence()];
+    body.extend(steps(&mut statements, params));
+    statements.program(body)
+}
+
+/// The statements of a program, each once.
 pub(super) struct Statements(Vec<Statement>);
 
 impl Statements {
@@ -201,13 +227,13 @@ impl Statements {
         Step::Execute { statement: at }
     }
 
-    /// The program of these statements that does `body`.
+    /// The program with these statements and `body`.
     pub(super) fn program(self, body: Vec<Step>) -> Program {
         Program { statements: self.0, body, commit: Commit::Wait }
     }
 }
 
-/// Begins a transaction: all that is drawn in it follows from this.
+/// Starts a transaction: all its random numbers are functions of the sequence.
 pub(super) fn sequence() -> Step {
     Step::bind("seq", Generator::Sequence)
 }
@@ -240,7 +266,7 @@ pub(super) fn report(s: &mut Statements, params: &Params) -> Vec<Step> {
     ]
 }
 
-/// Moves money from one purse of an account to the other: one statement.
+/// Moves money from the balance of an account to its savings: one statement.
 pub(super) fn light(s: &mut Statements, params: &Params) -> Vec<Step> {
     vec![
         number("account", 0, params.get("accounts"), 0),
@@ -267,7 +293,7 @@ fn payment(s: &mut Statements, params: &Params) -> Vec<Step> {
     ]
 }
 
-/// Takes what is ordered of an item, drawn from `from` up, from stock.
+/// Reduces the stock of an item, drawn from `range` keys from `from` on.
 fn take(s: &mut Statements, from: i64, range: i64) -> Vec<Step> {
     vec![
         number("item", from, range, 6),
@@ -311,18 +337,18 @@ pub(super) fn medium(s: &mut Statements, params: &Params) -> Vec<Step> {
     body
 }
 
-/// An order of seven lines, read again at the end: 25 statements. It counts the sequence on by [`LINES`].
+/// An order of seven lines, read again at the end: 25 statements. Advances the sequence by [`LINES`].
 pub(super) fn heavy(s: &mut Statements, params: &Params) -> Vec<Step> {
     let mut body = payment(s, params);
     body.extend(order(s));
     let (items, lines) = (params.get("items"), LINES as i64);
     for n in 0..lines {
-        // Segment after segment of rising keys; the last takes what division leaves.
+        // Segments of rising keys; the last one takes the remainder.
         let from = n * (items / lines);
         let to = if n + 1 == lines { items } else { from + items / lines };
         body.push(sequence());
         body.extend(take(s, from, to - from));
-        // Between item and change, as applications look before they take.
+        // Read before the change, as applications do.
         let look = s.execute("SELECT quantity, payload FROM {stock} WHERE id = :item", Effect::Read(1));
         body.insert(body.len() - 1, look);
         body.extend(line(s));
@@ -339,8 +365,7 @@ mod tests {
     use crate::program::{Effect, Program};
     use crate::{Arg, Execute, JobStart, Piece, Stream, find, pool};
 
-    /// Notes what a transaction locks: the table, and the key, which is a statement's last argument where it
-    /// changes a row.
+    /// Records what a transaction locks: table and key, which is the last argument of an UPDATE.
     struct Locks<'a>(&'a Program, Vec<(String, i64)>, u64);
 
     impl Execute for Locks<'_> {
@@ -362,8 +387,8 @@ mod tests {
         }
     }
 
-    /// Deadlocks are impossible by construction: every transaction locks its rows in rising order, tables
-    /// in one order («account» before «stock», as it happens).
+    /// Deadlocks are impossible by construction: every transaction locks its rows in rising order, and tables in one
+    /// order (account before stock).
     #[test]
     fn rows_are_locked_in_one_order() {
         for code in ["TP-LIGHT", "TP-MEDIUM", "TP-HEAVY", "TP-MIXED"] {
@@ -389,7 +414,7 @@ mod tests {
                 assert_eq!(
                     again.rows_changed_by(&program, 500),
                     changed,
-                    "{code}: what was done can be told afterwards"
+                    "{code}: the work can be computed afterwards"
                 );
             }
         }

@@ -6,21 +6,13 @@ use crate::workload::{Evidence, Workload};
 /// TP-LIGHT.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-LIGHT",
-    group: "transaction-processing",
-    summary: "moves money between the two purses of an account: one statement, durable commit",
-    description: "Each transaction is one UPDATE of an account, drawn at random: an amount moves from its balance to its savings. The commit waits until that is durable. Unlike in LGWR-LAT1, rows are anybody's: transactions can meet at a row and wait for each other, the rarer the more accounts there are.",
-    spoiled_by: tp::SPOILED_BY,
-    kpis: tp::KPIS,
+    summary: "moves money between the balance and the savings of an account: one statement, durable commit",
+    description: "Each transaction is one UPDATE of a random account: an amount moves from its balance to its savings. The commit waits until that is durable. Unlike in LGWR-LAT1, all jobs share the rows: transactions can meet at a row and wait for each other, more rarely with more accounts.",
     tables: &[tp::ACCOUNT],
     params: &[tp::ACCOUNTS],
     needs: tp::NEEDS_CHANGE,
     evidence: Some(Evidence { query: "SELECT SUM(changes) FROM {account}", counts: "changed rows" }),
     consistency: &[tp::NONE_LOST, tp::MONEY],
-    program: |params| {
-        let mut s = tp::Statements::new();
-        let mut body = vec![tp::sequence()];
-        body.extend(tp::light(&mut s, params));
-        s.program(body)
-    },
-    ..Workload::BASE
+    program: |params| tp::program(params, tp::light),
+    ..tp::BASE
 };

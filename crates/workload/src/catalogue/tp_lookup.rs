@@ -6,19 +6,12 @@ use crate::workload::Workload;
 /// TP-LOOKUP.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-LOOKUP",
-    group: "transaction-processing",
     summary: "reads one account by its key",
-    description: "Each transaction is one query that reads one account, drawn at random, by its primary key: what the page of a customer begins with. Nothing is changed. That each query returned its row is checked with every one.",
+    description: "Each transaction is one query that reads one random account by its primary key, like the start of a customer page. Nothing is changed. Every query is checked to return one row.",
     spoiled_by: tp::SPOILED_BY_READ,
-    kpis: tp::KPIS,
     tables: &[tp::ACCOUNT],
     params: &[tp::ACCOUNTS],
     needs: tp::NEEDS_READ,
-    program: |params| {
-        let mut s = tp::Statements::new();
-        let mut body = vec![tp::sequence()];
-        body.extend(tp::lookup(&mut s, params));
-        s.program(body)
-    },
-    ..Workload::BASE
+    program: |params| tp::program(params, tp::lookup),
+    ..tp::BASE
 };

@@ -6,22 +6,8 @@ use crate::workload::Workload;
 /// TP-MEDIUM.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-MEDIUM",
-    group: "transaction-processing",
     summary: "an order of one line: 5 statements that read, change and insert, durable commit",
-    description: "Each transaction reads an account, takes the price from it, takes the goods from stock, and inserts an order and its line: 5 statements, of which one reads, two change a row each and two insert one each. Accounts and items are drawn at random from all; rows are locked in the same order by all transactions, so that they can wait for each other but never in a circle. After each test the money and the stock are added up.",
-    spoiled_by: tp::SPOILED_BY,
-    kpis: tp::KPIS,
-    tables: tp::ORDER_TABLES,
-    params: &[tp::ACCOUNTS, tp::ITEMS],
-    needs: tp::NEEDS_BOTH,
-    evidence: Some(tp::ORDER_EVIDENCE),
-    consistency: &[tp::NONE_LOST, tp::MONEY],
-    unchanged: tp::ORDERS_ADD_UP,
-    program: |params| {
-        let mut s = tp::Statements::new();
-        let mut body = vec![tp::sequence()];
-        body.extend(tp::medium(&mut s, params));
-        s.program(body)
-    },
-    ..Workload::BASE
+    description: "Each transaction reads an account, takes the price from it, reduces the stock, and inserts an order and its line: 5 statements, of which one reads, two change one row each and two insert one row each. Accounts and items are drawn at random. All transactions lock rows in the same order, so they can wait for each other but never deadlock. After each test the money and the stock are checked.",
+    program: |params| tp::program(params, tp::medium),
+    ..tp::ORDERING
 };

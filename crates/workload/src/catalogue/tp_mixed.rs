@@ -1,8 +1,9 @@
 //! TP-MIXED: all transactions of the group, mixed.
 
 use super::tp;
+use crate::params::{Param, Params};
 use crate::program::{Arm, Generator, Step};
-use crate::workload::{Param, Params, Workload};
+use crate::workload::Workload;
 
 const fn share(name: &'static str, default: i64, meaning: &'static str) -> Param {
     Param { name, default, min: 0, max: 100, meaning }
@@ -16,14 +17,13 @@ const PARAMS: &[Param] = &[
     share("report", 5, "share of transactions as in TP-REPORT"),
     share("light", 30, "share of transactions as in TP-LIGHT"),
     share("medium", 15, "share of transactions as in TP-MEDIUM"),
-    // One at least, so that there is always something to choose.
+    // At least 1, so that there is always something to choose.
     Param { min: 1, ..share("heavy", 5, "share of transactions as in TP-HEAVY") },
 ];
 
-/// The arms with their shares; one without a share is left out.
+/// The arms with their shares, without those whose share is 0.
 fn arms(s: &mut tp::Statements, params: &Params) -> Vec<Arm> {
-    type Make = fn(&mut tp::Statements, &Params) -> Vec<Step>;
-    let all: [(&str, Make); 5] = [
+    let all: [(&str, tp::Steps); 5] = [
         ("lookup", tp::lookup),
         ("report", tp::report),
         ("light", tp::light),
@@ -37,17 +37,10 @@ fn arms(s: &mut tp::Statements, params: &Params) -> Vec<Arm> {
 /// TP-MIXED.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-MIXED",
-    group: "transaction-processing",
     summary: "all transactions of the group, mixed: 50 % read only, 30 % light, 15 % medium, 5 % heavy",
-    description: "Each transaction is one of the group's other five, drawn at random by their shares: 45 % TP-LOOKUP, 5 % TP-REPORT, 30 % TP-LIGHT, 15 % TP-MEDIUM and 5 % TP-HEAVY by default. What is drawn follows from the job and its sequence, so it is known afterwards how many rows must have changed. Transaction times are those of the mix: the median is that of a short one, the 99th percentile that of a heavy one. At the client even a transaction of one statement is two round trips here, because it begins like the others.",
-    spoiled_by: tp::SPOILED_BY,
-    kpis: tp::KPIS,
+    description: "Each transaction is one of the group's other five, drawn at random by their shares: by default 45 % TP-LOOKUP, 5 % TP-REPORT, 30 % TP-LIGHT, 15 % TP-MEDIUM and 5 % TP-HEAVY. The choice is a function of the job and its sequence, so the number of changed rows is known afterwards. Transaction times are those of the mix: the median is that of a short one, the 99th percentile that of a heavy one. With the client driver even a transaction of one statement needs two round trips, because it starts like the others.",
     tables: tp::MIXED_TABLES,
     params: PARAMS,
-    needs: tp::NEEDS_BOTH,
-    evidence: Some(tp::ORDER_EVIDENCE),
-    consistency: &[tp::NONE_LOST, tp::MONEY],
-    unchanged: tp::ORDERS_ADD_UP,
     program: |params| {
         let mut s = tp::Statements::new();
         let arms = arms(&mut s, params);
@@ -55,5 +48,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         let choice = Step::bind("choice", Generator::Uniform { from: 0, range, salt: 9 });
         s.program(vec![tp::sequence(), choice, Step::Choose { var: "choice", arms }])
     },
-    ..Workload::BASE
+    ..tp::ORDERING
 };

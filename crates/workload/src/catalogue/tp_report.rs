@@ -11,19 +11,13 @@ const KPIS: &[Kpi] =
 /// TP-REPORT.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-REPORT",
-    group: "transaction-processing",
-    summary: "reads 500 entries of a ledger that follow each other",
-    description: "Each transaction is one query that reads 500 entries of a ledger, from a random one on, in the order of their keys, and fetches them all: a statement of account. Nothing is changed. That each query returned 500 rows is checked with every one.",
+    summary: "reads 500 consecutive entries of a ledger",
+    description: "Each transaction is one query that reads 500 ledger entries in key order, starting at a random one, and fetches them all, like a statement of account. Nothing is changed. Every query is checked to return 500 rows.",
     spoiled_by: tp::SPOILED_BY_READ,
     kpis: KPIS,
     tables: &[tp::ENTRY],
     params: &[tp::ENTRIES],
     needs: tp::NEEDS_READ,
-    program: |params| {
-        let mut s = tp::Statements::new();
-        let mut body = vec![tp::sequence()];
-        body.extend(tp::report(&mut s, params));
-        s.program(body)
-    },
-    ..Workload::BASE
+    program: |params| tp::program(params, tp::report),
+    ..tp::BASE
 };

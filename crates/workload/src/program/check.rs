@@ -1,4 +1,4 @@
-//! What is wrong with a program.
+//! Checks a program.
 
 use std::collections::BTreeSet;
 
@@ -10,27 +10,25 @@ use crate::template::TemplateError;
 /// What is wrong with a program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// A statement cannot be read.
+    /// A statement cannot be parsed.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// A statement uses a variable that nothing binds.
-    #[error("the variable «{0}» is used but never bound")]
+    #[error("the variable '{0}' is used but never bound")]
     Unbound(String),
     /// A statement number that does not exist.
     #[error("there is no statement number {0}")]
     NoStatement(usize),
-    /// Rows are added in bulk before the sequence is bound: each time the same ones.
-    #[error(
-        "rows are added in bulk, but nothing binds the sequence before: their keys would be those of the last time"
-    )]
+    /// Rows are added in bulk before the sequence is bound: they would have the same keys each time.
+    #[error("rows are added in bulk before the sequence is bound: they would have the same keys each time")]
     NoSequence,
-    /// A variable that is a number here and bytes there.
-    #[error("the variable «{0}» is bound to numbers and to bytes")]
+    /// A variable with two types.
+    #[error("the variable '{0}' is bound to numbers and to bytes")]
     TwoTypes(String),
-    /// A turn whose places do not come equally often.
+    /// A cycle whose places do not occur equally often.
     #[error(
-        "the turn «{var}» of {of} leaves places out: each transaction must count the sequence on by 1, or by 1 and a \
-         multiple of {of}; a random choice needs no such care"
+        "the turn '{var}' of {of} skips places: each transaction must advance the sequence by 1, or by 1 plus a multiple \
+         of {of}; a random choice has no such limit"
     )]
     Turn {
         /// The variable.
@@ -38,10 +36,10 @@ pub enum ProgramError {
         /// Its places.
         of: u64,
     },
-    /// Two turns: both follow from the same sequence.
+    /// Two cycles over the same sequence.
     #[error(
-        "the turns «{first}» and «{second}» follow from the same sequence: some of their arms would never meet, and their \
-         shares are not what they say; choose by chance in one of them"
+        "the turns '{first}' and '{second}' use the same sequence: some combinations of their arms would never occur, and \
+         the shares would be wrong; use a random choice for one of them"
     )]
     TwoTurns {
         /// The first of them.
@@ -49,24 +47,23 @@ pub enum ProgramError {
         /// The second.
         second: String,
     },
-    /// Arms that do not cover what chooses between them.
-    #[error("the shares of what «{var}» chooses between add up to {shares}, but {needs}")]
+    /// The shares do not match the values of the variable.
+    #[error("the shares of the choice by '{var}' add up to {shares}, but {needs}")]
     Shares {
         /// The variable.
         var: String,
         /// Sum of the shares.
         shares: u64,
-        /// What they must add up to, in words.
+        /// What they must match, in words.
         needs: String,
     },
 }
 
 impl Program {
-    /// Checks that every statement exists, every variable is bound and of one type, and every choice has
-    /// its arms.
+    /// Checks that every statement exists, every variable is bound and has one type, and every choice covers its values.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn check(&self) -> Result<(), ProgramError> {
         fn walk(
             program: &Program,
@@ -105,7 +102,7 @@ impl Program {
                         if let Some(needs) = needs {
                             return Err(ProgramError::Shares { var: (*var).to_owned(), shares, needs });
                         }
-                        // What one arm binds is not bound after another.
+                        // A variable bound in one arm is not bound after the choice.
                         for arm in arms {
                             walk(program, &arm.body, &mut bound.clone())?;
                         }
@@ -153,8 +150,8 @@ impl Program {
     }
 }
 
-/// By how much `steps` can count the sequence on, modulo `of`. More than a few different ways are not told
-/// apart: nothing then comes equally often.
+/// By how much `steps` can advance the sequence, modulo `of`. The number of results is limited: with more than one, places
+/// do not occur equally often anyway.
 fn advances(steps: &[Step], of: u64) -> BTreeSet<u64> {
     const MANY: usize = 64;
     let sums = |a: &BTreeSet<u64>, b: &BTreeSet<u64>| -> BTreeSet<u64> {
@@ -165,7 +162,7 @@ fn advances(steps: &[Step], of: u64) -> BTreeSet<u64> {
         let by = match step {
             Step::Bind { generator: Generator::Sequence, .. } => BTreeSet::from([1 % of]),
             Step::Repeat { times, body } => {
-                // As often as that, by doubling.
+                // `times` times, by repeated doubling.
                 let (mut times, mut power, mut all) = (*times, advances(body, of), BTreeSet::from([0]));
                 while times > 0 {
                     if times % 2 == 1 {

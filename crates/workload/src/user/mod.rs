@@ -1,7 +1,7 @@
-//! Workloads of users: a TOML file with tables and a transaction program, as the catalogue's are.
+//! User workloads: TOML files with tables and a transaction program.
 //!
-//! What a workload states about itself is `&'static` everywhere, because the catalogue is. A file is read once a
-//! process and lives as long as it, so what was read is leaked; [`register`] reads no file twice.
+//! Workloads are `&'static`, because those of the catalogue are. So what is read from a file is leaked; [`register`]
+//! reads each file only once per process.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -16,35 +16,32 @@ use crate::table::Table;
 use crate::template::Piece;
 use crate::workload::{Consistency, Evidence, GROUPS, Kpi, Workload};
 
-mod given;
 mod program;
 mod reader;
 mod tables;
 
-use given::Amount;
-pub use given::Given;
 use reader::{Fields, Source, Value};
 
-/// Most rows of a table that are loaded.
-const MOST_ROWS: i64 = 1 << 40;
-/// Most steps of a transaction, of which a job does some tens of millions a second without a database.
-const MOST_STEPS: u64 = 10_000_000;
-/// Longest code: it is part of every name that loadline gives in a database.
-const LONGEST_CODE: usize = 20;
-/// Group of a workload that names none.
+/// Most rows of a table.
+const MAX_ROWS: i64 = 1 << 40;
+/// Most steps of a transaction; without a database, a job does some tens of millions per second.
+const MAX_STEPS: u64 = 10_000_000;
+/// Longest code: it is part of every name that loadline creates in a database.
+const MAX_CODE: usize = 20;
+/// Default group.
 const GROUP: &str = "transaction-processing";
-/// KPIs of a workload that names none.
+/// Default KPIs.
 const KPIS: &[Kpi] = &[
     Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "transactions" },
     Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "median transaction time" },
     Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
 ];
 
-/// What is wrong with a workload file.
+/// An error in a workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct UserError {
-    /// The file, as it was named.
+    /// The file as the user named it.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -54,23 +51,23 @@ pub struct UserError {
     pub message: String,
 }
 
-/// A workload with the text that it was read from.
+/// A workload with the text it was read from.
 type Registered = (&'static Workload, String);
 
-/// Workloads that were read in this process. Nothing is ever taken out.
+/// Workloads read in this process. Never removed.
 static REGISTERED: RwLock<Vec<Registered>> = RwLock::new(Vec::new());
 
-/// The workload of a user with `code`, in any case, if one was registered.
+/// The registered workload with `code` (in any case).
 pub(crate) fn find(code: &str) -> Option<&'static Workload> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     registered.iter().map(|(w, _)| *w).find(|w| w.code.eq_ignore_ascii_case(code.trim()))
 }
 
-/// Reads the workload in `text` and makes it known to [`crate::find`]; `file` is what messages call it. The
-/// same text again is the same workload.
+/// Reads the workload in `text` and registers it for [`crate::find`]; `file` is its name in messages. The same text again
+/// gives the same workload.
 ///
 /// # Errors
-/// [`UserError`], with the place of what is wrong; also when another workload has its code.
+/// [`UserError`] with the position of the error; also if another workload has the same code.
 pub fn register(file: &str, text: &str) -> Result<&'static Workload, UserError> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     if let Some((workload, _)) = registered.iter().find(|(_, t)| t == text) {
@@ -107,14 +104,14 @@ const KEYS: &[&str] = &[
 fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, UserError> {
     let source = Source { file, text };
     let document = DeTable::parse(text).map_err(|e| source.error(e.span().unwrap_or(0..0), e.message().to_owned()))?;
-    // What is missing is missing at the beginning.
+    // Missing keys are reported at the start of the file.
     let fields = source.fields_of(document.get_ref(), 0..0, "a workload file", KEYS)?;
     let code = code(&source, &fields, taken)?;
     let params = &*tables::params(&source, &fields)?.leak();
     let tables = &*tables::tables(&source, &fields, params)?.leak();
     let given = program::program(&source, &fields, params, tables)?;
     let optional = |key: &str, default: &'static str| {
-        fields.optional(key).map_or(Ok(default), |v| Ok(leak(source.text(v, &format!("«{key}»"))?)))
+        fields.optional(key).map_or(Ok(default), |v| Ok(leak(source.text(v, &format!("'{key}'"))?)))
     };
     let group = match fields.optional("group") {
         None => GROUP,
@@ -122,7 +119,7 @@ fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, Use
     };
     let queries = |key: &str| -> Result<&'static [Consistency], UserError> {
         let list = fields.list(key)?.into_iter().map(|value| {
-            let f = source.fields(value, &format!("a query of «{key}»"), &["query", "what"])?;
+            let f = source.fields(value, &format!("a query of '{key}'"), &["query", "what"])?;
             Ok(Consistency { query: query(&source, f.required("query")?, key, tables)?, what: leak(f.text("what")?) })
         });
         Ok(list.collect::<Result<Vec<_>, UserError>>()?.leak())
@@ -152,42 +149,42 @@ fn code(source: &Source<'_>, fields: &Fields<'_, '_>, taken: &[&str]) -> Result<
     let at = fields.required("code")?;
     let code = source.text(at, "the code")?;
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
-    if !code.starts_with(|c: char| c.is_ascii_uppercase()) || !code.chars().all(plain) || code.len() > LONGEST_CODE {
+    if !code.starts_with(|c: char| c.is_ascii_uppercase()) || !code.chars().all(plain) || code.len() > MAX_CODE {
         let text = format!(
-            "the code «{code}» cannot be used: it takes letters A to Z, digits and «-», a letter first, {LONGEST_CODE} at most \
-             (ORDER-QUEUE), because names in the database begin with it"
+            "the code '{code}' is not allowed: use letters A to Z, digits and '-', a letter first, at most {MAX_CODE} \
+             characters (for example ORDER-QUEUE), because names in the database start with it"
         );
         return Err(source.error(at.span(), text));
     }
     if CATALOGUE.iter().any(|w| w.code == code) {
-        let text = format!("the catalogue has a workload {code}: give yours another code");
+        let text = format!("the catalogue has a workload {code}: use another code");
         return Err(source.error(at.span(), text));
     }
-    // Tables of the data set are called so.
+    // Names of the data set's tables start with it.
     if code == "DATA" || code.starts_with("DATA-") {
         return Err(source.error(
             at.span(),
-            format!("the code «{code}» cannot be used: names that begin with data are the data set's"),
+            format!("the code '{code}' is not allowed: names that start with data belong to the data set"),
         ));
     }
     if taken.contains(&code) {
-        let text = format!("another workload file of this run has the code {code}: give one another code");
+        let text = format!("another workload file of this run has the code {code}: change one of them");
         return Err(source.error(at.span(), text));
     }
     Ok(leak(code))
 }
 
-/// A query that returns one number: it has no variables.
+/// A query that returns one number, without variables.
 fn query(source: &Source<'_>, value: &Value<'_>, what: &str, tables: &[Table]) -> Result<&'static str, UserError> {
-    let what = format!("the query of «{what}»");
+    let what = format!("the query of '{what}'");
     let template = program::template(source, value, &what, tables)?;
     if let Some(var) = template.vars().next() {
-        let text = format!("{what} has the variable «{var}»: it is asked outside transactions, and takes none");
+        let text = format!("{what} has the variable '{var}', but it runs outside transactions: use no variables");
         return Err(source.error(value.span(), text));
     }
     if !matches!(template.pieces.first(), Some(Piece::Sql(sql)) if sql.trim_start().to_uppercase().starts_with("SELECT"))
     {
-        return Err(source.error(value.span(), format!("{what} is a SELECT that returns one whole number")));
+        return Err(source.error(value.span(), format!("{what} must be a SELECT that returns one integer")));
     }
     Ok(leak(source.text(value, &what)?))
 }
@@ -205,8 +202,8 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
         let id = source.text(at, "the column")?;
         let Some(found) = column(id) else {
             let near = loadline_model::format::nearest(id, loadline_model::column::COLUMNS.iter().map(|c| c.id));
-            let near = near.map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-            let text = format!("there is no column «{id}»{near} (`loadline columns` lists all)");
+            let near = near.map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+            let text = format!("there is no column '{id}'{near} (`loadline columns` lists all)");
             return Err(source.error(at.span(), text));
         };
         out.push(Kpi { column: found, title: leak(f.text("title")?) });
@@ -214,14 +211,14 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
     Ok(if out.is_empty() { KPIS } else { out.leak() })
 }
 
-/// What a target must be able to do follows from the program. It is made with the lowest, the default and the
-/// highest values, and must be sound with all.
+/// The capabilities that the program needs. The program is made with the default, lowest and highest parameters, and must
+/// be valid with each.
 fn needs(
     source: &Source<'_>,
     fields: &Fields<'_, '_>,
     workload: &Workload,
 ) -> Result<&'static [Capability], UserError> {
-    let values: [fn(&crate::workload::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
+    let values: [fn(&crate::params::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
     let at = fields.required("program")?.span();
     let mut needs = vec![Capability::Rows];
     for value in values {
@@ -230,11 +227,11 @@ fn needs(
         let program = workload.make(&params);
         program.check().map_err(|e| source.error(at.clone(), e.to_string()))?;
         let steps = program.longest();
-        if steps > MOST_STEPS {
+        if steps > MAX_STEPS {
             let text = format!(
-                "a transaction can have {} steps, repetitions included, but {MOST_STEPS} are the most: repeat less, or \
-                 narrow the parameters that say how often",
-                if steps == u64::MAX { "more than can be counted".to_owned() } else { steps.to_string() }
+                "a transaction can have {} steps, repetitions included, but the limit is {MAX_STEPS}: repeat less, or \
+                 narrow the parameters of the repetitions",
+                if steps == u64::MAX { "more than 10^19".to_owned() } else { steps.to_string() }
             );
             return Err(source.error(at.clone(), text));
         }

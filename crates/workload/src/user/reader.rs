@@ -1,4 +1,4 @@
-//! Reads values of a TOML document one by one: what is wrong is said with line, column and what is allowed.
+//! Reads values of a TOML document. Errors give line, column and what is allowed.
 
 use std::ops::Range;
 
@@ -6,8 +6,9 @@ use loadline_model::format::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Amount, UserError};
-use crate::workload::Param;
+use super::UserError;
+use crate::file_program::Amount;
+use crate::params::Param;
 
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -18,7 +19,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// What is wrong at a place of the text.
+    /// An error at a position of the text.
     pub(super) fn error(&self, at: Range<usize>, message: impl Into<String>) -> UserError {
         let before = self.text.get(..at.start.min(self.text.len())).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -26,7 +27,7 @@ impl<'a> Source<'a> {
         UserError { file: self.file.to_owned(), line, column, message: message.into() }
     }
 
-    /// The keys of `value`, which is a table and has no others than `known`.
+    /// The fields of `value`, which must be a table with only `known` keys.
     pub(super) fn fields<'v>(
         &'v self,
         value: &'v Value<'a>,
@@ -36,12 +37,12 @@ impl<'a> Source<'a> {
         let Some(table) = value.get_ref().as_table() else {
             let form = format!("{{ {} }}", known.iter().map(|k| format!("{k} = …")).collect::<Vec<_>>().join(", "));
             let kind = value.get_ref().type_str();
-            return Err(self.error(value.span(), format!("{what} is written as {form}, and not as {}", article(kind))));
+            return Err(self.error(value.span(), format!("{what} must be {form}, not {}", article(kind))));
         };
         self.fields_of(table, value.span(), what, known)
     }
 
-    /// The same of a table.
+    /// The same for a table.
     pub(super) fn fields_of<'v>(
         &'v self,
         table: &'v DeTable<'a>,
@@ -53,22 +54,22 @@ impl<'a> Source<'a> {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
                 let near = nearest(name, known.iter().copied());
-                let near = near.map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-                let text = format!("{what} has no key «{name}»{near} (known: {})", known.join(", "));
+                let near = near.map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+                let text = format!("{what} has no key '{name}'{near} (known: {})", known.join(", "));
                 return Err(self.error(key.span(), text));
             }
         }
         Ok(Fields { source: self, table, at, what: what.to_owned() })
     }
 
-    /// A text that is not empty.
+    /// A non-empty string.
     pub(super) fn text<'v>(&self, value: &'v Value<'a>, what: &str) -> Result<&'v str, UserError> {
         match value.get_ref().as_str().map(str::trim) {
             Some("") => Err(self.error(value.span(), format!("{what} is empty"))),
             Some(text) => Ok(text),
             None => {
                 let kind = article(value.get_ref().type_str());
-                Err(self.error(value.span(), format!("{what} is a text in quotes, and not {kind}")))
+                Err(self.error(value.span(), format!("{what} must be a string in quotes, not {kind}")))
             }
         }
     }
@@ -84,7 +85,7 @@ impl<'a> Source<'a> {
         known.iter().copied().find(|k| *k == text).ok_or_else(|| self.unknown(value, what, text, known.iter().copied()))
     }
 
-    /// Something that must be one of `known` and is not.
+    /// The error for a value that is none of `known`.
     pub(super) fn unknown<'k>(
         &self,
         value: &Value<'a>,
@@ -92,13 +93,13 @@ impl<'a> Source<'a> {
         given: &str,
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> UserError {
-        let near = nearest(given, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+        let near = nearest(given, known.clone()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
         let known: Vec<&str> = known.collect();
         let known = if known.is_empty() { "there is none".to_owned() } else { format!("known: {}", known.join(", ")) };
-        self.error(value.span(), format!("{what} «{given}» is not known{near} ({known})"))
+        self.error(value.span(), format!("{what} '{given}' is not known{near} ({known})"))
     }
 
-    /// A whole number within `range`.
+    /// An integer within `range`.
     pub(super) fn integer(&self, value: &Value<'a>, what: &str, range: (i64, i64)) -> Result<i64, UserError> {
         let parsed = value.get_ref().as_integer().map(|i| i64::from_str_radix(i.as_str(), i.radix()));
         let (least, most) = range;
@@ -111,12 +112,12 @@ impl<'a> Source<'a> {
             }
             None => {
                 let kind = article(value.get_ref().type_str());
-                Err(self.error(value.span(), format!("{what} is a whole number, and not {kind}")))
+                Err(self.error(value.span(), format!("{what} must be an integer, not {kind}")))
             }
         }
     }
 
-    /// A whole number, or the name of a parameter all of whose values are within `range`.
+    /// An integer, or the name of a parameter, with all values within `range`.
     pub(super) fn amount(
         &self,
         value: &Value<'a>,
@@ -131,7 +132,7 @@ impl<'a> Source<'a> {
         self.integer(value, what, range).map(Amount::Fixed)
     }
 
-    /// A parameter all of whose values are within `range`.
+    /// A parameter with all values within `range`.
     pub(super) fn param<'p>(
         &self,
         value: &Value<'a>,
@@ -147,7 +148,7 @@ impl<'a> Source<'a> {
         let (least, most) = range;
         if param.min < least || param.max > most {
             let text = format!(
-                "{what} must be between {least} and {most}, but the parameter «{name}» can be {} to {}: narrow its min and max",
+                "{what} must be between {least} and {most}, but the parameter '{name}' can be {} to {}: narrow its min and max",
                 param.min, param.max
             );
             return Err(self.error(value.span(), text));
@@ -155,37 +156,37 @@ impl<'a> Source<'a> {
         Ok(param)
     }
 
-    /// A name that no database has to quote: letters a–z, digits and `also`, a letter first.
+    /// A name that needs no quotes in any database: letters a–z, digits and `also`, a letter first.
     pub(super) fn name(&self, value: &Value<'a>, what: &str, also: char, most: usize) -> Result<String, UserError> {
         let name = self.text(value, what)?;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == also;
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
             let text = format!(
-                "{what} «{name}» cannot be used: it takes letters a to z, digits and «{also}», and a letter first, so that no \
-                 database has to quote it"
+                "{what} '{name}' is not allowed: use letters a to z, digits and '{also}', a letter first, so that no \
+                 database needs quotes"
             );
             return Err(self.error(value.span(), text));
         }
         if name.len() > most {
-            let text = format!("{what} «{name}» has {} letters, but {most} are the most", name.len());
+            let text = format!("{what} '{name}' has {} characters, but the limit is {most}", name.len());
             return Err(self.error(value.span(), text));
         }
         Ok(name.to_owned())
     }
 
-    /// The members of an array.
+    /// The elements of an array.
     pub(super) fn list<'v>(&self, value: &'v Value<'a>, what: &str) -> Result<Vec<&'v Value<'a>>, UserError> {
         match value.get_ref().as_array() {
             Some(array) => Ok(array.iter().collect()),
             None => {
                 let kind = article(value.get_ref().type_str());
-                Err(self.error(value.span(), format!("{what} is a list in [ ], and not {kind}")))
+                Err(self.error(value.span(), format!("{what} must be a list in [ ], not {kind}")))
             }
         }
     }
 }
 
-/// The keys of one table.
+/// The fields of one table.
 pub(super) struct Fields<'v, 'a> {
     source: &'v Source<'a>,
     table: &'v DeTable<'a>,
@@ -199,20 +200,20 @@ impl<'v, 'a> Fields<'v, 'a> {
     }
 
     pub(super) fn required(&self, key: &str) -> Result<&'v Value<'a>, UserError> {
-        self.optional(key).ok_or_else(|| self.error(format!("{} needs the key «{key}»", self.what)))
+        self.optional(key).ok_or_else(|| self.error(format!("{} needs the key '{key}'", self.what)))
     }
 
-    /// A required text.
+    /// A required string.
     pub(super) fn text(&self, key: &str) -> Result<&'v str, UserError> {
-        self.source.text(self.required(key)?, &format!("«{key}» of {}", self.what))
+        self.source.text(self.required(key)?, &format!("'{key}' of {}", self.what))
     }
 
-    /// The members of an optional array; none if it is not there.
+    /// The elements of an optional array.
     pub(super) fn list(&self, key: &str) -> Result<Vec<&'v Value<'a>>, UserError> {
-        self.optional(key).map_or(Ok(Vec::new()), |v| self.source.list(v, &format!("«{key}» of {}", self.what)))
+        self.optional(key).map_or(Ok(Vec::new()), |v| self.source.list(v, &format!("'{key}' of {}", self.what)))
     }
 
-    /// What is wrong with the whole of it.
+    /// An error of the whole table.
     pub(super) fn error(&self, text: String) -> UserError {
         self.source.error(self.at.clone(), text)
     }

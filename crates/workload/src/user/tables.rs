@@ -1,16 +1,16 @@
 //! Parameters and tables of a workload file.
 
 use super::reader::{Fields, Source, Value};
-use super::{MOST_ROWS, UserError, leak};
+use super::{MAX_ROWS, UserError, leak};
+use crate::params::Param;
 use crate::table::{ColumnDef, Fill, LogicalType, RowCount, Scope, Table};
-use crate::workload::Param;
 
-/// Most bytes of one payload: what fits a column of every database.
-pub(super) const MOST_PAYLOAD: i64 = 2000;
-/// Most bytes of all payloads of a row: what fits a page of every database.
-const MOST_ROW: i64 = 6000;
-/// Longest name of a table or column: with the workload's code before it, an index's name still fits everywhere.
-const LONGEST: usize = 20;
+/// Largest payload, bytes: it fits a column of every database.
+pub(super) const MAX_PAYLOAD: i64 = 2000;
+/// Largest sum of a row's payloads, bytes: it fits a page of every database.
+const MAX_ROW_BYTES: i64 = 6000;
+/// Longest name of a table or column: an index name, which includes the workload's code, still fits every database.
+const MAX_NAME: usize = 20;
 
 pub(super) fn params(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<Vec<Param>, UserError> {
     let mut out: Vec<Param> = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn params(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<Vec
         unique(source, at, "parameter", &name, out.iter().map(|p| p.name))?;
         let all = (i64::MIN, i64::MAX);
         let number =
-            |key: &str, range| source.integer(f.required(key)?, &format!("«{key}» of the parameter «{name}»"), range);
+            |key: &str, range| source.integer(f.required(key)?, &format!("'{key}' of the parameter '{name}'"), range);
         let min = number("min", all)?;
         let max = number("max", (min, i64::MAX))?;
         let default = number("default", (min, max))?;
@@ -38,7 +38,7 @@ pub(super) fn unique<'k>(
     mut known: impl Iterator<Item = &'k str>,
 ) -> Result<(), UserError> {
     if known.any(|k| k == name) {
-        return Err(source.error(at.span(), format!("the {what} «{name}» is there twice: give one another name")));
+        return Err(source.error(at.span(), format!("the {what} '{name}' is defined twice: remove or rename one")));
     }
     Ok(())
 }
@@ -52,14 +52,14 @@ pub(super) fn tables(
     for value in fields.list("table")? {
         let f = source.fields(value, "a table", &["name", "rows", "updated-in-place", "indexes", "column"])?;
         let at = f.required("name")?;
-        let name = source.name(at, "the table", '_', LONGEST)?;
+        let name = source.name(at, "the table", '_', MAX_NAME)?;
         unique(source, at, "table", &name, out.iter().map(|t| t.name))?;
         let columns = columns(source, &f, &name, params)?;
         let mut indexes: Vec<&'static str> = Vec::new();
         for index in f.list("indexes")? {
             let column = source.text(index, "an index")?;
             let Some(found) = columns.iter().find(|c| c.name == column) else {
-                let what = format!("the column of an index of «{name}»");
+                let what = format!("the column of an index of '{name}'");
                 return Err(source.unknown(index, &what, column, columns.iter().map(|c| c.name)));
             };
             unique(source, index, "index", column, indexes.iter().copied())?;
@@ -68,7 +68,7 @@ pub(super) fn tables(
         let updated_in_place = match f.optional("updated-in-place") {
             None => false,
             Some(v) => v.get_ref().as_bool().ok_or_else(|| {
-                source.error(v.span(), format!("«updated-in-place» of the table «{name}» is true or false"))
+                source.error(v.span(), format!("'updated-in-place' of the table '{name}' must be true or false"))
             })?,
         };
         out.push(Table {
@@ -87,8 +87,8 @@ pub(super) fn tables(
 }
 
 fn rows(source: &Source<'_>, value: &Value<'_>, table: &str, params: &[Param]) -> Result<RowCount, UserError> {
-    let what = format!("«rows» of the table «{table}»");
-    let range = (1, MOST_ROWS);
+    let what = format!("'rows' of the table '{table}'");
+    let range = (1, MAX_ROWS);
     if value.get_ref().is_str() {
         source.word(value, &what, &["empty"])?;
         return Ok(RowCount::Empty);
@@ -102,7 +102,7 @@ fn rows(source: &Source<'_>, value: &Value<'_>, table: &str, params: &[Param]) -
         (None, Some(v)) => Ok(RowCount::PerJob(source.param(v, &what, params, (1, 1 << 20))?.name)),
         _ => Err(source.error(
             value.span(),
-            format!("{what} is a number, \"empty\", {{ total = \"PARAMETER\" }} or {{ per-job = \"PARAMETER\" }}"),
+            format!("{what} must be a number, \"empty\", {{ total = \"PARAMETER\" }} or {{ per-job = \"PARAMETER\" }}"),
         )),
     }
 }
@@ -116,11 +116,11 @@ fn columns(
     let mut out: Vec<ColumnDef> = Vec::new();
     let mut payloads = 0;
     for (i, value) in table.list("column")?.into_iter().enumerate() {
-        let f = source.fields(value, &format!("a column of the table «{name}»"), &["name", "type", "fill"])?;
+        let f = source.fields(value, &format!("a column of the table '{name}'"), &["name", "type", "fill"])?;
         let at = f.required("name")?;
-        let column = source.name(at, "the column", '_', LONGEST)?;
+        let column = source.name(at, "the column", '_', MAX_NAME)?;
         unique(source, at, "column", &column, out.iter().map(|c| c.name))?;
-        let what = format!("the type of the column «{column}»");
+        let what = format!("the type of the column '{column}'");
         let logical = match source.word(f.required("type")?, &what, &["int", "bytes"])? {
             "int" => LogicalType::Int,
             _ => LogicalType::Bytes,
@@ -133,7 +133,8 @@ fn columns(
         };
         if of != logical {
             let text = format!(
-                "the column «{column}» cannot be filled so: an int takes key, zero, constant or scattered, bytes take a payload"
+                "the fill does not fit the type of the column '{column}': an int takes key, zero, constant or scattered, \
+                 bytes take a payload"
             );
             return Err(source.error(at.span(), text));
         }
@@ -145,9 +146,9 @@ fn columns(
             Fill::Payload(param) => params.iter().find(|p| p.name == param).map_or(0, |p| p.max),
             _ => 0,
         };
-        if payloads > MOST_ROW {
+        if payloads > MAX_ROW_BYTES {
             let text = format!(
-                "the payloads of the table «{name}» add up to {payloads} bytes, but a row takes {MOST_ROW} at most"
+                "the payloads of the table '{name}' add up to {payloads} bytes, but the limit of a row is {MAX_ROW_BYTES}"
             );
             return Err(source.error(at.span(), text));
         }
@@ -161,12 +162,13 @@ fn columns(
 
 fn no_key(table: &str) -> String {
     format!(
-        "the table «{table}» needs a primary key: its first column, and no other, is {{ name = …, type = \"int\", fill = \"key\" }}"
+        "the table '{table}' needs a primary key: its first column, and only this one, must be {{ name = …, type = \"int\", \
+         fill = \"key\" }}"
     )
 }
 
 fn fill(source: &Source<'_>, value: &Value<'_>, column: &str, params: &[Param]) -> Result<Fill, UserError> {
-    let what = format!("«fill» of the column «{column}»");
+    let what = format!("'fill' of the column '{column}'");
     if value.get_ref().is_str() {
         return Ok(match source.word(value, &what, &["key", "zero"])? {
             "key" => Fill::Key,
@@ -182,13 +184,13 @@ fn fill(source: &Source<'_>, value: &Value<'_>, column: &str, params: &[Param]) 
             Ok(Fill::Scattered { salt: salt as u32, range })
         }
         (None, None, Some(v)) if v.get_ref().is_str() => {
-            Ok(Fill::Payload(source.param(v, &what, params, (1, MOST_PAYLOAD))?.name))
+            Ok(Fill::Payload(source.param(v, &what, params, (1, MAX_PAYLOAD))?.name))
         }
-        (None, None, Some(v)) => Ok(Fill::PayloadOf(source.integer(v, &what, (1, MOST_PAYLOAD))? as u32)),
+        (None, None, Some(v)) => Ok(Fill::PayloadOf(source.integer(v, &what, (1, MAX_PAYLOAD))? as u32)),
         _ => Err(source.error(
             value.span(),
             format!(
-                "{what} is \"key\", \"zero\", {{ constant = NUMBER }}, {{ scattered = HOW_MANY, salt = N }} or {{ payload = BYTES }}"
+                "{what} must be \"key\", \"zero\", {{ constant = NUMBER }}, {{ scattered = HOW_MANY, salt = N }} or {{ payload = BYTES }}"
             ),
         )),
     }

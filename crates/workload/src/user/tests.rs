@@ -1,4 +1,4 @@
-//! The example is sound, and every way to break it is said with its place.
+//! The example file is valid, and every way to break it is reported with its position.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::table::RowCount;
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
 
-/// What is said of the example with `from` replaced by `to`, which is on line `line`.
+/// The error of the example with `from` replaced by `to`.
 fn broken(from: &str, to: &str) -> UserError {
-    assert!(EXAMPLE.contains(from), "the example has no «{from}»");
+    assert!(EXAMPLE.contains(from), "the example has no '{from}'");
     let text = EXAMPLE.replacen(from, to, 1);
-    read("mine.toml", &text, &[]).expect_err(&format!("«{from}» → «{to}» is taken"))
+    read("mine.toml", &text, &[]).expect_err(&format!("'{from}' → '{to}' is taken"))
 }
 
-/// The same, with the line and the text that it points at, and what it says.
+/// Checks that this error points at `at` and contains `parts`.
 fn says(from: &str, to: &str, at: &str, parts: &[&str]) {
     let e = broken(from, to);
     let text = EXAMPLE.replacen(from, to, 1);
     let line = text.lines().nth(e.line - 1).unwrap_or_default();
     let pointed: String = line.chars().skip(e.column - 1).collect();
-    assert!(pointed.starts_with(at), "«{from}» → «{to}»: {e} points at «{pointed}» instead of «{at}»");
+    assert!(pointed.starts_with(at), "'{from}' → '{to}': {e} points at '{pointed}' instead of '{at}'");
     for part in parts {
-        assert!(e.message.contains(part), "«{from}» → «{to}»: «{e}» does not say «{part}»");
+        assert!(e.message.contains(part), "'{from}' → '{to}': '{e}' does not say '{part}'");
     }
     assert!(e.to_string().starts_with(&format!("mine.toml:{}:{}: ", e.line, e.column)));
 }
@@ -55,38 +55,38 @@ fn the_example_is_a_workload() {
 
 #[test]
 fn names_and_keys_that_are_wrong_get_the_nearest() {
-    says("summary =", "sumary =", "sumary", &["no key «sumary»", "did you mean «summary»", "known: code"]);
-    says("updated-in-place = true", "updated = true", "updated", &["a table has no key «updated»"]);
+    says("summary =", "sumary =", "sumary", &["no key 'sumary'", "did you mean 'summary'", "known: code"]);
+    says("updated-in-place = true", "updated = true", "updated", &["a table has no key 'updated'"]);
     says(
         "type = \"int\", fill = \"key\"",
         "type = \"integer\", fill = \"key\"",
         "\"integer\"",
-        &["«integer»", "int, bytes"],
+        &["'integer'", "int, bytes"],
     );
-    says("fill = \"zero\"", "fill = \"null\"", "\"null\"", &["«null»", "key, zero"]);
-    says("{ execute = \"count\" }", "{ execute = \"cuont\" }", "\"cuont\"", &["«cuont»", "did you mean «count»"]);
-    says("{ repeat = \"batch\"", "{ repeat = \"batsh\"", "\"batsh\"", &["parameter «batsh»", "did you mean «batch»"]);
-    says("INTO {message}", "INTO {mesage}", "\"INSERT", &["table «mesage»", "did you mean «message»"]);
-    says("to = { row = \"channel\" }", "to = { row = \"chanel\" }", "\"chanel\"", &["«chanel»", "channel"]);
-    says("indexes = [\"channel\"]", "indexes = [\"chanel\"]", "\"chanel\"", &["column", "did you mean «channel»"]);
+    says("fill = \"zero\"", "fill = \"null\"", "\"null\"", &["'null'", "key, zero"]);
+    says("{ execute = \"count\" }", "{ execute = \"cuont\" }", "\"cuont\"", &["'cuont'", "did you mean 'count'"]);
+    says("{ repeat = \"batch\"", "{ repeat = \"batsh\"", "\"batsh\"", &["parameter 'batsh'", "did you mean 'batch'"]);
+    says("INTO {message}", "INTO {mesage}", "\"INSERT", &["table 'mesage'", "did you mean 'message'"]);
+    says("to = { row = \"channel\" }", "to = { row = \"chanel\" }", "\"chanel\"", &["'chanel'", "channel"]);
+    says("indexes = [\"channel\"]", "indexes = [\"chanel\"]", "\"chanel\"", &["column", "did you mean 'channel'"]);
     says(
         "column = \"rows_per_s\"",
         "column = \"row_per_s\"",
         "\"row_per_s\"",
-        &["no column «row_per_s»", "rows_per_s"],
+        &["no column 'row_per_s'", "rows_per_s"],
     );
-    says("commit = \"wait\"", "commit = \"later\"", "\"later\"", &["«later»", "wait, nowait"]);
-    says("commit = \"wait\"", "group = \"queues\"", "\"queues\"", &["«queues»", "transaction-processing"]);
-    says("{ execute = \"count\" }", "{ exec = \"count\" }", "exec", &["no key «exec»", "did you mean «execute»"]);
-    says("to = \"new-key\"", "to = \"newkey\"", "\"newkey\"", &["«newkey»", "did you mean «new-key»"]);
+    says("commit = \"wait\"", "commit = \"later\"", "\"later\"", &["'later'", "wait, nowait"]);
+    says("commit = \"wait\"", "group = \"queues\"", "\"queues\"", &["'queues'", "transaction-processing"]);
+    says("{ execute = \"count\" }", "{ exec = \"count\" }", "exec", &["no key 'exec'", "did you mean 'execute'"]);
+    says("to = \"new-key\"", "to = \"newkey\"", "\"newkey\"", &["'newkey'", "did you mean 'new-key'"]);
 }
 
 #[test]
 fn variables_statements_and_effects_must_fit() {
     let unbound = "{ bind = \"messages\", to = { constant = \"batch\" } },\n      ";
-    says(unbound, "", "\"UPDATE", &["variable «messages»", "«count»", "not bound"]);
-    says("effect = { read = 1 }", "effect = { change = 1 }", "{ change", &["«look»", "SELECT", "read = ROWS"]);
-    says("effect = { change = 1 }", "effect = \"read-any\"", "\"read-any\"", &["«count»", "UPDATE", "change = ROWS"]);
+    says(unbound, "", "\"UPDATE", &["variable 'messages'", "'count'", "not bound"]);
+    says("effect = { read = 1 }", "effect = { change = 1 }", "{ change", &["'look'", "SELECT", "read = ROWS"]);
+    says("effect = { change = 1 }", "effect = \"read-any\"", "\"read-any\"", &["'count'", "UPDATE", "change = ROWS"]);
     says("effect = { change = 1 }", "effect = { change = 0 }", "0", &["is 0", "between 1"]);
     says(
         "WHERE id = :channel\"\neffect = { change",
@@ -98,7 +98,7 @@ fn variables_statements_and_effects_must_fit() {
         "sql = \"SELECT topic",
         "sql = \"DROP topic",
         "\"DROP",
-        &["begins with «DROP»", "SELECT, INSERT, UPDATE or DELETE"],
+        &["starts with 'DROP'", "SELECT, INSERT, UPDATE or DELETE"],
     );
     says(
         "WHERE id = :channel\"\neffect = { read",
@@ -112,22 +112,22 @@ fn variables_statements_and_effects_must_fit() {
         "\"look\"",
         &["never executed"],
     );
-    says("{ bind = \"seq\", to = \"sequence\" },\n  {", "{", "{ row", &["«channel» follows from the sequence"]);
-    says("{ execute = \"count\" },", "{ execute = \"count\", steps = [] },", "{ execute", &["no key «steps»"]);
+    says("{ bind = \"seq\", to = \"sequence\" },\n  {", "{", "{ row", &["'channel' depends on the sequence"]);
+    says("{ execute = \"count\" },", "{ execute = \"count\", steps = [] },", "{ execute", &["no key 'steps'"]);
     says(
         "to = { payload = \"bytes\" } },",
         "to = { payload = \"bytes\" } }, { bind = \"body\", to = \"new-key\" },",
         "\"body\"",
         &["to numbers and to bytes"],
     );
-    says("to = { row = \"channel\" }", "to = { row = \"message\" }", "\"message\"", &["«row» takes"]);
-    says("to = { row = \"channel\" }", "to = { own-row = \"channel\" }", "\"channel\"", &["own no rows", "«row»"]);
+    says("to = { row = \"channel\" }", "to = { row = \"message\" }", "\"message\"", &["'row' needs"]);
+    says("to = { row = \"channel\" }", "to = { own-row = \"channel\" }", "\"channel\"", &["own no rows", "'row'"]);
     says("uniform = [1, 9]", "uniform = [9, 1]", "[9, 1]", &["first is above"]);
     says(
         "FROM {message}) m\"\ncounts",
         "FROM {message} WHERE id = :id) m\"\ncounts",
         "\"SELECT",
-        &["variable «id»", "takes none"],
+        &["variable 'id'", "use no variables"],
     );
 }
 
@@ -151,13 +151,13 @@ fn one_turn_and_no_name_of_loadlines_own() {
     let line = text.lines().nth(e.line - 1).unwrap();
     let pointed: String = line.chars().skip(e.column - 1).collect();
     let first = text.lines().position(|l| l.contains("by = \"turn\"")).unwrap() + 1;
-    assert!(pointed.starts_with("\"turn\" }"), "{e} points at «{pointed}»");
-    assert!(e.message.contains(&format!("in line {first}")) && e.message.contains("one turn"), "{e}");
+    assert!(pointed.starts_with("\"turn\" }"), "{e} points at '{pointed}'");
+    assert!(e.message.contains(&format!("line {first}")) && e.message.contains("one turn"), "{e}");
     says(
         "{ bind = \"priority\", to",
         "{ bind = \"choice_1\", to",
         "\"choice_1\"",
-        &["«choice_1» cannot be used", "loadline calls"],
+        &["'choice_1' is not allowed", "loadline's own"],
     );
 }
 
@@ -167,17 +167,17 @@ fn new_keys_take_an_empty_table_without_bulks() {
         "rows = \"empty\"",
         "rows = 100",
         "\"INSERT INTO {message}",
-        &["«put»", "new key «:id»", "«message»", "not emptied", "\"empty\""],
+        &["'put'", "new key ':id'", "'message'", "not emptied", "\"empty\""],
     );
     let bulk = "{ execute = \"put\" },\n        { bulk = \"message\", rows = 2 },";
-    says("{ execute = \"put\" },", bulk, "\"INSERT INTO {message}", &["«put»", "«message»", "in bulk"]);
+    says("{ execute = \"put\" },", bulk, "\"INSERT INTO {message}", &["'put'", "'message'", "in bulk"]);
     // What is reckoned from a new key is one.
     let text = EXAMPLE.replacen("rows = \"empty\"", "rows = 100", 1).replacen(
         "{ bind = \"id\", to = \"new-key\" },",
         "{ bind = \"k\", to = \"new-key\" }, { bind = \"id\", to = { plus = [\"k\", 1] } },",
         1,
     );
-    assert!(read("x", &text, &[]).unwrap_err().message.contains("new key «:id»"));
+    assert!(read("x", &text, &[]).unwrap_err().message.contains("new key ':id'"));
     // Rows that were taken out can be put back.
     let text = text.replacen("{ plus = [\"k\", 1] }", "{ row = \"message\" }", 1);
     read("x", &text, &[]).unwrap();
@@ -189,49 +189,48 @@ fn transactions_that_never_end_are_refused() {
         let open = format!("{{ repeat = {times}, steps = [").repeat(n);
         format!("{open}{{ execute = \"put\" }}{},", "] }".repeat(n))
     };
-    for (n, times, said) in [(4, 65_536, "more than can be counted"), (2, 4_000, "steps"), (8, 1_000_000, "more than")]
-    {
+    for (n, times, said) in [(4, 65_536, "more than 10^19"), (2, 4_000, "steps"), (8, 1_000_000, "more than")] {
         let to = deep(n, times);
-        says("{ execute = \"put\" },", &to, "[", &["10000000 are the most", said]);
+        says("{ execute = \"put\" },", &to, "[", &["the limit is 10000000", said]);
     }
     let empty = "{ execute = \"put\" }, { repeat = 1000000, steps = [{ repeat = 1000000, steps = [] }] },";
-    says("{ execute = \"put\" },", empty, "[", &["10000000 are the most"]);
+    says("{ execute = \"put\" },", empty, "[", &["the limit is 10000000"]);
 }
 
 #[test]
 fn tables_and_parameters_must_fit() {
-    says("name = \"message\"", "name = \"channel\"", "\"channel\"", &["table «channel» is there twice"]);
-    says("name = \"bytes\"", "name = \"batch\"", "\"batch\"", &["parameter «batch» is there twice"]);
-    says("name = \"topic\"", "name = \"id\"", "\"id\"", &["column «id» is there twice"]);
-    says("name = \"put\"", "name = \"count\"", "\"count\"", &["statement «count» is there twice"]);
+    says("name = \"message\"", "name = \"channel\"", "\"channel\"", &["table 'channel' is defined twice"]);
+    says("name = \"bytes\"", "name = \"batch\"", "\"batch\"", &["parameter 'batch' is defined twice"]);
+    says("name = \"topic\"", "name = \"id\"", "\"id\"", &["column 'id' is defined twice"]);
+    says("name = \"put\"", "name = \"count\"", "\"count\"", &["statement 'count' is defined twice"]);
     says(
         "type = \"int\", fill = \"key\"",
         "type = \"int\", fill = \"zero\"",
         "\"zero\"",
-        &["«channel» needs a primary key"],
+        &["'channel' needs a primary key"],
     );
     says(
         "type = \"bytes\", fill = { payload = \"bytes\" }",
         "type = \"bytes\", fill = \"zero\"",
         "\"zero\"",
-        &["«body»", "bytes take a payload"],
+        &["'body'", "bytes take a payload"],
     );
     says("rows = 100", "rows = -5", "-5", &["rows", "is -5", "between 1"]);
-    says("rows = 100", "rows = \"many\"", "\"many\"", &["«many»", "empty"]);
-    says("rows = 100", "rows = { total = \"looks\" }", "\"looks\"", &["«looks» can be 0 to 100", "narrow"]);
+    says("rows = 100", "rows = \"many\"", "\"many\"", &["'many'", "empty"]);
+    says("rows = 100", "rows = { total = \"looks\" }", "\"looks\"", &["'looks' can be 0 to 100", "narrow"]);
     says(
         "default = 3\nmin = 1\nmax = 1000",
         "default = 0\nmin = 1\nmax = 1000",
         "0",
         &["default", "is 0", "between 1 and 1000"],
     );
-    says("max = 2000", "max = 5000", "\"bytes\"", &["between 1 and 2000", "«bytes» can be 1 to 5000"]);
-    says("name = \"topic\"", "name = \"to\\\"pic\"", "\"to", &["cannot be used", "a to z"]);
-    says("name = \"topic\"", "name = \"a_name_that_no_database_takes\"", "\"a_name", &["20 are the most"]);
+    says("max = 2000", "max = 5000", "\"bytes\"", &["between 1 and 2000", "'bytes' can be 1 to 5000"]);
+    says("name = \"topic\"", "name = \"to\\\"pic\"", "\"to", &["is not allowed", "a to z"]);
+    says("name = \"topic\"", "name = \"a_name_that_no_database_takes\"", "\"a_name", &["the limit is 20"]);
     says("code = \"QUEUE\"", "code = \"QUEUE; DROP\"", "\"QUEUE; DROP\"", &["A to Z"]);
     says("code = \"QUEUE\"", "code = \"TP-LIGHT\"", "\"TP-LIGHT\"", &["the catalogue has a workload TP-LIGHT"]);
-    says("code = \"QUEUE\"", "code = 7", "7", &["a text in quotes", "integer"]);
-    says("code = \"QUEUE\"\n", "", "", &["needs the key «code»"]);
+    says("code = \"QUEUE\"", "code = 7", "7", &["a string in quotes", "integer"]);
+    says("code = \"QUEUE\"\n", "", "", &["needs the key 'code'"]);
     says("code = \"QUEUE\"", "code = \"QUEUE", "", &[]);
 }
 

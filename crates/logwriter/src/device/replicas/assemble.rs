@@ -1,10 +1,9 @@
-//! Opening a set of replicas: who is up to date, and making all members alike before the log is
+//! Opening a replica set: finds the members that are up to date, and makes all members equal before the log is
 //! read.
 //!
-//! Members that are up to date all hold beginnings of one and the same log, some longer than
-//! others; the longest is taken, which may hold commits that nobody was told of and holds all that
-//! somebody was. What others lack is copied to them, so that it does not matter afterwards which of
-//! them is lost.
+//! Members that are up to date hold prefixes of one log, of different lengths. The longest holds every
+//! acknowledged commit, and perhaps some that were never acknowledged. What the others lack is copied to them, so
+//! that afterwards any of them can be lost.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
@@ -14,7 +13,7 @@ use crate::device::{DeviceError, FileMaker, LogDevice};
 
 const CHUNK: usize = 1 << 20;
 
-/// A member that is there.
+/// A member whose device could be opened.
 struct Present {
     label: Option<Label>,
     device: Box<dyn LogDevice>,
@@ -24,14 +23,14 @@ struct Present {
 /// A device and what makes its files.
 pub(super) type WithMaker = (Box<dyn LogDevice>, Box<dyn FileMaker>);
 
-/// What came of it: for each member its device, if it takes part, and the label of all.
+/// The assembled set: the device of each member that takes part, and the common label.
 pub(super) struct Assembled {
     pub(super) devices: Vec<Option<WithMaker>>,
     pub(super) label: Label,
     pub(super) opened: Opened,
 }
 
-/// Assembles the set. `members` keep their names and labels and lose their devices.
+/// Assembles the set. Takes the devices out of `members`.
 pub(super) fn assemble(
     what: &str,
     members: &mut [Member],
@@ -39,8 +38,8 @@ pub(super) fn assemble(
     scan: Scan<'_>,
 ) -> Result<Assembled, DeviceError> {
     let mut opened = Opened::default();
-    let mut present = look(what, members, &mut opened)?;
-    let before = agreed(what, members, &present)?;
+    let mut present = inspect(what, members, &mut opened)?;
+    let before = newest_label(what, members, &present)?;
     let mut current: Vec<usize> = match &before {
         Some(newest) => (0..members.len())
             .filter(|i| matches!(present.get(*i), Some(Some(p)) if p.label.as_ref().is_some_and(|l| l.generation == newest.generation)))
@@ -50,11 +49,11 @@ pub(super) fn assemble(
     if let Some(newest) = &before {
         heal(members, &mut present, &mut current, scan, &mut opened);
         if !options.accept_missing {
-            enough_to_know(what, members, &present, newest, &current, &opened)?;
+            check_complete(what, members, &present, newest, &current, &opened)?;
         }
         rebuild(members, &mut present, &mut current, &mut opened);
     } else if !opened.missing.is_empty() && !options.accept_missing {
-        // Those that are there are empty: the log may well be on those that are not.
+        // All present members are empty: the log may be on the missing ones.
         return Err(too_few(what, members.len(), current.len(), members.len(), &opened));
     }
     let (left, needed) = (current.len(), options.needed(members.len(), &current));
@@ -88,8 +87,8 @@ pub(super) fn assemble(
     Ok(Assembled { devices, label, opened })
 }
 
-/// Looks at each member: its device, its label, its sizes.
-fn look(what: &str, members: &mut [Member], opened: &mut Opened) -> Result<Vec<Option<Present>>, DeviceError> {
+/// Inspects each member: device, label, sizes.
+fn inspect(what: &str, members: &mut [Member], opened: &mut Opened) -> Result<Vec<Option<Present>>, DeviceError> {
     let count = members.len();
     let mut present = Vec::with_capacity(count);
     let mut file_bytes = None;
@@ -110,12 +109,12 @@ fn look(what: &str, members: &mut [Member], opened: &mut Opened) -> Result<Vec<O
         };
         let label = match member.label.load()? {
             Some(text) => Some(Label::decode(&text).ok_or_else(|| {
-                refuse("its label is damaged".to_owned(), "Empty its directory to have it rebuilt from the others")
+                refuse("its label is damaged".to_owned(), "Empty its directory to rebuild it from the others")
             })?),
             None if device.files()?.is_empty() => None,
             None => {
                 return Err(refuse(
-                    "it holds log files that were not written as part of a set of replicas".to_owned(),
+                    "it holds log files that were not written as part of a replica set".to_owned(),
                     "Name an empty directory",
                 ));
             }
@@ -125,14 +124,14 @@ fn look(what: &str, members: &mut [Member], opened: &mut Opened) -> Result<Vec<O
         {
             return Err(refuse(
                 format!("it was member {} of {}", label.member, label.members),
-                "Name the members in the order in which they were first named",
+                "Name the members in the same order as the first time",
             ));
         }
         let size = device.file_bytes();
         if *file_bytes.get_or_insert(size) != size {
             return Err(refuse(
-                format!("its log files have {size} bytes and those before it others"),
-                "Give all members files of one size",
+                format!("its log files have {size} bytes, unlike those of the members before it"),
+                "Use one file size for all members",
             ));
         }
         let maker = device.file_maker();
@@ -141,38 +140,37 @@ fn look(what: &str, members: &mut [Member], opened: &mut Opened) -> Result<Vec<O
     Ok(present)
 }
 
-/// The newest label, if all labels are of one history.
-fn agreed(what: &str, members: &[Member], present: &[Option<Present>]) -> Result<Option<Label>, DeviceError> {
+/// The newest label. An error unless all labels belong to one history.
+fn newest_label(what: &str, members: &[Member], present: &[Option<Present>]) -> Result<Option<Label>, DeviceError> {
     let labels = || present.iter().enumerate().filter_map(|(i, p)| Some((i, p.as_ref()?.label.as_ref()?)));
     let Some((first, newest)) = labels().max_by_key(|(_, l)| (l.generation, l.open)) else { return Ok(None) };
     for (i, label) in labels() {
         let name = |i: usize| members.get(i).map_or_else(String::new, |m| m.name.clone());
         let why = if label.set != newest.set {
-            "they are of two different sets"
+            "they belong to different sets"
         } else if (label.generation == newest.generation && label.current != newest.current)
             || !label.current.iter().any(|m| newest.current.contains(m))
         {
-            "each has gone on without the other"
+            "each has continued without the other"
         } else {
             continue;
         };
         return Err(DeviceError::Unsupported {
             what: what.to_owned(),
-            wish: format!("put {} and {} together", name(first), name(i)),
+            wish: format!("combine {} and {}", name(first), name(i)),
             why: why.to_owned(),
-            advice:
-                "Decide which one holds the log that counts, and empty the directory of the other to have it rebuilt"
-                    .to_owned(),
+            advice: "Decide which one holds the valid log, and empty the directory of the other to rebuild it"
+                .to_owned(),
         });
     }
     Ok(Some(newest.clone()))
 }
 
-/// Whether the members that are there must hold every commit that was acknowledged.
+/// Checks that the present members hold every acknowledged commit.
 ///
-/// Two questions: could the members that are missing have gone on by themselves, which only they
-/// know? And must what was acknowledged in the newest generation be on those that are there?
-fn enough_to_know(
+/// Two questions: can the missing members have continued by themselves, which only they would know? And are the
+/// commits acknowledged in the newest generation on the present members?
+fn check_complete(
     what: &str,
     members: &[Member],
     present: &[Option<Present>],
@@ -188,7 +186,7 @@ fn enough_to_know(
         Rule::All | Rule::Member(_) if newest.degrade => (all, 1),
         Rule::All | Rule::Member(_) => (1, 1),
     };
-    // Nothing was written under a generation that some member never saw open, and all were alike before.
+    // If some member never saw this generation open, nothing was written in it, and all members were equal before.
     let unused = current.iter().filter_map(label).any(|l| !l.open);
     let held = if unused { 1 } else { to_hold };
     if there.len() < to_go_on || current.len() < held {
@@ -208,8 +206,8 @@ fn enough_to_know(
                 left: current.len(),
                 members: members.len(),
                 needed: members.len(),
-                cause: format!("commits were durable when {name} had them, and it is not there: {}", opened.causes()),
-                advice: "Bring it back, or accept that it is lost, with the commits that only it has".to_owned(),
+                cause: format!("commits were durable when {name} had them, and it is missing: {}", opened.causes()),
+                advice: "Bring it back, or accept that the commits that only it has are lost".to_owned(),
             })
         }
         _ => Ok(()),
@@ -223,12 +221,11 @@ fn too_few(what: &str, members: usize, left: usize, needed: usize, opened: &Open
         members,
         needed,
         cause: opened.causes(),
-        advice: "Bring the missing members back, or accept that they are lost, with the commits that only they have"
-            .to_owned(),
+        advice: "Bring the missing members back, or accept that the commits that only they have are lost".to_owned(),
     }
 }
 
-/// Brings the members that are up to date to the longest log that any of them holds.
+/// Copies the longest log of the members that are up to date to the others of them.
 fn heal(
     members: &[Member],
     present: &mut [Option<Present>],
@@ -248,10 +245,10 @@ fn heal(
         }
         let Some((longest, end)) = ends.iter().copied().max_by_key(|(_, end)| *end) else { return };
         let Some((behind, from)) = ends.into_iter().find(|(_, e)| *e < end) else { return };
-        // A copy can bring more than it was made for: what lay behind a hole is found again. So look anew.
+        // A copy can uncover records behind a gap, so all ends are searched again.
         match copy(present, longest, behind, from, end) {
             Ok(0) | Err(CopyFailed::Source(_)) => {
-                let why = "what another member holds there could not be copied to it".to_owned();
+                let why = "the newest records of another member could not be copied to it".to_owned();
                 drop_at_open(opened, current, name(behind), behind, why);
             }
             Ok(bytes) => opened.healed.push((name(behind), bytes)),
@@ -260,7 +257,7 @@ fn heal(
     }
 }
 
-/// Rebuilds members that are behind by a generation, or new.
+/// Rebuilds members of an older generation, and new ones.
 fn rebuild(members: &[Member], present: &mut [Option<Present>], current: &mut Vec<usize>, opened: &mut Opened) {
     let Some(source) = current.first().copied() else { return };
     for i in 0..members.len() {
@@ -296,7 +293,7 @@ enum CopyFailed {
     Sink(DeviceError),
 }
 
-/// Two members at once.
+/// Mutable access to two members.
 fn pair(present: &mut [Option<Present>], from: usize, to: usize) -> Option<(&mut Present, &mut Present)> {
     match present.get_disjoint_mut([from, to]) {
         Ok([Some(from), Some(to)]) => Some((from, to)),
@@ -304,8 +301,8 @@ fn pair(present: &mut [Option<Present>], from: usize, to: usize) -> Option<(&mut
     }
 }
 
-/// Copies what differs, from `start` (the log's beginning if there is none) to `end` (the end of
-/// the last file): bytes written.
+/// Copies what differs, from `start` (`None`: the start of the log) to `end` (`None`: the end of the last file).
+/// Returns the bytes written.
 fn copy(
     present: &mut [Option<Present>],
     from: usize,
@@ -331,7 +328,7 @@ fn copy(
         to.device.open_file(file).map_err(CopyFailed::Sink)?;
         let size = from.device.file_bytes();
         let last = end.filter(|e| e.file == file).map_or(size, |e| e.offset.next_multiple_of(block).min(size));
-        // With the first block goes what says what file it is.
+        // The first block holds the file's header.
         let mut at = start.filter(|s| s.file == file && s.offset > block).map_or(0, |s| s.offset / block * block);
         let mut wrote = false;
         while at < last {
@@ -339,7 +336,7 @@ fn copy(
             let (Some(theirs), Some(ours)) = (theirs.get_mut(..length), ours.get_mut(..length)) else { break };
             let read = read_full(from.device.as_ref(), file, at, theirs).map_err(CopyFailed::Source)?;
             let whole = read / block as usize * block as usize;
-            // A place that cannot be read is written anew.
+            // What cannot be read is written again.
             let same = read_full(to.device.as_ref(), file, at, ours)
                 .is_ok_and(|n| n >= whole && ours[..whole] == theirs[..whole]);
             if !same && whole > 0 {
@@ -358,8 +355,8 @@ fn copy(
     Ok(copied)
 }
 
-/// Blanks the files of a rebuilt member that its source does not have: what they hold is of no
-/// history that counts, and they are used again as they are.
+/// Fills with zeros the files of a rebuilt member that its source does not have: they hold records of an old
+/// history, and the files are reused.
 fn blank_others(present: &mut [Option<Present>], from: usize, to: usize) -> Result<(), CopyFailed> {
     let Some((from, to)) = pair(present, from, to) else { return Ok(()) };
     let files = from.device.files().map_err(CopyFailed::Source)?;
@@ -380,7 +377,7 @@ fn blank_others(present: &mut [Option<Present>], from: usize, to: usize) -> Resu
     Ok(())
 }
 
-/// Reads as much as there is: devices may return less at a time.
+/// Reads until `into` is full or the file ends: one device read may return less.
 fn read_full(device: &dyn LogDevice, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {

@@ -1,9 +1,8 @@
-//! What each member of a set of replicas knows of the set: which members are up to date, by which
-//! rule a commit was durable, and how often the set has changed.
+//! Labels of a replica set: each member stores which members are up to date, the rule of durability, and the
+//! generation of the set.
 //!
-//! A member that dropped out and comes back must never pass for the log: it has an older label.
-//! A label is replaced as a whole (written beside, synced, renamed) before anything else is
-//! acknowledged.
+//! A member that dropped out and returns has an older label, so it is never taken for the current log. A label is
+//! replaced atomically (new file, sync, rename) before anything else is acknowledged.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,23 +14,22 @@ use crate::device::DeviceError;
 
 const TITLE: &str = "loadline replica 1";
 
-/// What a member knows of its set.
+/// The label of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     /// The set's identity.
     pub(crate) set: u64,
-    /// This member's place in the set, from 0.
+    /// This member's index in the set.
     pub(crate) member: usize,
     /// How many members the set has.
     pub(crate) members: usize,
     /// Counts the changes of `current`.
     pub(crate) generation: u64,
-    /// Whether every current member had this generation's label before this one was written:
-    /// nothing is written to the log before.
+    /// Second phase: every current member has this generation's label. Nothing is written to the log before.
     pub(crate) open: bool,
-    /// The rule by which commits of this generation are durable.
+    /// Rule of durability of this generation.
     pub(crate) rule: Rule,
-    /// Whether members may go on when others are gone.
+    /// Whether the set continues when members are lost.
     pub(crate) degrade: bool,
     /// The members that take part in this generation.
     pub(crate) current: Vec<usize>,
@@ -62,7 +60,7 @@ impl Label {
         text
     }
 
-    /// The label in `text`; nothing if it is none, or damaged.
+    /// Parses `text`; `None` if it is damaged or not a label.
     pub(crate) fn decode(text: &str) -> Option<Label> {
         let (body, sum) = text.split_at_checked(text.len().checked_sub("sum 00000000\n".len())?)?;
         let sum = u32::from_str_radix(sum.strip_prefix("sum ")?.strip_suffix('\n')?, 16).ok()?;
@@ -89,11 +87,11 @@ impl Label {
     }
 }
 
-/// Where a member keeps its label.
+/// Storage of a member's label.
 pub(crate) trait LabelStore: Send {
-    /// The label's text, if there is one.
+    /// The text of the label, if there is one.
     fn load(&mut self) -> Result<Option<String>, DeviceError>;
-    /// Replaces it, durably, as a whole.
+    /// Replaces the text, atomically and durably.
     fn store(&mut self, text: &str) -> Result<(), DeviceError>;
 }
 
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_reads_back_and_no_byte_of_it_can_change() {
+    fn a_label_reads_back_and_any_changed_byte_is_detected() {
         for rule in [Rule::All, Rule::Quorum(2), Rule::Member(1)] {
             let text = label(rule).encode();
             assert_eq!(Label::decode(&text), Some(label(rule)));

@@ -1,5 +1,5 @@
-//! A lane: one member of a set of replicas behind a thread of its own, which does what it is handed
-//! in order, and the board on which all lanes of a set say how far they are.
+//! A lane: the thread of one member of a replica set, which executes its queue in order. The board holds the
+//! queues and the progress of all lanes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use loadline_device::AlignedBuf;
 
 use crate::device::{DeviceError, LogDevice};
 
-/// What a lane is handed. A ticket numbers the syncs; blocks are shared by all lanes.
+/// An operation in a lane's queue. Tickets number the syncs; all lanes share the blocks.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Open { file: u64 },
@@ -35,7 +35,7 @@ impl Op {
     }
 }
 
-/// Blocks on their way to the lanes, in memory that goes back to where it came from.
+/// Blocks to write, in memory of a [`Pool`].
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     pub(crate) memory: Arc<AlignedBuf>,
@@ -48,12 +48,12 @@ impl Blocks {
     }
 }
 
-/// Memory for blocks, used again once every lane is done with it.
+/// Memory for blocks, reused when every lane is done with it.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Vec<Arc<AlignedBuf>>);
 
 impl Pool {
-    /// `length` bytes, as `fill` fills them.
+    /// `length` bytes, written by `fill`.
     pub(crate) fn blocks<E: From<loadline_device::DeviceError>>(
         &mut self,
         length: usize,
@@ -63,7 +63,7 @@ impl Pool {
         let mut memory = match self.0.iter_mut().position(free) {
             Some(free) => self.0.swap_remove(free),
             None => {
-                // Small ones that are free make room for one that fits.
+                // Free the unused ones: they are too small.
                 self.0.retain_mut(|memory| Arc::get_mut(memory).is_none());
                 Arc::new(AlignedBuf::new(length.next_power_of_two().max(1 << 16))?)
             }
@@ -77,23 +77,23 @@ impl Pool {
     }
 }
 
-/// How far one lane is.
+/// Queue and progress of one lane.
 #[derive(Debug, Default)]
 pub(crate) struct LaneState {
     pub(crate) name: String,
     queue: VecDeque<Op>,
-    /// Bytes handed over and not yet written.
+    /// Bytes queued and not yet written.
     pub(crate) behind: usize,
-    /// All tickets up to this one are durable here.
+    /// All tickets up to this one are durable on this member.
     pub(crate) done: u64,
-    /// Why it is of no more use.
+    /// Why it failed.
     pub(crate) failed: Option<String>,
-    /// Whether the set goes on without it.
+    /// Whether the set has continued without it.
     pub(crate) dropped: bool,
     pub(crate) writes: u64,
     pub(crate) syncs: u64,
     pub(crate) bytes: u64,
-    /// How often it was the first to have a ticket.
+    /// How often it was the first member to make a ticket durable.
     pub(crate) first: u64,
 }
 
@@ -102,17 +102,17 @@ pub(crate) struct LaneState {
 pub(crate) struct State {
     pub(crate) lanes: Vec<LaneState>,
     closing: bool,
-    /// How often a write had to wait because a lane was too far behind.
+    /// How often a write waited because a lane was too far behind.
     pub(crate) stalls: u64,
 }
 
-/// How far each lane is, and where to wait for it.
+/// The state of all lanes, with condition variables.
 #[derive(Debug)]
 pub(crate) struct Board {
     state: Mutex<State>,
-    /// Some lane got on, or failed.
+    /// A lane progressed or failed.
     progress: Condvar,
-    /// There is work, one for each lane.
+    /// A lane has work; one for each.
     work: Vec<Condvar>,
 }
 
@@ -124,17 +124,17 @@ impl Board {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // What is under the lock is whole between any two statements, so a panic elsewhere spoils nothing.
+        // The state is consistent after every statement, so a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until some lane got on or failed.
+    /// Waits until a lane progressed or failed.
     pub(crate) fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.progress.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands `op` to every lane that still works.
-    pub(crate) fn hand_over(&self, state: &mut State, op: &Op) {
+    /// Queues `op` for every lane that works.
+    pub(crate) fn enqueue(&self, state: &mut State, op: &Op) {
         for (lane, work) in state.lanes.iter_mut().zip(&self.work) {
             if lane.failed.is_none() {
                 lane.behind += op.bytes();
@@ -144,7 +144,7 @@ impl Board {
         }
     }
 
-    /// Takes a lane out of service.
+    /// Marks a lane as failed.
     pub(crate) fn fail(&self, index: usize, cause: String) {
         if let Some(lane) = self.lock().lanes.get_mut(index) {
             lane.failed.get_or_insert(cause);
@@ -154,7 +154,7 @@ impl Board {
         self.progress.notify_all();
     }
 
-    /// All that waits for lane `index`, once there is something. Nothing when it is to end.
+    /// Waits for work and takes the whole queue of lane `index`; `None` when the lane must end.
     fn take(&self, index: usize) -> Option<VecDeque<Op>> {
         let work = self.work.get(index)?;
         let mut state = self.lock();
@@ -216,25 +216,25 @@ impl Lane {
     }
 }
 
-/// Lets all lanes do what they were handed, and waits for them.
+/// Waits until all lanes have finished their queues, and ends them.
 pub(crate) fn close(board: &Board, lanes: &mut [Option<Lane>]) {
     board.lock().closing = true;
     board.work.iter().for_each(Condvar::notify_all);
     for thread in lanes.iter_mut().flatten().filter_map(|lane| lane.thread.take()) {
-        // A lane that panicked has nothing to hand back; what it did not write is not acknowledged.
+        // What a lane that panicked did not write was not acknowledged.
         let _ = thread.join();
     }
 }
 
 fn run(board: &Board, index: usize, device: &Mutex<Box<dyn LogDevice>>) {
-    // If the device panics, whoever waits for this lane must hear of it.
-    let guard = Fails { board, index };
+    // If the device panics, those who wait for this lane must see it as failed.
+    let guard = FailOnUnwind { board, index };
     let begun = Instant::now();
     let now = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     while let Some(batch) = board.take(index) {
         let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, op) in batch.iter().enumerate() {
-            // A lane that is behind makes one sync of those that wait in the same file.
+            // A lane that is behind syncs once for all queued syncs of the same file.
             let later = batch.iter().skip(at + 1).take_while(|op| !matches!(op, Op::Open { .. }));
             let ticket = op.ticket().filter(|_| !later.clone().any(|op| op.ticket().is_some()));
             let result = match op {
@@ -260,12 +260,12 @@ fn run(board: &Board, index: usize, device: &Mutex<Box<dyn LogDevice>>) {
     std::mem::forget(guard);
 }
 
-struct Fails<'a> {
+struct FailOnUnwind<'a> {
     board: &'a Board,
     index: usize,
 }
 
-impl Drop for Fails<'_> {
+impl Drop for FailOnUnwind<'_> {
     fn drop(&mut self) {
         self.board.fail(self.index, "its thread ended unexpectedly".to_owned());
     }

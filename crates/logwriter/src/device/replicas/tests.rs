@@ -1,5 +1,5 @@
-//! Mirrors and flash logs whose members lag, fail, vanish and come back: every acknowledged commit
-//! is found again, or the set refuses to open.
+//! Mirrors and flash logs whose members lag, fail, disappear and return: every acknowledged commit is found again, or
+//! the set refuses to open.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,7 +78,7 @@ fn commits(log: &mut TinyLog<Replicas>, n: u64) {
 
 fn refused<T>(result: Result<T, DeviceError>, words: &[&str]) {
     let error = result.err().expect("this must be refused").to_string();
-    words.iter().for_each(|w| assert!(error.contains(w), "«{w}» is not in: {error}"));
+    words.iter().for_each(|w| assert!(error.contains(w), "`{w}` is not in: {error}"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_mirror_lost_in_mid_run_stops_a_strict_log_and_nothing_acknowledged_is_missi
     let mut log = TinyLog::open(site.mirror(all(false), &[]).unwrap()).unwrap();
     commits(&mut log, 20);
     site.disks[1].fail_writes_after(0);
-    refused(log.commit(), &["mirror: 1 of 2 members left and 2 are needed", "member-1", "Look at the one that failed"]);
+    refused(log.commit(), &["mirror: 1 of 2 members left, 2 needed", "member-1", "Repair the one that failed"]);
     refused(log.commit(), &["1 of 2"]);
     drop(log);
     site.power_cut();
@@ -126,9 +126,9 @@ fn a_mirror_that_may_degrade_goes_on_and_the_one_that_was_left_behind_is_rebuilt
         drop(log);
         site.power_cut();
         assert!(recover(site.disks[0].device().as_ref()).unwrap().len() < 40, "the fault did not happen");
-        // The one left behind alone must not pass for the log ...
+        // The outdated member alone must not be taken for the log ...
         refused(site.mirror(all(true), &[1]), &["1 of 2", "member-1", "it was pulled out"]);
-        // ... and is rebuilt beside the other.
+        // ... and is rebuilt from the other.
         let set = site.mirror(all(true), &[]).unwrap();
         assert_eq!(set.opened().rebuilt.len(), 1, "{:?}", set.opened());
         let mut log = TinyLog::open(set).unwrap();
@@ -183,7 +183,7 @@ fn a_quorum_loses_nothing_whichever_mirror_is_gone_afterwards() {
         for (lost, ok) in [(vec![gone], true), (vec![gone, (gone + 1) % 3], false)] {
             match site.mirror(quorum(2), &lost) {
                 Ok(set) if ok => assert!(recover(&set).unwrap().len() >= 30),
-                result => refused(result, &["1 of 3 members left and 2 are needed", "it was pulled out"]),
+                result => refused(result, &["1 of 3 members left, 2 needed", "it was pulled out"]),
             }
         }
     }
@@ -196,16 +196,16 @@ fn a_quorum_goes_on_without_one_and_stops_without_two() {
     commits(&mut log, 10);
     site.disks[1].fail_syncs_after(0);
     commits(&mut log, 10);
-    // Whether or not the writer has met the failure yet: it does at the next commit at the latest.
+    // The writer sees the failure at the next commit at the latest.
     while log.device.watch().dropped() == 0 {
         log.commit().unwrap();
     }
     let acknowledged = log.next;
     site.disks[0].fail_syncs_after(0);
-    refused(log.commit(), &["1 of 3 members left and 2 are needed"]);
+    refused(log.commit(), &["1 of 3 members left, 2 needed"]);
     drop(log);
     site.power_cut();
-    // The mirror that dropped out is not counted: it does not know what came after.
+    // The mirror that dropped out does not count: it lacks the later commits.
     refused(site.mirror(quorum(2), &[0, 2]), &["members left"]);
     assert!(recover(&site.mirror(quorum(2), &[]).unwrap()).unwrap().len() as u64 >= acknowledged);
 }
@@ -218,13 +218,13 @@ fn a_flash_log_is_as_fast_as_its_faster_half_and_either_may_be_the_newer() {
     commits(&mut log, 20);
     let members = log.device.watch().members();
     assert_eq!((members[0].first, members[1].first), (0, 20), "{members:?}");
-    // The power fails: the slower half has next to nothing.
+    // Power cut: the slower half has almost nothing.
     let halves: Vec<_> = site.disks.iter().map(Disk::snapshot).collect();
     site.disks[0].let_go();
     drop(log);
     assert_eq!(recover(halves[0].device().as_ref()).unwrap().len(), 0);
     let again = Site { _root: tempfile::tempdir().unwrap(), disks: halves, dirs: site.dirs.clone() };
-    refused(again.flash(&[1]), &["flash log: 1 of 2 members left and 2 are needed", "it was pulled out"]);
+    refused(again.flash(&[1]), &["flash log: 1 of 2 members left, 2 needed", "it was pulled out"]);
     let set = again.flash(&[]).unwrap();
     assert_eq!(set.opened().healed.len(), 1, "{:?}", set.opened());
     assert!(recover(&set).unwrap().len() >= 20);
@@ -242,7 +242,7 @@ fn when_the_faster_half_dies_the_slower_one_has_all_before_the_log_goes_on() {
     assert!(recover(alone.device().as_ref()).unwrap().len() as u64 >= acknowledged);
     drop(log);
     site.power_cut();
-    // It says in its label that it is alone, so it may be opened alone.
+    // Its label says that it is alone, so it may be opened alone.
     let mut log = TinyLog::open(site.flash(&[1]).unwrap()).unwrap();
     assert_eq!(log.next, acknowledged);
     commits(&mut log, 5);
@@ -320,14 +320,14 @@ fn members_that_do_not_belong_together_are_refused() {
     }
     let mut mixed = one.members(&[]);
     mixed[1] = other.members(&[]).remove(1);
-    refused(open_mirror(mixed, all(false), &scan), &["two different sets"]);
+    refused(open_mirror(mixed, all(false), &scan), &["different sets"]);
     let mut swapped = one.members(&[]);
     swapped.swap(0, 1);
-    refused(open_mirror(swapped, all(false), &scan), &["it was member 1 of 2", "in the order"]);
+    refused(open_mirror(swapped, all(false), &scan), &["it was member 1 of 2", "in the same order"]);
     std::fs::remove_file(one.dirs[0].join("replica.label")).unwrap();
     refused(
         one.mirror(all(false), &[]),
-        &["holds log files that were not written as part of a set", "empty directory"],
+        &["holds log files that were not written as part of a replica set", "empty directory"],
     );
     std::fs::write(other.dirs[0].join("replica.label"), "loadline replica 1\n").unwrap();
     refused(other.mirror(all(false), &[]), &["its label is damaged"]);
@@ -335,7 +335,7 @@ fn members_that_do_not_belong_together_are_refused() {
     refused(Site::new(2).mirror(quorum(3), &[]), &["it has 2 members"]);
     let mut sizes = Site::new(2);
     sizes.disks[1] = Disk::new(BLOCK, 2 * FILE);
-    refused(sizes.mirror(all(false), &[]), &["files of one size"]);
+    refused(sizes.mirror(all(false), &[]), &["one file size"]);
 }
 
 #[test]
@@ -343,12 +343,9 @@ fn empty_members_alone_are_no_new_log() {
     let mut site = Site::new(2);
     commits(&mut TinyLog::open(site.mirror(all(true), &[]).unwrap()).unwrap(), 3);
     site.replace(1);
-    refused(site.mirror(all(true), &[0]), &["1 of 2 members left and 2 are needed", "it was pulled out"]);
-    // What was in the place of the empty one may have gone on alone: the user has to say that it is lost.
-    refused(
-        site.mirror(all(true), &[]),
-        &["1 of 2 members left", "member-1: it is empty", "accept that they are lost"],
-    );
+    refused(site.mirror(all(true), &[0]), &["1 of 2 members left, 2 needed", "it was pulled out"]);
+    // The member replaced by the empty one may have continued alone: the user must accept its loss.
+    refused(site.mirror(all(true), &[]), &["1 of 2 members left", "member-1: it is empty", "only they have are lost"]);
     let lost = MirrorOptions { accept_missing: true, ..all(true) };
     assert_eq!(TinyLog::open(site.mirror(lost, &[]).unwrap()).unwrap().next, 3);
 }
@@ -361,7 +358,7 @@ fn two_that_went_on_without_each_other_are_not_put_together() {
     for gone in [0, 1] {
         commits(&mut TinyLog::open(site.mirror(alone, &[gone]).unwrap()).unwrap(), 3);
     }
-    refused(site.mirror(all(true), &[]), &["each has gone on without the other", "Decide"]);
+    refused(site.mirror(all(true), &[]), &["each has continued without the other", "Decide"]);
 }
 
 #[test]
@@ -376,7 +373,7 @@ fn an_opening_that_was_cut_short_between_labels_is_no_loss() {
     opening.generation += 1;
     for open in [false, true] {
         opening.open = open;
-        // The first member has the label of the new opening, the second has not, or not all of it.
+        // The first member has the label of the new opening, the second has none or the first phase.
         std::fs::write(path(0), opening.encode()).unwrap();
         let second = Label { open: false, member: 1, ..opening.clone() };
         std::fs::write(path(1), if open { second.encode() } else { before[1].clone() }).unwrap();
@@ -440,8 +437,8 @@ fn a_member_whose_files_cannot_be_made_drops_out() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Members fail and slow down at random moments, the power is cut, members are missing at the
-    /// next opening: all that was acknowledged is there, or opening is refused.
+    /// Members fail and slow down at random moments, the power is cut, members are missing at the next opening:
+    /// everything acknowledged is there, or opening is refused.
     #[test]
     fn nothing_acknowledged_is_ever_missing(
         members in 2_usize..4,
@@ -477,7 +474,7 @@ proptest! {
                     Err(_) => break,
                 }
             }
-            // The power fails now, not after those behind have caught up.
+            // Power cut now, before the slower members have caught up.
             let now: Vec<_> = site.disks.iter().map(|d| d.snapshot().durable()).collect();
             drop(log);
             for (disk, then) in site.disks.iter().zip(now) {

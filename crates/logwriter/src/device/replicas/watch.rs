@@ -1,34 +1,34 @@
-//! What can be seen of a set of replicas while its log is written.
+//! Progress of a replica set's members, readable while the log is written.
 
 use std::sync::Arc;
 
 use super::lane::{Board, LaneState};
 
-/// How a member is doing.
+/// State of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberState {
     /// Its directory or address.
     pub name: String,
     /// Why it dropped out, if it did.
     pub dropped: Option<String>,
-    /// Bytes that wait to be written to it.
+    /// Bytes queued and not yet written.
     pub behind_bytes: u64,
     /// Bytes written.
     pub bytes: u64,
     /// Writes done.
     pub writes: u64,
-    /// Syncs done: one that is behind makes one of several.
+    /// Syncs done: a member that is behind combines several.
     pub syncs: u64,
-    /// How often it was the first to have a commit.
+    /// How often it was the first member to make a commit durable.
     pub first: u64,
 }
 
-/// Looks at a set while its log is written, from any thread.
+/// A handle to read a set's progress from any thread.
 #[derive(Clone, Debug)]
 pub struct Watch(pub(super) Arc<Board>);
 
 impl Watch {
-    /// Each member, in order.
+    /// All members, in order.
     #[must_use]
     pub fn members(&self) -> Vec<MemberState> {
         let state = self.0.lock();
@@ -44,7 +44,7 @@ impl Watch {
         state.lanes.iter().map(member).collect()
     }
 
-    /// How many members have dropped out or were never there.
+    /// Number of members that dropped out or were missing from the start.
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.0.lock().lanes.iter().filter(|lane| lane.failed.is_some()).count()

@@ -1,4 +1,4 @@
-//! What goes over the wire between a log and its standby.
+//! The wire format between a log and its standby.
 //!
 //! ```text
 //! 0      4        6     7      8       12       20       28    32
@@ -12,39 +12,39 @@ use std::io::{self, Read, Write};
 const MAGIC: u32 = 0x4253_4c4c;
 const VERSION: u16 = 1;
 pub(super) const HEADER: usize = 32;
-/// The longest body. What claims to be longer is no frame.
-pub(super) const MOST: usize = 64 << 20;
+/// The longest body, bytes.
+pub(super) const MAX_BODY: usize = 64 << 20;
 
-/// Flag of a sync: the answer may come as soon as the blocks have been received.
+/// Flag of a sync: answer when the blocks have been received.
 pub(super) const ON_RECEIPT: u8 = 1;
 
-/// What a frame is. Requests first, then answers.
+/// Kinds of frames: requests, then answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Begins a connection: `number` is 0 for the log, 1 for the maker of its files.
+    /// Starts a connection: `number` is 0 for the log, 1 for the maker of its files.
     Hello = 1,
-    /// Log file `number` is the one that is written to from now on.
+    /// Makes log file `number` the current one.
     Open,
-    /// Blocks for `offset`. Not answered.
+    /// Blocks for `offset`. Has no answer.
     Write,
-    /// All before it is to be durable.
+    /// Make everything before it durable.
     Sync,
-    /// Both.
+    /// Write and sync.
     WriteSync,
-    /// Which log files there are.
+    /// List the log files.
     Files,
-    /// Bytes of file `number` at `offset`; how many is the body, 4 bytes.
+    /// Read file `number` at `offset`; the body is the number of bytes (4 bytes).
     Read,
-    /// File `number` is to be made ready; the body is the file to make it of, if any.
+    /// Prepare file `number`; the body is the file to recycle, if any.
     Make,
-    /// The label.
+    /// Read the label.
     LoadLabel,
-    /// Replaces the label by the body.
+    /// Replace the label by the body.
     StoreLabel,
-    /// The answer to a request that went well.
+    /// Answer: success.
     Done = 100,
-    /// The answer to one that did not: the body says why.
+    /// Answer: failure; the body is the reason.
     Failed,
 }
 
@@ -91,7 +91,7 @@ impl Head {
         out[4..6].copy_from_slice(&VERSION.to_le_bytes());
         out[6] = self.kind as u8;
         out[7] = self.flags;
-        // No longer than `MOST`: `send` sees to it.
+        // At most `MAX_BODY`: `send` checks it.
         out[8..12].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
         out[12..20].copy_from_slice(&self.number.to_le_bytes());
         out[20..28].copy_from_slice(&self.offset.to_le_bytes());
@@ -102,7 +102,7 @@ impl Head {
         out
     }
 
-    /// Reads a header. Its checksum is still to be checked, with the body: [`Head::check`].
+    /// Reads a header. [`Head::check`] verifies its checksum later, together with the body.
     pub(super) fn receive(from: &mut impl Read) -> io::Result<Head> {
         let mut bytes = [0; HEADER];
         from.read_exact(&mut bytes)?;
@@ -110,29 +110,29 @@ impl Head {
         let u64_at = |at: usize| bytes[at..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
         let bad = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         if u32_at(0) != MAGIC {
-            return bad("what came is not of loadline's log standby".to_owned());
+            return bad("this is not the protocol of loadline's log standby".to_owned());
         }
         let version = u16::from_le_bytes([bytes[4], bytes[5]]);
         if version != VERSION {
-            return bad(format!("the other side speaks version {version} of the protocol, this one {VERSION}"));
+            return bad(format!("the other side uses version {version} of the protocol, this side {VERSION}"));
         }
-        let Some(kind) = Kind::of(bytes[6]) else { return bad(format!("there is no frame of kind {}", bytes[6])) };
+        let Some(kind) = Kind::of(bytes[6]) else { return bad(format!("unknown frame kind {}", bytes[6])) };
         let length = u32_at(8) as usize;
-        if length > MOST {
-            return bad(format!("a frame of {length} bytes; {MOST} are possible"));
+        if length > MAX_BODY {
+            return bad(format!("a frame of {length} bytes; the limit is {MAX_BODY}"));
         }
         Ok(Head { kind, flags: bytes[7], length, number: u64_at(12), offset: u64_at(20), sum: u32_at(28) })
     }
 
-    /// Whether header and body are as they were sent.
+    /// Verifies the checksum of header and body.
     pub(super) fn check(&self, body: &[u8]) -> io::Result<()> {
         if self.encode(body)[28..] == self.sum.to_le_bytes() {
             return Ok(());
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "a frame was damaged on its way: its checksum is wrong"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, "a frame was damaged in transit: its checksum is wrong"))
     }
 
-    /// Reads the body.
+    /// Reads the body and verifies the checksum.
     pub(super) fn body(&self, from: &mut impl Read) -> io::Result<Vec<u8>> {
         let mut body = vec![0; self.length];
         from.read_exact(&mut body)?;
@@ -140,10 +140,10 @@ impl Head {
         Ok(body)
     }
 
-    /// Sends the frame with `body` in one piece; `memory` is used for it.
+    /// Sends the frame with `body` in one write; `memory` is a scratch buffer.
     pub(super) fn send(&self, body: &[u8], memory: &mut Vec<u8>, to: &mut impl Write) -> io::Result<usize> {
-        if body.len() > MOST {
-            let why = format!("{} bytes at once; {MOST} are possible", body.len());
+        if body.len() > MAX_BODY {
+            let why = format!("a frame of {} bytes; the limit is {MAX_BODY}", body.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         memory.clear();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_comes_through_and_no_bit_of_it_can_change() {
+    fn a_frame_reads_back_and_any_changed_bit_is_detected() {
         let head = Head::new(Kind::WriteSync).number(7).offset(4096).flags(ON_RECEIPT);
         let mut wire = Vec::new();
         head.send(b"blocks", &mut Vec::new(), &mut wire).unwrap();
@@ -179,6 +179,6 @@ mod tests {
         }
         let mut long = wire.clone();
         long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(read(&long).unwrap_err().to_string().contains("are possible"));
+        assert!(read(&long).unwrap_err().to_string().contains("the limit is"));
     }
 }

@@ -1,4 +1,4 @@
-//! The log's side of a standby: its connection, as a log device.
+//! The log's side of a standby: a log device that works over a connection.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::frame::{Head, Kind, ON_RECEIPT};
 use crate::device::replicas::LabelStore;
-use crate::device::{DeviceError, FileMaker, LogDevice};
+use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 
-/// What went over the connection, for figures.
+/// Counters of a connection.
 #[derive(Debug, Default)]
 struct Counters {
     bytes: AtomicU64,
@@ -19,20 +19,20 @@ struct Counters {
     round_trip_ns_max: AtomicU64,
 }
 
-/// What went over a standby's connection so far.
+/// Figures of a standby's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFigures {
     /// Bytes sent, headers included.
     pub bytes: u64,
-    /// Syncs that were answered.
+    /// Syncs answered.
     pub round_trips: u64,
-    /// What they took together, in nanoseconds, from sending to the answer.
+    /// Sum of their times from sending to the answer, ns.
     pub round_trip_ns: u64,
-    /// What the longest took.
+    /// The longest, ns.
     pub round_trip_ns_max: u64,
 }
 
-/// Looks at a standby's connection while the log is written, from any thread.
+/// A handle to read the figures of a standby's connection from any thread.
 #[derive(Clone, Debug, Default)]
 pub struct LinkWatch(Arc<Counters>);
 
@@ -56,7 +56,7 @@ struct Connection {
     address: String,
     memory: Vec<u8>,
     counters: Arc<Counters>,
-    /// After an error nothing more goes over it: an answer could be of the request before.
+    /// Set after an error: a later answer could belong to an earlier request.
     broken: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Connection {
                     what: format!("the standby at {}", self.address),
                     wish: "do what it was asked".to_owned(),
                     why,
-                    advice: "Look at the standby".to_owned(),
+                    advice: "Check the standby".to_owned(),
                 })
             }
             Ok((head, _)) => {
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Asks for a sync, and times it.
+    /// Requests a sync, and times it.
     fn ask_sync(&mut self, head: Head, body: &[u8]) -> Result<(), DeviceError> {
         let begun = Instant::now();
         self.ask(head, body)?;
@@ -159,20 +159,20 @@ fn unreachable(address: &str, source: io::Error) -> DeviceError {
         action: "reach",
         what: format!("the standby at {address}"),
         source,
-        advice: "Check that it runs there and that the network lets it be reached".to_owned(),
+        advice: "Check that it is running and that the network allows the connection".to_owned(),
     }
 }
 
-type Shared = Arc<Mutex<Connection>>;
+type SharedConnection = Arc<Mutex<Connection>>;
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Connection> {
-    // A connection that a panic left in the middle of a frame is found out by its checksums.
+fn lock(shared: &SharedConnection) -> MutexGuard<'_, Connection> {
+    // If a panic left a frame incomplete, the checksum shows it.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A standby's log as a log device: what is done to it is done there.
+/// The standby's log as a log device.
 pub(super) struct Link {
-    connection: Shared,
+    connection: SharedConnection,
     timeout: Duration,
     flags: u8,
     block_bytes: usize,
@@ -181,8 +181,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects to the standby at `address`. With `on_receipt`, a sync is answered as soon as the
-    /// standby has the blocks in memory.
+    /// Connects to the standby at `address`. With `on_receipt`, a sync is answered when the standby has the blocks
+    /// in memory.
     pub(super) fn connect(
         address: &str,
         timeout: Duration,
@@ -203,7 +203,7 @@ impl Link {
         })
     }
 
-    /// Where the label is kept: with the standby.
+    /// The label, which the standby stores.
     pub(super) fn label(&self) -> Box<dyn LabelStore> {
         Box::new(RemoteLabel(Arc::clone(&self.connection)))
     }
@@ -240,10 +240,10 @@ impl LogDevice for Link {
         offset: u64,
         blocks: &[u8],
         now: &dyn Fn() -> u64,
-    ) -> Result<crate::device::DeviceTimes, DeviceError> {
+    ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
         lock(&self.connection).ask_sync(Head::new(Kind::WriteSync).offset(offset).flags(self.flags), blocks)?;
-        Ok(crate::device::DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
+        Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
@@ -252,7 +252,7 @@ impl LogDevice for Link {
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let wanted = u32::try_from(into.len().min(super::frame::MOST)).unwrap_or_default();
+        let wanted = u32::try_from(into.len().min(super::frame::MAX_BODY)).unwrap_or_default();
         let head = Head::new(Kind::Read).number(file).offset(offset);
         let body = lock(&self.connection).ask(head, &wanted.to_le_bytes())?;
         let length = body.len().min(into.len());
@@ -267,8 +267,8 @@ impl LogDevice for Link {
     }
 }
 
-/// Has the standby make files ready, over a connection of its own: that takes as long as a disk
-/// takes to write a file, and the log must not wait for it.
+/// Has the standby prepare files, over a second connection: writing a whole file takes long, and the log must not
+/// wait for it.
 struct RemoteMaker {
     address: String,
     timeout: Duration,
@@ -280,7 +280,7 @@ impl FileMaker for RemoteMaker {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => {
-                // A file takes longer than an answer to a commit may.
+                // Preparing a file takes longer than a commit may.
                 let patience = self.timeout.max(Duration::from_secs(60));
                 let (connection, _) = Connection::open(&self.address, patience, 1, Arc::default())?;
                 self.connection.insert(connection)
@@ -291,7 +291,7 @@ impl FileMaker for RemoteMaker {
     }
 }
 
-struct RemoteLabel(Shared);
+struct RemoteLabel(SharedConnection);
 
 impl LabelStore for RemoteLabel {
     fn load(&mut self) -> Result<Option<String>, DeviceError> {

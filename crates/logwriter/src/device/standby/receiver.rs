@@ -1,4 +1,4 @@
-//! The standby's side: takes blocks from the network to a log device of its own.
+//! The standby's side: receives blocks from the network and writes them to its own log device.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::frame::{Head, Kind, MOST, ON_RECEIPT};
+use super::frame::{Head, Kind, MAX_BODY, ON_RECEIPT};
 use crate::device::replicas::{Blocks, Board, FileLabel, LabelStore as _, Lane, Op, Pool, close};
 use crate::device::{DeviceError, FileMaker, LogDevice};
 
-/// How a standby receives.
+/// Settings of a [`Receiver`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverOptions {
-    /// Where it listens, `host:port`; port 0 is a free one.
+    /// Listen address, `host:port`; port 0 picks a free one.
     pub listen: String,
-    /// Whether it may listen where other machines reach it. There is no encryption and no password:
-    /// whoever reaches the port can write to the log.
+    /// Whether it may listen on an address that other hosts can reach. There is no encryption and no password:
+    /// anyone who reaches the port can write to the log.
     pub allow_remote: bool,
-    /// How much it holds in memory before it stops receiving, in bytes.
+    /// How much it keeps in memory before it stops receiving, bytes.
     pub backlog_bytes: usize,
 }
 
@@ -29,14 +29,14 @@ impl Default for ReceiverOptions {
     }
 }
 
-/// A standby that receives a log. It ends when it is dropped, after all it received is written.
+/// A standby that receives a log. Dropping it ends it after everything received is written.
 pub struct Receiver {
     address: SocketAddr,
-    site: Arc<Site>,
+    standby: Arc<Standby>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Site {
+struct Standby {
     board: Arc<Board>,
     lane: Mutex<[Option<Lane>; 1]>,
     label: Mutex<FileLabel>,
@@ -45,35 +45,35 @@ struct Site {
     backlog_bytes: usize,
     stopping: AtomicBool,
     ticket: AtomicU64,
-    /// The connections there are, to be cut at the end, and the number of the log's newest.
+    /// Open connections, to be closed at the end, and the number of the log's newest one.
     connections: Mutex<(Vec<TcpStream>, u64)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these guard is whole after every statement.
+    // The guarded values are consistent after every statement.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Receiver {
-    /// Starts to receive onto `device`, whose directory is `dir`.
+    /// Starts to receive to `device`, whose directory is `dir`.
     ///
     /// # Errors
-    /// An address that is not this machine's or that other machines reach without
-    /// [`ReceiverOptions::allow_remote`], a port in use.
+    /// The address is not of this host, the port is in use, or other hosts can reach it and
+    /// [`ReceiverOptions::allow_remote`] is not set.
     pub fn start(device: Box<dyn LogDevice>, dir: &Path, options: &ReceiverOptions) -> Result<Receiver, DeviceError> {
         let failed = |action, source| DeviceError::Io {
             action,
             what: format!("standby at {}", options.listen),
             source,
-            advice: "Name an address of this machine and a free port".to_owned(),
+            advice: "Name an address of this host and a free port".to_owned(),
         };
         let places: Vec<_> = options.listen.to_socket_addrs().map_err(|e| failed("find", e))?.collect();
         if let Some(place) = places.iter().find(|place| !options.allow_remote && !is_loopback(place.ip())) {
             return Err(DeviceError::Unsupported {
                 what: format!("standby at {}", options.listen),
                 wish: format!("listen on {}", place.ip()),
-                why: "other machines reach it there, and there is no password".to_owned(),
-                advice: "Listen on 127.0.0.1, or allow remote connections on a network that is trusted".to_owned(),
+                why: "other hosts can reach it there, and there is no password".to_owned(),
+                advice: "Listen on 127.0.0.1, or allow remote connections on a trusted network".to_owned(),
             });
         }
         let listener = TcpListener::bind(places.as_slice()).map_err(|e| failed("start", e))?;
@@ -82,7 +82,7 @@ impl Receiver {
         greeting.extend_from_slice(&device.file_bytes().to_le_bytes());
         greeting.extend_from_slice(device.describe().as_bytes());
         let board = Arc::new(Board::new([device.describe()]));
-        let site = Arc::new(Site {
+        let standby = Arc::new(Standby {
             maker: Mutex::new(device.file_maker()),
             lane: Mutex::new([Some(Lane::start(&board, 0, device)?)]),
             board,
@@ -93,42 +93,42 @@ impl Receiver {
             ticket: AtomicU64::new(0),
             connections: Mutex::default(),
         });
-        let its_site = Arc::clone(&site);
+        let shared = Arc::clone(&standby);
         let thread = thread::Builder::new()
             .name("log-standby".to_owned())
-            .spawn(move || accept(&listener, &its_site))
+            .spawn(move || accept(&listener, &shared))
             .map_err(|e| failed("start", e))?;
-        Ok(Receiver { address, site, thread: Some(thread) })
+        Ok(Receiver { address, standby, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Its listen address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Why its device is of no more use, if it is.
+    /// Why its device failed, if it did.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
-        self.site.board.lock().lanes.first().and_then(|lane| lane.failed.clone())
+        self.standby.board.lock().lanes.first().and_then(|lane| lane.failed.clone())
     }
 
     /// Bytes received and not yet written.
     #[must_use]
     pub fn behind_bytes(&self) -> u64 {
-        self.site.board.lock().lanes.first().map_or(0, |lane| lane.behind as u64)
+        self.standby.board.lock().lanes.first().map_or(0, |lane| lane.behind as u64)
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.site.stopping.store(true, Ordering::SeqCst);
+        self.standby.stopping.store(true, Ordering::SeqCst);
         // Wakes the listener.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        close(&self.site.board, lock(&self.site.lane).as_mut_slice());
+        close(&self.standby.board, lock(&self.standby.lane).as_mut_slice());
     }
 }
 
@@ -136,33 +136,33 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-fn accept(listener: &TcpListener, site: &Arc<Site>) {
+fn accept(listener: &TcpListener, standby: &Arc<Standby>) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     loop {
         let stream = listener.accept();
-        if site.stopping.load(Ordering::SeqCst) {
+        if standby.stopping.load(Ordering::SeqCst) {
             break;
         }
         let Ok((stream, _)) = stream else {
-            // Too many open files, as a rule: that passes.
+            // Usually too many open files, which is temporary.
             thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
         threads.retain(|thread| !thread.is_finished());
         if let Ok(ours) = stream.try_clone() {
-            lock(&site.connections).0.push(ours);
-            let its_site = Arc::clone(site);
+            lock(&standby.connections).0.push(ours);
+            let shared = Arc::clone(standby);
             let serve = move || {
                 let peer = stream.peer_addr();
-                serve(&its_site, stream);
-                lock(&its_site.connections).0.retain(|other| other.peer_addr().ok() != peer.as_ref().ok().copied());
+                serve(&shared, stream);
+                lock(&shared.connections).0.retain(|other| other.peer_addr().ok() != peer.as_ref().ok().copied());
             };
             if let Ok(thread) = thread::Builder::new().name("log-standby-link".to_owned()).spawn(serve) {
                 threads.push(thread);
             }
         }
     }
-    for stream in &lock(&site.connections).0 {
+    for stream in &lock(&standby.connections).0 {
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
     for thread in threads {
@@ -171,53 +171,53 @@ fn accept(listener: &TcpListener, site: &Arc<Site>) {
 }
 
 /// Serves one connection until it ends or something is wrong with it.
-fn serve(site: &Site, mut stream: TcpStream) {
+fn serve(standby: &Standby, mut stream: TcpStream) {
     let mut memory = Vec::new();
     let _ = stream.set_nodelay(true);
-    if let Err(e) = talk(site, &mut stream, &mut memory)
+    if let Err(e) = talk(standby, &mut stream, &mut memory)
         && e.kind() != io::ErrorKind::UnexpectedEof
     {
-        // The other side may be gone: then nobody needs to be told.
+        // Best effort: the other side may be gone.
         let _ = Head::new(Kind::Failed).send(e.to_string().as_bytes(), &mut memory, &mut stream);
     }
     let _ = stream.shutdown(std::net::Shutdown::Both);
 }
 
-fn talk(site: &Site, stream: &mut TcpStream, memory: &mut Vec<u8>) -> io::Result<()> {
+fn talk(standby: &Standby, stream: &mut TcpStream, memory: &mut Vec<u8>) -> io::Result<()> {
     let hello = Head::receive(stream)?;
     hello.body(stream)?;
     if hello.kind != Kind::Hello || hello.number > 1 {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a connection begins with a greeting"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a connection must start with a greeting"));
     }
     let mut pool = Pool::default();
     let mut mine = None;
     if hello.number == 0 {
-        // The newest connection of a log is the one that counts: the one before may be of a primary
-        // that is dead and whose end nobody saw. What that one sent is written first.
-        let mut connections = lock(&site.connections);
+        // The newest connection of a log wins: the previous one may belong to a dead primary. What that one sent
+        // is written first.
+        let mut connections = lock(&standby.connections);
         connections.1 += 1;
         mine = Some(connections.1);
         drop(connections);
-        site.sync_all()?;
+        standby.sync_all()?;
     }
-    Head::new(Kind::Done).send(&site.greeting, memory, stream)?;
+    Head::new(Kind::Done).send(&standby.greeting, memory, stream)?;
     loop {
         let head = Head::receive(stream)?;
         let answer = match head.kind {
             Kind::Write | Kind::WriteSync => {
                 let blocks = pool.blocks(head.length, |to| {
                     io::Read::read_exact(stream, to)?;
-                    head.check(to).map_err(Caught)
+                    head.check(to).map_err(FillError)
                 });
-                let blocks = blocks.map_err(|Caught(e)| e)?;
-                site.put(&head, mine, Some(blocks))?;
+                let blocks = blocks.map_err(|FillError(e)| e)?;
+                standby.put(&head, mine, Some(blocks))?;
                 None
             }
             _ => Some(head.body(stream)?),
         };
         let answer = match answer {
             None => Vec::new(),
-            Some(body) => site.answer(&head, mine, &body)?,
+            Some(body) => standby.answer(&head, mine, &body)?,
         };
         if head.kind != Kind::Write {
             Head::new(Kind::Done).number(head.number).offset(head.offset).send(&answer, memory, stream)?;
@@ -225,27 +225,27 @@ fn talk(site: &Site, stream: &mut TcpStream, memory: &mut Vec<u8>) -> io::Result
     }
 }
 
-/// An error on the way into a pool's memory.
-struct Caught(io::Error);
+/// An error while a pool's memory is filled.
+struct FillError(io::Error);
 
-impl From<io::Error> for Caught {
+impl From<io::Error> for FillError {
     fn from(e: io::Error) -> Self {
-        Caught(e)
+        FillError(e)
     }
 }
 
-impl From<loadline_device::DeviceError> for Caught {
+impl From<loadline_device::DeviceError> for FillError {
     fn from(e: loadline_device::DeviceError) -> Self {
-        Caught(io::Error::other(e.to_string()))
+        FillError(io::Error::other(e.to_string()))
     }
 }
 
-fn told(e: &DeviceError) -> io::Error {
+fn as_io(e: &DeviceError) -> io::Error {
     io::Error::other(e.to_string())
 }
 
-impl Site {
-    /// Does what a request asks for that brings no blocks.
+impl Standby {
+    /// Executes a request without blocks.
     fn answer(&self, head: &Head, mine: Option<u64>, body: &[u8]) -> io::Result<Vec<u8>> {
         match head.kind {
             Kind::Open | Kind::Sync => self.put(head, mine, None).map(|()| Vec::new()),
@@ -257,49 +257,49 @@ impl Site {
             Kind::Read => {
                 self.sync_all()?;
                 let wanted = body.first_chunk().map_or(0, |four| u32::from_le_bytes(*four)) as usize;
-                let mut bytes = vec![0; wanted.min(MOST)];
+                let mut bytes = vec![0; wanted.min(MAX_BODY)];
                 let read = self.ask(|device| device.read(head.number, head.offset, &mut bytes))?;
                 bytes.truncate(read);
                 Ok(bytes)
             }
             Kind::Make => {
                 let recycle = body.first_chunk().map(|eight| u64::from_le_bytes(*eight));
-                lock(&self.maker).make(head.number, recycle).map_err(|e| told(&e))?;
+                lock(&self.maker).make(head.number, recycle).map_err(|e| as_io(&e))?;
                 Ok(Vec::new())
             }
             Kind::LoadLabel => {
-                Ok(lock(&self.label).load().map_err(|e| told(&e))?.map_or_else(Vec::new, String::into_bytes))
+                Ok(lock(&self.label).load().map_err(|e| as_io(&e))?.map_or_else(Vec::new, String::into_bytes))
             }
             Kind::StoreLabel => {
-                self.still(mine)?;
-                // A label speaks of what was written before it.
+                self.check_newest(mine)?;
+                // The label describes what was written before it.
                 self.sync_all()?;
-                lock(&self.label).store(&String::from_utf8_lossy(body)).map_err(|e| told(&e))?;
+                lock(&self.label).store(&String::from_utf8_lossy(body)).map_err(|e| as_io(&e))?;
                 Ok(Vec::new())
             }
             kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{kind:?} is no request"))),
         }
     }
 
-    /// Asks the device itself.
+    /// Asks the device.
     fn ask<T>(&self, question: impl FnOnce(&dyn LogDevice) -> Result<T, DeviceError>) -> io::Result<T> {
         let device = match lock(&self.lane).as_slice() {
             [Some(lane)] => Arc::clone(&lane.device),
             _ => return Err(io::Error::other("the standby is ending")),
         };
         let device = lock(&device);
-        question(device.as_ref()).map_err(|e| told(&e))
+        question(device.as_ref()).map_err(|e| as_io(&e))
     }
 
-    /// Whether the connection is still the newest of the log.
-    fn still(&self, mine: Option<u64>) -> io::Result<()> {
+    /// Checks that this connection is still the newest of the log.
+    fn check_newest(&self, mine: Option<u64>) -> io::Result<()> {
         if mine.is_some_and(|mine| mine == lock(&self.connections).1) {
             return Ok(());
         }
-        Err(io::Error::other("another log has connected to this standby since"))
+        Err(io::Error::other("another log has connected to this standby in the meantime"))
     }
 
-    /// Hands blocks, a file or a sync over to the device, and waits for a sync as far as it says.
+    /// Queues blocks, a file or a sync, and waits for a sync unless it is answered on receipt.
     fn put(&self, head: &Head, mine: Option<u64>, blocks: Option<Blocks>) -> io::Result<()> {
         let mut state = self.board.lock();
         let bytes = blocks.as_ref().map_or(0, |blocks| blocks.length);
@@ -315,8 +315,8 @@ impl Site {
             state = self.board.wait(state);
         }
         state.stalls += u64::from(stalled);
-        // Under the board's lock, so that nothing comes after the newer connection's first sync.
-        self.still(mine)?;
+        // Under the board's lock: nothing may follow the first sync of a newer connection.
+        self.check_newest(mine)?;
         let offset = head.offset;
         let mut ticket = None;
         let mut next = || *ticket.insert(self.ticket.fetch_add(1, Ordering::SeqCst) + 1);
@@ -326,7 +326,7 @@ impl Site {
             (Kind::Write, Some(blocks)) => Op::Write { offset, blocks },
             _ => Op::Sync { ticket: next() },
         };
-        self.board.hand_over(&mut state, &op);
+        self.board.enqueue(&mut state, &op);
         drop(state);
         match ticket {
             Some(ticket) if head.flags & ON_RECEIPT == 0 => self.wait(ticket),
@@ -334,16 +334,15 @@ impl Site {
         }
     }
 
-    /// Waits until all that was received is durable.
+    /// Waits until everything received is durable.
     fn sync_all(&self) -> io::Result<()> {
-        // A device that nothing was written to has no file to sync.
-        let nothing = self.ticket.load(Ordering::SeqCst) == 0;
-        if nothing {
+        if self.ticket.load(Ordering::SeqCst) == 0 {
+            // Nothing was written, so no file is open.
             return Ok(());
         }
         let mut state = self.board.lock();
         let ticket = self.ticket.fetch_add(1, Ordering::SeqCst) + 1;
-        self.board.hand_over(&mut state, &Op::Sync { ticket });
+        self.board.enqueue(&mut state, &Op::Sync { ticket });
         drop(state);
         self.wait(ticket)
     }

@@ -1,4 +1,4 @@
-//! Logs with a standby that is slow, fails, vanishes, lies or says nothing.
+//! Logs with a standby that is slow, fails, disappears, sends garbage or does not answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -104,7 +104,7 @@ fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
         site.here.let_go();
         drop(log);
         site.there.let_go();
-        // What was received is written although the log has ended.
+        // The standby writes what it received even after the log has ended.
         drop(receiver);
         site.there.power_cut();
         assert_eq!(found(&site.there), 2, "{rule:?}");
@@ -224,7 +224,7 @@ fn a_standby_that_must_have_it_must_be_there_to_open() {
         assert_eq!(found(&lagging), 0);
         site.here.let_go();
         drop((log, receiver));
-        // The power fails here before the log has caught up.
+        // Power cut on this side before the log has caught up.
         site.here.set_durable(lagging.durable());
         site.here.power_cut();
         let error = site.open("127.0.0.1:1", options(rule, true)).err().unwrap().to_string();
@@ -259,7 +259,7 @@ fn a_standby_that_says_nothing_is_given_up_in_time() {
     let error = site.open(&silent.local_addr().unwrap().to_string(), wait).err().unwrap().to_string();
     assert!(error.contains("did not answer in time"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(10));
-    // And one whose disk hangs in mid-run.
+    // A standby whose disk hangs during the run.
     let wait = StandbyOptions { timeout: Duration::from_secs(2), ..wait };
     let receiver = site.receiver();
     let (mut log, _) = site.open(&receiver.address().to_string(), wait).unwrap();
@@ -296,16 +296,16 @@ fn what_is_no_log_is_turned_away_and_disturbs_nobody() {
     for bytes in [&b"GET /index.html?q=123 HTTP/1.1\r\n"[..], b"", b"LLSB"] {
         let mut stranger = TcpStream::connect(receiver.address()).unwrap();
         stranger.write_all(bytes).unwrap();
-        // It may have hung up already.
+        // It may have closed the connection already.
         let _ = stranger.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stranger.read_to_end(&mut answer);
         log.commit().unwrap();
         if bytes.len() == 32 {
-            assert!(String::from_utf8_lossy(&answer).contains("not of loadline's log standby"), "{answer:?}");
+            assert!(String::from_utf8_lossy(&answer).contains("not the protocol of loadline"), "{answer:?}");
         }
     }
-    // A frame that was damaged on its way is not written.
+    // A frame damaged in transit is not written.
     let mut damaged = Vec::new();
     let head = frame::Head::new(frame::Kind::Hello);
     head.send(&[], &mut Vec::new(), &mut damaged).unwrap();

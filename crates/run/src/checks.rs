@@ -1,0 +1,319 @@
+//! Is the figure true? Every test is checked against the database's own counters and against what
+//! no closed loop can do. Pure functions of what was measured.
+
+pub(crate) mod blocks_read;
+pub(crate) mod blocks_written;
+pub(crate) mod data_source;
+mod facts;
+
+use loadline_model::{Check, Outcome};
+
+pub(crate) use facts::Facts;
+
+use crate::figures::outside_share;
+
+/// Above this share of failed transactions a test is invalid.
+const MAX_ERROR_SHARE: f64 = 0.01;
+/// Time outside transactions that loadline's loop may take: a share of the window, or this many
+/// ns per transaction (an engine that does nothing leaves nothing but the loop).
+const MAX_OUTSIDE_SHARE: f64 = 0.05;
+const SMALL_OUTSIDE_NS: f64 = 10_000.0;
+/// Where more jobs than CPUs run on loadline's own machine, a job waits for its turn wherever it stands, in
+/// the loop as in a transaction: the loop's few µs are stretched by as many jobs as share a CPU. This share
+/// they may not pass all the same.
+const MAX_STRETCHED_SHARE: f64 = 0.15;
+/// A client that uses more of its machine's CPU than this is what is measured.
+const MAX_CLIENT_CPU: f64 = 0.85;
+/// From here on it is worth knowing.
+const NOTED_CLIENT_CPU: f64 = 0.25;
+
+/// Makes every check.
+pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
+    let mut checks = vec![
+        window(f),
+        errors(f),
+        all_commits(f),
+        window_commits(f),
+        evidence(f),
+        littles_law(f),
+        commits_per_sync(f),
+        redo_size(f),
+        client_cpu(f),
+        rate(f),
+    ];
+    checks.extend(consistency(f));
+    checks.extend(rows_read(f));
+    checks
+}
+
+/// Queries that say how many rows they go through must have gone through them: the database counts what it
+/// reads, and may read more (other tables, its own catalog, other sessions).
+fn rows_read(f: &Facts<'_>) -> Option<Check> {
+    let (counted, per_tx) = f.rows_read?;
+    let id = "rows-read";
+    let Some(counted) = counted else {
+        let why = missing(&f.unread, "the database does not count the rows that it reads");
+        return Some(Check::new(id, Outcome::NotMade, why));
+    };
+    let expected = f.merged.transaction.count() as f64 * per_tx;
+    // A transaction under way at an edge has read rows on one side of it and counts on the other.
+    let allowed = f.jobs.len() as f64 * per_tx + (0.02 + f.late_share()) * expected;
+    let detail = format!(
+        "the queries in the window go through {expected:.0} rows; the database read {counted:.0} (at most {allowed:.0} fewer \
+         are allowed)"
+    );
+    Some(Check::require(id, counted >= expected - allowed, detail))
+}
+
+/// What the workload says must hold after a test.
+fn consistency(f: &Facts<'_>) -> Option<Check> {
+    let id = "consistency";
+    let (mut held, mut unknown) = (Vec::new(), Vec::new());
+    for (what, found) in f.consistency {
+        match found {
+            Ok(Some(0)) => held.push(*what),
+            Ok(Some(off)) => {
+                return Some(Check::require(id, false, format!("not true any more: {what} (off by {off})")));
+            }
+            Ok(None) => unknown.push(*what),
+            Err(e) => return Some(Check::require(id, false, format!("the query that proves «{what}» failed: {e}"))),
+        }
+    }
+    match (held.is_empty(), unknown.is_empty()) {
+        (true, true) => None,
+        (_, false) => Some(Check::new(id, Outcome::NotMade, "the target holds no rows to be asked".to_owned())),
+        _ => Some(Check::require(id, true, held.join("; "))),
+    }
+}
+
+fn window(f: &Facts<'_>) -> Check {
+    if let Some((job, text)) = f.jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
+        let n = f.jobs.iter().filter(|j| j.lost.is_some()).count();
+        return Check::require("window", false, format!("{n} of {} jobs ended early; job {job}: {text}", f.jobs.len()));
+    }
+    let late = f.jobs.iter().filter(|j| !j.ran_through(&f.schedule)).count();
+    let idle = f.jobs.iter().filter(|j| j.transaction.count() == 0).count();
+    let of = f.jobs.len();
+    if late > 0 {
+        return Check::require("window", false, format!("{late} of {of} jobs did not run through the whole window"));
+    }
+    let (mean_ns, window_ns) = (f.merged.transaction.mean_ns().unwrap_or(0.0), f.schedule.window_ns() as f64);
+    if mean_ns > window_ns / 2.0 {
+        let detail = format!(
+            "transactions took {:.1} s and the window {:.1} s: what fits in it is chance; make it longer (--duration)",
+            mean_ns / 1e9,
+            window_ns / 1e9
+        );
+        return Check::require("window", false, detail);
+    }
+    let detail = format!("all {of} jobs ran before the window opened and still ran when it closed");
+    match idle {
+        0 => Check::require("window", true, detail),
+        n if n == of => {
+            Check::require("window", false, "no transaction completed in the window: make it longer".into())
+        }
+        n => Check::new("window", Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
+    }
+}
+
+fn errors(f: &Facts<'_>) -> Check {
+    let (errors, done) = (f.merged.errors as f64, f.merged.transaction.count() as f64);
+    let first = f.merged.error_texts.keys().next().map_or(String::new(), |t| format!("; one of them: {t}"));
+    if f.merged.errors_total == 0 {
+        return Check::require("errors", true, "no transaction ended with an error".into());
+    }
+    let share = errors / (errors + done).max(1.0);
+    let detail = format!(
+        "{errors} transactions in the window ended with an error, {:.2} % of all (allowed: {:.0} %){first}",
+        share * 100.0,
+        MAX_ERROR_SHARE * 100.0
+    );
+    let outcome = if share > MAX_ERROR_SHARE { Outcome::Failed } else { Outcome::Noted };
+    Check::new("errors", outcome, detail)
+}
+
+const UNCOUNTED: &str = "the database does not count its commits";
+
+/// What is said of a figure that is not there: that its counters could not be read, or else `why`.
+fn missing(unread: &Option<String>, why: &str) -> String {
+    unread.clone().unwrap_or_else(|| why.to_owned())
+}
+
+fn all_commits(f: &Facts<'_>) -> Check {
+    let id = "commits-database";
+    let Some(counted) = f.all_commits else {
+        let unread = f.unread_whole.as_ref().map(|why| format!("the database's counters could not be read: {why}"));
+        return Check::new(id, Outcome::NotMade, missing(&unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
+    };
+    let ours = f.merged.total as f64;
+    // The outcome of a transaction that ended with an error, and of those cut off at the very end,
+    // is not known. Background workers commit now and then.
+    let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
+    let detail = format!(
+        "from the first job's start to the last one's end the jobs counted {ours} commits, the database {counted} (allowed difference: {allowed:.0})"
+    );
+    Check::require(id, (counted - ours).abs() <= allowed, detail)
+}
+
+fn window_commits(f: &Facts<'_>) -> Check {
+    let id = "commits-window";
+    let Some(counted) = f.window_commits else {
+        return Check::new(id, Outcome::NotMade, missing(&f.unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
+    };
+    let ours = f.merged.transaction.count() as f64;
+    // Snapshots are taken just after the edges: a counter that moves all the time has moved on by
+    // then, and not as fast at both.
+    let lag = f.late_share() * ours;
+    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + lag;
+    let detail = format!(
+        "in the window the jobs counted {ours} commits, the database {counted} between its snapshots (allowed difference: {allowed:.0})"
+    );
+    Check::require(id, (counted - ours).abs() <= allowed, detail)
+}
+
+fn evidence(f: &Facts<'_>) -> Check {
+    let id = "work-evidence";
+    let (grown, per_tx) = match &f.evidence {
+        Ok(Some(evidence)) => *evidence,
+        Ok(None) => return Check::new(id, Outcome::NotMade, "the workload has no evidence query"),
+        Err(e) => return Check::require(id, false, format!("the query that proves the work failed: {e}")),
+    };
+    let expected = f.rows_changed.unwrap_or(f.merged.total.saturating_mul(per_tx));
+    // Whether a transaction that failed at its commit is there is not known.
+    let unknown = (f.merged.errors_total + f.jobs.iter().filter(|j| j.lost.is_some()).count() as u64) * per_tx;
+    let ok = grown >= 0 && (grown as u64).abs_diff(expected) <= unknown;
+    let up_to = if f.rows_changed.is_some() { "up to " } else { "" };
+    let detail = format!(
+        "the jobs committed {} transactions of {up_to}{per_tx} rows: {expected} {}; the database holds {grown}",
+        f.merged.total, f.evidence_counts
+    );
+    Check::require(id, ok, detail)
+}
+
+/// Little's law for a closed loop: jobs = throughput × time per transaction. With the parts of
+/// transactions that lie outside the window taken off it is an identity, and what is missing is
+/// time that loadline's own loop took.
+fn littles_law(f: &Facts<'_>) -> Check {
+    let id = "littles-law";
+    if f.rate_tps.is_some() {
+        return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions by intent");
+    }
+    let share = outside_share(&f.schedule, f.jobs);
+    let window_ns = f.schedule.window_ns() as f64;
+    let done = f.merged.transaction.count() as f64;
+    let law = f.merged.transaction.sum_ns() as f64 / window_ns.max(1.0);
+    let outside_ns = share * window_ns * f.jobs.len() as f64 / done.max(1.0);
+    // Errors take time that no completed transaction accounts for.
+    let allowed = MAX_OUTSIDE_SHARE + if f.merged.errors > 0 { MAX_ERROR_SHARE } else { 0.0 };
+    // The clock of the database and ours agree to within a round trip; a share below 0 by more
+    // than that would mean that transactions overlap.
+    let small_ns = SMALL_OUTSIDE_NS * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
+    let stretched = outside_ns <= small_ns && share <= MAX_STRETCHED_SHARE;
+    let ok = share >= -0.02 && (share <= allowed || outside_ns <= SMALL_OUTSIDE_NS || stretched);
+    let detail = format!(
+        "throughput × mean transaction time = {law:.2} for {} jobs; {:.2} % of the jobs' time was outside transactions, {:.1} µs each (allowed: {:.0} % or {:.0} µs)",
+        f.jobs.len(),
+        share * 100.0,
+        outside_ns / 1e3,
+        allowed * 100.0,
+        small_ns / 1e3
+    );
+    Check::require(id, ok, detail)
+}
+
+fn commits_per_sync(f: &Facts<'_>) -> Check {
+    let id = "commits-per-sync";
+    if !f.durable {
+        return Check::new(id, Outcome::NotMade, "commits of this workload do not wait for a sync");
+    }
+    let Some(syncs) = f.window_syncs else {
+        return Check::new(
+            id,
+            Outcome::NotMade,
+            missing(&f.unread, "the database does not count the syncs of its log"),
+        );
+    };
+    // Where the database does not count its commits, the jobs do.
+    let all = f.window_commits.unwrap_or(f.merged.transaction.count() as f64);
+    let jobs = f.jobs.len() as f64;
+    // Transactions that only read have nothing to make durable. How many there were among those of the
+    // window is known to within chance (four standard deviations) where it is drawn.
+    let share = f.writing_share;
+    let commits = (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round();
+    // One sync makes at most one commit of each job durable. Commits and syncs of the edges may
+    // fall on either side of a snapshot.
+    let allowed_commits = (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits;
+    let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
+    let of = if share < 1.0 { format!(" of {all} that changed something, at least,") } else { String::new() };
+    let detail = format!(
+        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync, which {jobs} jobs allow up to {jobs}"
+    );
+    let detail = if commits > allowed_commits {
+        format!("{detail}: commits did not wait until they were durable")
+    } else {
+        detail
+    };
+    Check::require(id, commits <= allowed_commits, detail)
+}
+
+fn redo_size(f: &Facts<'_>) -> Check {
+    let id = "redo-size";
+    let Some((seen, size)) = f.redo else {
+        return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not say how much redo it writes"));
+    };
+    let kib = |bytes: f64| bytes / 1024.0;
+    // A transaction under way at an edge has written redo on one side of it and counts on the other.
+    let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0);
+    let detail = format!(
+        "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
+        kib(seen),
+        kib(size.min),
+        kib(size.max)
+    );
+    Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
+}
+
+fn client_cpu(f: &Facts<'_>) -> Check {
+    let id = "client-cpu";
+    let share = match &f.client_cpu_share {
+        Ok(share) => *share,
+        Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
+    };
+    let detail = format!("loadline used {:.0} % of its machine's CPU", share * 100.0);
+    if !f.client_driver || share < NOTED_CLIENT_CPU {
+        return Check::require(id, true, detail);
+    }
+    if share < MAX_CLIENT_CPU {
+        return Check::new(id, Outcome::Noted, format!("{detail}: on a machine of its own the figures may be higher"));
+    }
+    let limit = MAX_CLIENT_CPU * 100.0;
+    Check::require(
+        id,
+        false,
+        format!("{detail} (allowed: {limit:.0} %): the client is what was measured, not the target"),
+    )
+}
+
+fn rate(f: &Facts<'_>) -> Check {
+    let id = "rate";
+    let Some(asked) = f.rate_tps else {
+        return Check::new(id, Outcome::NotMade, "closed loop: no rate was asked for");
+    };
+    let got = f.merged.transaction.count() as f64 / (f.schedule.window_ns() as f64 / 1e9);
+    let behind = f.jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
+    let detail = format!(
+        "{got:.1} tps of {asked:.1} asked for; the last job was {:.1} ms behind its schedule at the close",
+        behind as f64 / 1e6
+    );
+    if got >= asked * 0.98 {
+        return Check::require(id, true, detail);
+    }
+    Check::new(
+        id,
+        Outcome::Noted,
+        format!("{detail}: the target does not keep this rate, and response times grow as long as it lasts"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

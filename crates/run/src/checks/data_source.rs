@@ -1,0 +1,109 @@
+//! Where the blocks came from that a test read: a cache, the device, or some of both.
+
+use crate::figures::access::Access;
+use crate::figures::blocks::Reads;
+
+/// Where blocks came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataSource {
+    /// From a cache: less than [`CACHED_BELOW`] came from the device.
+    Cached,
+    /// From both.
+    Lukewarm,
+    /// From the device: at least [`DEVICE_FROM`].
+    Device,
+}
+
+/// Share of the device from which on data are the device's.
+pub(crate) const DEVICE_FROM: f64 = 0.9;
+/// Share of the device below which data are a cache's.
+pub(crate) const CACHED_BELOW: f64 = 0.1;
+
+impl DataSource {
+    /// By the share (0…1) that came from the device.
+    pub(crate) fn of_share(share: f64) -> DataSource {
+        if share >= DEVICE_FROM {
+            DataSource::Device
+        } else if share < CACHED_BELOW {
+            DataSource::Cached
+        } else {
+            DataSource::Lukewarm
+        }
+    }
+
+    /// The word in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            DataSource::Cached => "cached",
+            DataSource::Lukewarm => "lukewarm",
+            DataSource::Device => "device",
+        }
+    }
+}
+
+/// Share (0…1) of the database's reads that the device served; `None` without reads.
+///
+/// Bytes tell it where blocks are read in order, as the device reads many at once. Of single blocks their
+/// number has to agree as well: what the kernel reads ahead for nothing, or rounds up to its pages, are bytes
+/// that nobody asked for. Whatever else uses the device makes the share too high.
+pub(crate) fn device_share(database: Reads, device: Reads, access: Access) -> Option<f64> {
+    let share = |a: f64, b: f64| (b > 0.0).then(|| (a / b).min(1.0));
+    let bytes = share(device.bytes, database.bytes)?;
+    match access {
+        Access::Sequential => Some(bytes),
+        Access::Random => Some(bytes.min(share(device.count, database.count)?)),
+    }
+}
+
+/// Share (0…1) of the blocks that transactions asked for which the database had to read at all.
+pub(crate) fn beyond_own_cache(asked: f64, read: f64) -> Option<f64> {
+    (asked > 0.0).then(|| (read / asked).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn reads(count: f64, bytes: f64) -> Reads {
+        Reads { count, bytes }
+    }
+
+    #[test]
+    fn the_thresholds_are_as_stated() {
+        for (share, source) in [
+            (1.0, DataSource::Device),
+            (0.9, DataSource::Device),
+            (0.899, DataSource::Lukewarm),
+            (0.1, DataSource::Lukewarm),
+            (0.099, DataSource::Cached),
+            (0.0, DataSource::Cached),
+        ] {
+            assert_eq!(DataSource::of_share(share), source, "{share}");
+        }
+        assert_eq!(DataSource::of_share(f64::NAN), DataSource::Lukewarm, "what is not known is not the device");
+    }
+
+    #[test]
+    fn single_blocks_need_number_and_bytes() {
+        let database = reads(1000.0, 8_192_000.0);
+        let share = |device| device_share(database, device, Access::Random).unwrap();
+        assert_eq!(share(reads(1000.0, 8_192_000.0)), 1.0);
+        assert_eq!(share(reads(1300.0, 9_000_000.0)), 1.0, "others read, too");
+        assert_eq!(share(reads(100.0, 13_000_000.0)), 0.1, "100 reads of 128 KiB are read-ahead");
+        assert_eq!(share(reads(5000.0, 819_200.0)), 0.1, "many small reads of something else");
+        assert_eq!(share(reads(0.0, 0.0)), 0.0);
+        // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
+        assert_eq!(device_share(reads(10.0, 10_240.0), reads(9.0, 36_864.0), Access::Random), Some(0.9));
+    }
+
+    #[test]
+    fn scans_are_told_by_bytes() {
+        let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
+        assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
+        assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));
+        assert_eq!(device_share(reads(0.0, 0.0), reads(5.0, 5.0), Access::Sequential), None);
+        assert_eq!(beyond_own_cache(100.0, 5.0), Some(0.05));
+        assert_eq!(beyond_own_cache(100.0, 190.0), Some(1.0), "an index and a table");
+        assert_eq!(beyond_own_cache(0.0, 5.0), None);
+    }
+}

@@ -1,0 +1,227 @@
+use loadline_workload::RedoSize;
+
+use crate::window::{JobResult, Schedule};
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `jobs` jobs that each run transactions of `tx_ns` back to back, from 1 s before the window on.
+fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>) {
+    let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: (11 + window_s) * SECOND };
+    let one = || {
+        let mut r = JobResult::new(schedule.window_ns(), false);
+        let mut t = schedule.start_ns;
+        while t < schedule.close_ns {
+            r.completed(&schedule, t, Some(t + tx_ns / 2), t + tx_ns);
+            t += tx_ns;
+        }
+        r
+    };
+    (schedule, (0..jobs).map(|_| one()).collect())
+}
+
+struct Case {
+    schedule: Schedule,
+    jobs: Vec<JobResult>,
+    merged: JobResult,
+}
+
+fn case(n: usize, tx_ns: u64) -> Case {
+    let (schedule, jobs) = jobs(n, tx_ns, 2);
+    let mut merged = JobResult::new(schedule.window_ns(), false);
+    jobs.iter().for_each(|j| merged.merge(j));
+    Case { schedule, jobs, merged }
+}
+
+impl Case {
+    fn facts(&self) -> Facts<'_> {
+        let n = self.merged.transaction.count() as f64;
+        Facts {
+            schedule: self.schedule,
+            jobs: &self.jobs,
+            merged: &self.merged,
+            rate_tps: None,
+            durable: true,
+            commits_blurred: None,
+            unread: None,
+            unread_whole: None,
+            rows_read: None,
+            window_commits: Some(n),
+            all_commits: Some(self.merged.total as f64),
+            window_syncs: Some(n / 2.0),
+            snapshots_off_s: 0.0,
+            counter_lag_s: 0.0,
+            evidence: Ok(Some((3 * self.merged.total as i64, 3))),
+            consistency: &[],
+            rows_changed: None,
+            writing_share: 1.0,
+            evidence_counts: "changed rows",
+            redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
+            client_cpu_share: Ok(0.1),
+            cpus: 2,
+            client_driver: true,
+        }
+    }
+}
+
+fn failed(f: &Facts<'_>) -> Vec<String> {
+    verify(f).into_iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.id).collect()
+}
+
+#[test]
+fn a_sound_test_passes_every_check() {
+    let case = case(4, 3_000_000);
+    assert_eq!(failed(&case.facts()), Vec::<String>::new());
+    assert!(outside_share(&case.schedule, &case.jobs).abs() < 1e-9, "back to back leaves nothing outside");
+}
+
+#[test]
+fn each_lie_is_caught_by_its_check() {
+    let case = case(4, 3_000_000);
+    let n = case.merged.transaction.count() as f64;
+    let base = || case.facts();
+    assert_eq!(failed(&Facts { rows_read: Some((Some(n * 5.0), 10.0)), ..base() }), ["rows-read"]);
+    assert!(failed(&Facts { rows_read: Some((Some(n * 12.0), 10.0)), ..base() }).is_empty(), "more may be read");
+    assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), ["commits-database"]);
+    assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), ["commits-window"]);
+    assert_eq!(
+        failed(&Facts { evidence: Ok(Some((3 * case.merged.total as i64 - 1, 3))), ..base() }),
+        ["work-evidence"]
+    );
+    assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), ["work-evidence"]);
+    assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
+    assert_eq!(failed(&Facts { redo: Some((4120.0, base().redo.unwrap().1)), ..base() }), ["redo-size"]);
+    assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
+}
+
+#[test]
+fn more_commits_per_sync_than_jobs_are_not_durable() {
+    // The MariaDB trap: 75,000 commits a second at 4 jobs where the device syncs 5,000 times.
+    let case = case(4, 3_000_000);
+    let n = case.merged.transaction.count() as f64;
+    assert_eq!(failed(&Facts { window_syncs: Some(n / 15.0), ..case.facts() }), ["commits-per-sync"]);
+    assert_eq!(failed(&Facts { window_syncs: Some(0.0), ..case.facts() }), ["commits-per-sync"]);
+    assert!(failed(&Facts { window_syncs: Some(n / 4.0), ..case.facts() }).is_empty(), "a full group is allowed");
+    assert!(failed(&Facts { window_syncs: Some(0.0), durable: false, ..case.facts() }).is_empty());
+}
+
+#[test]
+fn time_lost_between_transactions_is_caught() {
+    let mut case = case(2, 3_000_000);
+    // A client that needs 1 ms between transactions of 2 ms.
+    let (schedule, mut slow) = jobs(2, 3_000_000, 2);
+    for job in &mut slow {
+        let mut r = JobResult::new(schedule.window_ns(), false);
+        let mut t = schedule.start_ns;
+        while t < schedule.close_ns {
+            r.completed(&schedule, t, Some(t), t + 2_000_000);
+            t += 3_000_000;
+        }
+        r.ran_until_ns = schedule.close_ns;
+        *job = r;
+    }
+    case.merged = JobResult::new(schedule.window_ns(), false);
+    slow.iter().for_each(|j| case.merged.merge(j));
+    case.jobs = slow;
+    let f = Facts { evidence: Ok(None), ..case.facts() };
+    assert!((outside_share(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);
+    assert_eq!(failed(&f), ["littles-law"]);
+}
+
+#[test]
+fn a_job_that_was_late_or_lost_invalidates_the_test() {
+    let mut late = case(3, 3_000_000);
+    late.jobs[1].first_start_ns = Some(late.schedule.open_ns + 1);
+    assert_eq!(failed(&late.facts()), ["window"]);
+    let mut lost = case(3, 3_000_000);
+    lost.jobs[2].lost = Some("the server went away".into());
+    let f = lost.facts();
+    let check = verify(&f).into_iter().find(|c| c.id == "window").unwrap();
+    assert!(check.outcome == Outcome::Failed && check.detail.contains("the server went away"));
+}
+
+#[test]
+fn a_window_shorter_than_its_transactions_is_said_to_be() {
+    let case = case(4, 1_500_000_000);
+    let check = verify(&case.facts()).into_iter().find(|c| c.id == "window").unwrap();
+    assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
+}
+
+#[test]
+fn errors_have_a_column_of_their_own_and_a_limit() {
+    for (errors, outcome) in [(1, Outcome::Noted), (500, Outcome::Failed)] {
+        let mut case = case(2, 3_000_000);
+        case.merged.errors = errors;
+        case.merged.errors_total = errors;
+        let check = verify(&case.facts()).into_iter().find(|c| c.id == "errors").unwrap();
+        assert_eq!(check.outcome, outcome, "{}", check.detail);
+    }
+}
+
+#[test]
+fn a_rate_that_is_not_kept_is_noted() {
+    let case = case(2, 3_000_000);
+    let check = |rate| verify(&Facts { rate_tps: Some(rate), ..case.facts() }).pop().unwrap();
+    assert_eq!(check(100.0).outcome, Outcome::Passed);
+    assert_eq!(check(10_000.0).outcome, Outcome::Noted);
+}
+
+#[test]
+fn a_mix_is_held_to_the_rows_and_the_syncs_that_its_parts_have() {
+    let case = case(4, 3_000_000);
+    let n = case.merged.transaction.count() as f64;
+    let total = case.merged.total as i64;
+    // Half of the transactions read; the others change 1 to 16 rows, 5 on average.
+    let mix = || Facts {
+        evidence: Ok(Some((total / 2 * 5, 16))),
+        rows_changed: Some((total / 2 * 5) as u64),
+        writing_share: 0.5,
+        window_syncs: Some(n / 8.0),
+        ..case.facts()
+    };
+    assert_eq!(failed(&mix()), Vec::<String>::new());
+    assert_eq!(failed(&Facts { evidence: Ok(Some((total / 2 * 5 - 1, 16))), ..mix() }), ["work-evidence"]);
+    // Were they all to change something, so few syncs would not do; nor would far fewer.
+    assert_eq!(failed(&Facts { writing_share: 1.0, ..mix() }), ["commits-per-sync"]);
+    assert_eq!(failed(&Facts { window_syncs: Some(n / 16.0), ..mix() }), ["commits-per-sync"]);
+}
+
+#[test]
+fn what_must_hold_after_a_test_is_named_when_it_does_not() {
+    let case = case(1, 3_000_000);
+    let says = |found: &[(&'static str, Result<Option<i64>, String>)]| {
+        let facts = Facts { consistency: found, ..case.facts() };
+        verify(&facts).into_iter().find(|c| c.id == "consistency")
+    };
+    assert!(says(&[]).is_none(), "a workload without such queries has no such check");
+    let passed = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(0)))]).unwrap();
+    assert!(passed.outcome == Outcome::Passed && passed.detail.contains("a holds; b holds"));
+    let off = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(-3)))]).unwrap();
+    assert!(off.outcome == Outcome::Failed && off.detail.contains("b holds (off by -3)"), "{}", off.detail);
+    let broken = says(&[("a holds", Err("no such table".into()))]).unwrap();
+    assert!(broken.outcome == Outcome::Failed && broken.detail.contains("no such table"));
+    assert_eq!(says(&[("a holds", Ok(None))]).unwrap().outcome, Outcome::NotMade);
+}
+
+#[test]
+fn counters_that_could_not_be_read_are_not_said_to_be_missing() {
+    let case = case(4, 3_000_000);
+    let unread = |why: &str| Some(why.to_owned());
+    let f = Facts {
+        unread: unread("the database's counters could not be read: gone"),
+        unread_whole: unread("gone as well"),
+        window_commits: None,
+        all_commits: None,
+        window_syncs: None,
+        redo: None,
+        rows_read: Some((None, 10.0)),
+        ..case.facts()
+    };
+    for check in verify(&f).into_iter().filter(|c| c.outcome == Outcome::NotMade && c.id != "rate") {
+        assert!(check.detail.contains("could not be read"), "{check:?}");
+    }
+    let f = Facts { window_commits: None, ..case.facts() };
+    let check = verify(&f).into_iter().find(|c| c.id == "commits-window").unwrap();
+    assert_eq!(check.detail, UNCOUNTED);
+}

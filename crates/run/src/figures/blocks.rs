@@ -1,0 +1,230 @@
+//! Figures of blocks, of the database's reads and writes, and of the device under its data.
+
+use loadline_collect::Edge;
+use loadline_collect::os::DiskCounters;
+use loadline_model::snapshot::{WaitProfile, counter};
+use loadline_model::{Column, column};
+use loadline_workload::{Commit, Instrument};
+
+use super::MIB;
+use super::access::{is_one_read, only_adds};
+use super::collected::Figures;
+use super::counters::Counters;
+use super::machine::seconds_between;
+use crate::window::{Measured, Request};
+
+/// Blocks read per transaction with which a transaction's time stands for that of a read.
+const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
+/// Bound of the share of short reads, as DBAs read wait histograms.
+const SHORT_READ_NS: u64 = 512_000;
+
+/// What is said of a counter that is not there, if the target does not say more.
+const NOT_PROVIDED: &str = "the target does not provide the counter";
+/// Figures that come from the counters of blocks, all of them.
+const COLUMNS: [&Column; 13] = [
+    column::CACHE_HIT_PCT,
+    column::BLOCK_GETS_PER_S,
+    column::BLOCK_READS_PER_S,
+    column::READ_MIB_PER_S,
+    column::READ_TIME_US_MEAN,
+    column::READ_WAIT_PCT,
+    column::IO_PER_S,
+    column::PHYSICAL_WRITES_PER_S,
+    column::PHYSICAL_WRITTEN_BLOCKS_PER_S,
+    column::PHYSICAL_WRITTEN_MIB_PER_S,
+    column::REDO_WRITE_TIME_US,
+    column::REDO_SYNCS,
+    column::REDO_SYNC_TIME_US,
+];
+
+/// Those of every test; `tps` is what the jobs counted.
+pub(super) fn figures(
+    request: &Request,
+    measured: &Measured,
+    counters: &Result<Counters<'_>, String>,
+    tps: f64,
+) -> Figures {
+    let mut out = Figures::default();
+    let bytes = request.target.facts().block_bytes.map(|bytes| bytes as f64);
+    out.set_or_leave_out(column::BLOCK_BYTES, bytes, "the target does not say");
+    let percent = request.work.params.to_map().get("write-pct").map(|percent| *percent as f64);
+    out.set_or_leave_out(column::WRITE_PCT, percent, "the workload has no mix of reads and updates");
+    let device = device_reads(&measured.edges.at_open, &measured.edges.at_close);
+    let why = "the device under the data is not known, or is on another machine";
+    out.set_or_leave_out(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
+    out.set_or_leave_out(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
+    match counters {
+        Ok(counters) => {
+            rates(&mut out, counters);
+            read_times(&mut out, request, measured, counters, tps);
+            let pct = read_wait_pct(counters, request.jobs);
+            out.set_or(column::READ_WAIT_PCT, pct, "the database does not time its reads");
+            buffer_waits(&mut out, request, measured, counters);
+            let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
+            out.notes.extend(growth.map(str::to_owned));
+        }
+        Err(why) => COLUMNS.iter().for_each(|id| out.fall_back(id, why)),
+    }
+    out
+}
+
+fn rates(out: &mut Figures, w: &Counters<'_>) {
+    let mut set = |id, value| out.set_or(id, value, NOT_PROVIDED);
+    let hits = w.both(counter::BLOCK_GETS, counter::BLOCK_READS).filter(|(gets, _)| *gets > 0.0);
+    set(column::CACHE_HIT_PCT, hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
+    set(column::BLOCK_GETS_PER_S, w.rate(counter::BLOCK_GETS));
+    set(column::BLOCK_READS_PER_S, w.rate(counter::BLOCK_READS));
+    set(column::READ_MIB_PER_S, w.rate(counter::READ_BYTES).map(|b| b / MIB));
+    let calls = w.rate(counter::READ_CALLS).zip(w.rate(counter::WRITE_CALLS));
+    set(column::IO_PER_S, calls.map(|(reads, writes)| reads + writes));
+    set(column::PHYSICAL_WRITES_PER_S, w.rate(counter::WRITE_CALLS));
+    set(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, w.rate(counter::BLOCK_WRITES));
+    set(column::PHYSICAL_WRITTEN_MIB_PER_S, w.rate(counter::WRITE_BYTES).map(|b| b / MIB));
+    for (id, time, times) in [
+        (column::REDO_WRITE_TIME_US, counter::REDO_WRITE_NS, counter::REDO_WRITES),
+        (column::REDO_SYNC_TIME_US, counter::REDO_SYNC_NS, counter::REDO_SYNCS),
+    ] {
+        let mean = w.both(time, times).filter(|(_, n)| *n > 0.0).map(|(ns, n)| ns / n / 1e3);
+        set(id, mean);
+    }
+    set(column::REDO_SYNCS, w.grown(counter::REDO_SYNCS));
+}
+
+/// Reads and their bytes, per second or in all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reads {
+    /// Reads.
+    pub(crate) count: f64,
+    /// Bytes read.
+    pub(crate) bytes: f64,
+}
+
+/// Reads of the device under the data, per second.
+pub(crate) fn device_reads(open: &Edge, close: &Edge) -> Option<Reads> {
+    let seconds = seconds_between(open, close);
+    let grown = |a: &DiskCounters, b: &DiskCounters| {
+        let per_s = |a: u64, b: u64| Some(b.checked_sub(a)? as f64 / seconds);
+        Some(Reads { count: per_s(a.reads, b.reads)?, bytes: per_s(a.read_bytes, b.read_bytes)? })
+    };
+    let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
+    disks.and_then(|(a, b)| grown(a, b)).filter(|_| seconds > 0.0)
+}
+
+fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>, tps: f64) {
+    const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
+    let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
+    let mean = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n / 1e3);
+    let transactions = &measured.merged.transaction;
+    let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
+    out.set_or(column::READ_TIME_US_MEAN, mean, "the database does not time its reads");
+    match per_tx {
+        Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
+            let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
+            out.set_or(column::READ_TIME_US_P50, us(transactions.quantile_ns(0.5)), NOT_PROVIDED);
+            out.set_or(column::READ_TIME_US_P99, us(transactions.quantile_ns(0.99)), NOT_PROVIDED);
+            let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
+            let all = transactions.count() as f64;
+            out.set_or(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
+            let timed = if mean.is_some() { "their mean is the database's own" } else { "so is their mean" };
+            if let Some(ns) = transactions.mean_ns().filter(|_| mean.is_none()) {
+                out.set(column::READ_TIME_US_MEAN, ns / 1e3);
+            }
+            out.notes.push(format!(
+                "median, p99 and share of the reads are times of transactions, each of which read {n:.2} blocks; {timed}"
+            ));
+        }
+        _ => {
+            let why = match per_tx {
+                Some(n) if is_one_read(&request.work) => {
+                    format!("a transaction read {n:.2} blocks: its time is not that of one read")
+                }
+                _ => "only of transactions that read a single block each the times tell those of reads".to_owned(),
+            };
+            out.leave_all_out(&SPREAD, &why);
+        }
+    }
+}
+
+/// Time that the database's reads took by its own clock as a share of the jobs', %. Nothing stands for it: from
+/// the jobs' own times it would follow that they did nothing but wait.
+fn read_wait_pct(w: &Counters<'_>, jobs: u32) -> Option<f64> {
+    w.rate(counter::READ_NS).map(|ns| ns / 1e9 / f64::from(jobs.max(1)) * 100.0)
+}
+
+/// Time in which jobs waited for a place in the cache, as counted, or else as sampled.
+fn buffer_waits(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>) {
+    const ID: &Column = column::BUFFER_WAIT_PCT;
+    let jobs = f64::from(request.jobs.max(1));
+    if let Some(ns) = w.rate(counter::BUFFER_WAIT_NS) {
+        out.set(ID, (ns / 1e9 / jobs * 100.0).min(100.0));
+        return;
+    }
+    let profile = measured.waits();
+    let log = if request.work.program.commit == Commit::Nowait { request.target.facts().log_sync_events } else { &[] };
+    let events = [request.target.facts().buffer_wait_events, log];
+    match sampled_buffer_wait(&profile, events) {
+        Some(waiting) => {
+            out.set(ID, (waiting / jobs * 100.0).min(100.0));
+            if request.work.workload.has(Instrument::Device) {
+                let log = if log.is_empty() { "" } else { ", those for the log among them, as no commit waits for it" };
+                out.notes.push(format!(
+                    "buffer waits are estimated from {} samples of the sessions' wait events{log}",
+                    profile.samples
+                ));
+            }
+        }
+        None if events[0].is_empty() => {
+            out.fall_back(ID, "the target does not tell the time that sessions wait for buffers")
+        }
+        None => out.fall_back(ID, "too few samples of what sessions wait for"),
+    }
+}
+
+/// Sessions that waited for buffers, on average: in the events of buffers, and in those of the log where commits
+/// do not wait for it, because who needs the place of a changed block has its redo written first.
+fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> Option<f64> {
+    if buffers.is_empty() || profile.samples < 5 {
+        return None;
+    }
+    profile.mean_sessions(&[buffers, log].concat())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use loadline_model::Snapshot;
+
+    use super::*;
+
+    #[test]
+    fn waits_for_buffers_are_those_for_the_log_where_no_commit_is() {
+        let mut profile = WaitProfile { samples: 10, ..WaitProfile::default() };
+        for (event, n) in [("IO:DataFileWrite", 5), ("IO:WALSync", 10), ("CPU", 20)] {
+            profile.sessions.insert(event.to_owned(), n);
+        }
+        let (buffers, log): (&[&str], &[&str]) = (&["IO:DataFileWrite"], &["IO:WALSync"]);
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, &[]]), Some(0.5));
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), Some(1.5));
+        assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "the log alone says nothing of buffers");
+        profile.samples = 4;
+        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
+    }
+
+    #[test]
+    fn waits_for_reads_are_told_by_the_databases_clock_only() {
+        let at = |calls: f64, ns: Option<f64>| {
+            let counters =
+                [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];
+            let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
+            Snapshot { counters, ..Snapshot::default() }
+        };
+        let of = |open: &Snapshot, close: &Snapshot| {
+            let on_time = [open, close];
+            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, lag_s: 0.0 }, 8)
+        };
+        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
+        let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
+        assert!((pct - 75.0).abs() < 1e-9, "{pct}");
+        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls alone tell no time");
+    }
+}

@@ -1,0 +1,44 @@
+//! Figures of the data-load table that come from the jobs' own times and parameters.
+
+use loadline_database::Work;
+use loadline_model::column;
+
+use super::collected::Figures;
+use crate::window::JobResult;
+
+/// Those of all jobs together; `no_commit` is why no commit was timed, if none was.
+pub(super) fn figures(work: &Work, merged: &JobResult, no_commit: &str) -> Figures {
+    let mut out = Figures::default();
+    let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
+    out.set_or_leave_out(
+        column::SQL_SERVICE_TIME_S,
+        times.map(|(all, commit)| (all - commit).max(0.0) / 1e9),
+        no_commit,
+    );
+    let has_indexes = work.params.to_map().contains_key("indexes");
+    let indexes = has_indexes.then(|| indexes(work) as f64);
+    out.set_or_leave_out(column::INDEXES, indexes, "only DBL-22 loads tables without and with indexes");
+    out
+}
+
+/// Indexes of the tables that the program loads, those of primary keys among them.
+fn indexes(work: &Work) -> usize {
+    let tables = work.program.bulk_tables().into_iter().filter_map(|table| work.workload.tables.get(table));
+    tables.map(|t| t.indexes.len() + usize::from(t.primary_key().is_some())).sum()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_indexes_are_those_of_the_table_that_is_loaded() {
+        let count = |value: i64| {
+            let workload = loadline_workload::find("DBL-22").unwrap();
+            let params = workload.params(&[("indexes".to_owned(), value)].into()).unwrap();
+            indexes(&Work::new(workload, params, 1, 0.0))
+        };
+        assert_eq!((count(0), count(1)), (0, 3), "none, or a primary key and two more");
+    }
+}

@@ -1,0 +1,62 @@
+//! The course of a test, second by second.
+
+use loadline_collect::Point;
+use loadline_collect::os::{CpuShares, DiskRates};
+use loadline_model::snapshot::counter;
+use loadline_model::{Series, column};
+
+use super::MIB;
+use crate::window::Measured;
+
+/// One row a second: the jobs' own counts, and rates from the counters between whole seconds.
+pub(crate) fn series(measured: &Measured) -> Series {
+    let columns = [
+        column::COMMIT_THROUGHPUT_TPS,
+        column::REDO_MIB_PER_S,
+        column::REDO_WRITES_PER_S,
+        column::REDO_SYNC_WRITES_PER_S,
+        column::CPU_BUSY_PCT,
+        column::CPU_IOWAIT_PCT,
+        column::DEVICE_WRITES_PER_S,
+        column::DEVICE_UTIL_PCT,
+    ];
+    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
+    let points = &measured.collected.points;
+    // The reading nearest to a moment, if it was taken within a fifth of a second of it.
+    let near =
+        |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
+    let rows = measured.merged.per_second.iter().enumerate().map(|(i, n)| {
+        let begin = i as u64 * 1_000_000_000;
+        let end = (begin + 1_000_000_000).min(window_ns);
+        let seconds = (end - begin) as f64 / 1e9;
+        let pair = near(open_ns + begin).zip(near(open_ns + end)).filter(|(a, b)| b.at_ns > a.at_ns);
+        let rate = |name: &str| pair.and_then(|(a, b)| counter_rate(a, b, name));
+        let cpu =
+            pair.and_then(|(a, b)| a.cpu.as_ref().zip(b.cpu.as_ref())).and_then(|(a, b)| CpuShares::between(a, b));
+        let disk = pair.and_then(|(a, b)| {
+            let (x, y) = a.disk.as_ref().zip(b.disk.as_ref())?;
+            DiskRates::between(x, y, (b.at_ns - a.at_ns) as f64 / 1e9)
+        });
+        vec![
+            Some(end as f64 / 1e9),
+            Some(*n as f64 / seconds),
+            rate(counter::REDO_BYTES).map(|r| r / MIB),
+            rate(counter::REDO_WRITES),
+            rate(counter::REDO_SYNCS),
+            cpu.map(|c| c.busy_pct),
+            cpu.map(|c| c.iowait_pct),
+            disk.map(|d| d.writes_per_s),
+            disk.map(|d| d.util_pct),
+        ]
+    });
+    Series {
+        columns: std::iter::once("t_s").chain(columns.map(|c| c.id)).map(str::to_owned).collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
+    let (a, b) = a.snapshot.as_ref().zip(b.snapshot.as_ref())?;
+    let seconds = a.seconds_until(b);
+    (seconds > 0.0).then(|| a.delta(b, name).map(|d| d / seconds)).flatten()
+}

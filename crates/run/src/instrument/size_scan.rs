@@ -1,0 +1,300 @@
+//! A scan of commit time over the redo since the last commit: one session, sizes in random order.
+//!
+//! The redo of each transaction is read from the target's own counter, before and after it: a size is
+//! what was written, not what was meant.
+
+mod output;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use loadline_database::clock::now_ns;
+use loadline_database::{ClientSession, Observer, TargetError, Work};
+use loadline_model::snapshot::counter;
+use loadline_model::{Latencies, Random, SizePoint, Snapshot};
+use loadline_workload::{Arg, Execute, SizeScan, Stream};
+
+pub(crate) use output::finished;
+
+use crate::calibrate::with;
+use crate::window::{Request, TestError};
+
+/// A sample whose redo is off its point's median by more than this share and this many bytes is none of
+/// that size: a checkpoint or another session wrote as well.
+const OFF_SHARE: f64 = 0.03;
+const OFF_BYTES: f64 = 16.0 * 1024.0;
+
+/// What was measured.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    /// Sizes, rising.
+    pub(super) sizes: Vec<SizePoint>,
+    /// Samples whose redo was not that of their size.
+    pub(super) left_out: u64,
+    /// Transactions of the scan, those left out included.
+    pub(super) transactions: u64,
+    /// Transactions of warm-up and scan.
+    pub(super) committed: u64,
+    /// Rows changed by all of them.
+    pub(super) rows: u64,
+    /// Wall-clock time at which the first sample began.
+    pub(super) opened_at: SystemTime,
+    /// Wall time of the scan, ns.
+    pub(super) elapsed_ns: u64,
+    /// Wall time of the warm-up, ns.
+    pub(super) warmup_ns: u64,
+    /// Transaction and commit times of all samples.
+    pub(super) transaction: Latencies,
+    /// See `transaction`.
+    pub(super) commit: Latencies,
+    /// Counters before the session's first and after its last transaction.
+    pub(super) all: Pair,
+    /// Counters before the first and after the last sample.
+    pub(super) scan: Pair,
+}
+
+/// Snapshots of the counters at both ends of something.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    open: Snapshot,
+    close: Snapshot,
+}
+
+impl Pair {
+    /// Growth of a counter.
+    fn grown(&self, name: &str) -> Option<f64> {
+        self.open.delta(&self.close, name)
+    }
+}
+
+/// Being ahead of the pace by less than this is let pass: a sleep is not shorter.
+const AHEAD_NS: u64 = 200_000;
+
+/// Hands statements to the session, no faster than the pace.
+struct Paced<'a> {
+    session: &'a mut dyn ClientSession,
+    start_ns: u64,
+    /// What a row may take, ns.
+    row_ns: f64,
+    rows: u64,
+}
+
+impl Execute for Paced<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let rows = self.session.execute(statement, args)?;
+        self.rows += rows;
+        let due_ns = self.start_ns + (self.rows as f64 * self.row_ns) as u64;
+        let ahead_ns = due_ns.saturating_sub(now_ns());
+        if ahead_ns > AHEAD_NS {
+            std::thread::sleep(Duration::from_nanos(ahead_ns));
+        }
+        Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        ClientSession::bulk(self.session, table, first, rows)
+    }
+}
+
+/// One sample.
+struct Sample {
+    redo_bytes: f64,
+    write_ns: u64,
+    commit_ns: u64,
+}
+
+struct Session {
+    session: Box<dyn ClientSession>,
+    observer: Box<dyn Observer>,
+    committed: u64,
+    rows: u64,
+    /// What a row may take, ns; 0 while there is no pace.
+    row_ns: f64,
+}
+
+impl Session {
+    /// One transaction: time to its commit, and of its commit, ns.
+    fn transaction(&mut self, stream: &mut Stream, rows: u64) -> Result<(u64, u64), TargetError> {
+        let start = now_ns();
+        self.session.begin()?;
+        stream.transaction(&mut Paced {
+            session: self.session.as_mut(),
+            start_ns: start,
+            row_ns: self.row_ns,
+            rows: 0,
+        })?;
+        let commit = now_ns();
+        self.session.commit()?;
+        let end = now_ns();
+        self.committed += 1;
+        self.rows += rows;
+        Ok((commit - start, end - commit))
+    }
+
+    fn counters(&mut self) -> Result<Snapshot, TargetError> {
+        self.session.publish_counters()?;
+        self.observer.snapshot()
+    }
+
+    fn redo(&mut self) -> Result<f64, TargetError> {
+        let snapshot = self.observer.snapshot()?;
+        snapshot.counters.get(counter::REDO_BYTES).copied().ok_or_else(|| {
+            TargetError::Unsupported("the target does not say how much redo it writes: there is no size to scan".into())
+        })
+    }
+}
+
+/// Runs the scan of `work`; `tick` is told samples done and samples in all.
+///
+/// # Errors
+/// [`TestError`]; nothing of the test is then of use.
+pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
+    let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
+    let mut session = Session {
+        session: target.client_session(work, 0)?,
+        observer: target.observer()?,
+        committed: 0,
+        rows: 0,
+        row_ns: 0.0,
+    };
+    let all_before = session.counters()?;
+    let started_ns = now_ns();
+    // Every row once: the first change of a page after a checkpoint logs the whole page.
+    let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
+    let per_tx = work.program.rows_per_tx().max(1);
+    let mut stream = work.stream(0)?;
+    let mut warm_redo = 0.0;
+    for pass in 0..2 {
+        let before = session.redo()?;
+        for _ in 0..own.div_ceil(per_tx) {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(TestError::Interrupted);
+            }
+            session.transaction(&mut stream, per_tx)?;
+        }
+        if pass == 1 {
+            warm_redo = session.redo()? - before;
+        }
+    }
+    let bytes_per_row = warm_redo / (own.div_ceil(per_tx) * per_tx) as f64;
+    let pace = work.params.get(spec.pace_mib) as f64 * 1024.0 * 1024.0;
+    if pace > 0.0 {
+        session.row_ns = bytes_per_row / pace * 1e9;
+    }
+    let points = sizes(work, spec, bytes_per_row, own);
+    let samples = work.params.get(spec.samples).max(1) as u64;
+    let mut streams: Vec<(u64, Stream)> = Vec::new();
+    for rows in points {
+        let of_size = with(work, &[(spec.rows.to_owned(), rows as i64)].into());
+        // Each size goes on where the last one ended, so that no row gets what it holds.
+        streams.push((rows, of_size.stream(0)?));
+    }
+    let mut sequence = stream.sequence();
+    let warmup_ns = now_ns() - started_ns;
+    let opened_at = SystemTime::now();
+    let before = session.counters()?;
+    let open_ns = now_ns();
+    let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
+    let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
+    let in_all = samples * streams.len() as u64;
+    let mut random = Random::new(work.seed);
+    let mut order: Vec<usize> = (0..streams.len()).collect();
+    for round in 0..samples {
+        random.shuffle(&mut order);
+        for (n, i) in order.iter().copied().enumerate() {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(TestError::Interrupted);
+            }
+            let Some((rows, stream)) = streams.get_mut(i) else { continue };
+            let redo = session.redo()?;
+            stream.go_on_at(sequence);
+            let (write_ns, commit_ns) = session.transaction(stream, *rows)?;
+            sequence = stream.sequence();
+            let redo_bytes = session.redo()? - redo;
+            transaction.record(write_ns + commit_ns);
+            commit.record(commit_ns);
+            if let Some(of_size) = seen.get_mut(i) {
+                of_size.push(Sample { redo_bytes, write_ns, commit_ns });
+            }
+            tick(round * streams.len() as u64 + n as u64 + 1, in_all);
+        }
+    }
+    let elapsed_ns = now_ns() - open_ns;
+    let after = session.counters()?;
+    let (sizes, left_out) = by_size(seen);
+    Ok(Scanned {
+        sizes,
+        left_out,
+        transactions: in_all,
+        committed: session.committed,
+        rows: session.rows,
+        opened_at,
+        elapsed_ns,
+        warmup_ns,
+        transaction,
+        commit,
+        all: Pair { open: all_before, close: after.clone() },
+        scan: Pair { open: before, close: after },
+    })
+}
+
+/// Rows changed per transaction, by size: 1 to as many as write the most.
+fn sizes(work: &Work, spec: SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64> {
+    let (most, step) = (work.params.get(spec.most_kib).max(1), work.params.get(spec.step_kib).max(1));
+    let row = bytes_per_row.max(1.0);
+    let mut rows: Vec<u64> = (0..=most / step)
+        .map(|i| ((i * step * 1024) as f64 / row).round().max(1.0) as u64)
+        // A transaction meets no row twice.
+        .take_while(|rows| *rows <= own)
+        .collect();
+    rows.dedup();
+    rows
+}
+
+/// Points with the samples that are of their size, and how many are not.
+fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
+    let mut left_out = 0;
+    let mut points = Vec::new();
+    for samples in seen {
+        let all: Vec<f64> = samples.iter().map(|s| s.redo_bytes).collect();
+        let Some(middle) = middle(all) else { continue };
+        let count = samples.len();
+        let kept: Vec<Sample> = samples
+            .into_iter()
+            .filter(|s| (s.redo_bytes - middle).abs() <= (OFF_SHARE * middle).max(OFF_BYTES))
+            .collect();
+        left_out += (count - kept.len()) as u64;
+        points.push(SizePoint {
+            redo_bytes: middle,
+            commit_ns: kept.iter().map(|s| s.commit_ns).collect(),
+            write_ns: kept.iter().map(|s| s.write_ns).collect(),
+        });
+    }
+    points.sort_by(|a, b| a.redo_bytes.total_cmp(&b.redo_bytes));
+    (points, left_out)
+}
+
+/// The middle one of `values`.
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_of_another_size_is_left_out_and_counted() {
+        let sample = |redo_bytes| Sample { redo_bytes, write_ns: 1, commit_ns: 2 };
+        let (points, left_out) = by_size(vec![
+            vec![sample(200_000.0), sample(201_000.0), sample(900_000.0)],
+            vec![sample(2_000.0), sample(2_100.0), sample(10_000.0)],
+        ]);
+        assert_eq!(left_out, 1, "only what is off by more than 16 KiB");
+        assert!(points[0].redo_bytes < points[1].redo_bytes);
+        assert_eq!((points[0].commit_ns.len(), points[1].commit_ns.len()), (3, 2));
+    }
+}

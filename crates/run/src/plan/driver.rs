@@ -1,0 +1,72 @@
+//! The driver that a workload runs with, and why it is not run with another.
+
+use loadline_database::TargetKind;
+use loadline_model::capability::Driver;
+use loadline_workload::{Instrument, Workload};
+
+/// The driver that a workload runs with.
+pub(super) struct Chosen {
+    pub(super) driver: Driver,
+    /// Why it is not the first one.
+    pub(super) reason: String,
+    /// What was refused and forced.
+    pub(super) forced: Option<String>,
+}
+
+/// Why a workload is not run with a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: String,
+    /// Whether it is run nevertheless when that is forced; such tests are marked.
+    pub forceable: bool,
+}
+
+/// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
+/// of a server rule out beside that is known when it is opened.
+#[must_use]
+pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
+    let at_client = workload.instruments.iter().find_map(|i| i.only_at_client()).filter(|_| driver == Driver::Database);
+    let at_client = at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false });
+    if workload.scan().is_some() && at_client.is_some() {
+        return at_client;
+    }
+    let capabilities = (kind.capabilities)();
+    let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
+    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
+    refused.or(at_client)
+}
+
+/// The driver a workload runs with: the one asked for, or the first that can do what it needs.
+pub(super) fn driver(
+    workload: &Workload,
+    kind: &TargetKind,
+    asked: Option<Driver>,
+    force: bool,
+) -> Result<Chosen, String> {
+    let refusal = |driver| refusal(workload, kind, driver);
+    let chosen = |driver, reason, forced| Ok(Chosen { driver, reason, forced });
+    if let Some(scan) = workload.scan().filter(|_| asked != Some(Driver::Database)) {
+        let why = Instrument::SizeScan(scan).only_at_client().unwrap_or_default().to_owned();
+        return match refusal(Driver::Client) {
+            None => chosen(Driver::Client, why, None),
+            Some(r) if force => chosen(Driver::Client, why, Some(r.reason)),
+            Some(r) => Err(r.reason),
+        };
+    }
+    if let Some(driver) = asked {
+        return match refusal(driver) {
+            None => chosen(driver, String::new(), None),
+            Some(r) if force && r.forceable => chosen(driver, String::new(), Some(r.reason)),
+            Some(r) => Err(format!("not with the {driver} driver: {}", r.reason)),
+        };
+    }
+    let mut reasons = Vec::new();
+    for driver in Driver::ALL {
+        match refusal(driver) {
+            None => return chosen(driver, reasons.join("; "), None),
+            Some(r) => reasons.push(format!("not with the {driver} driver: {}", r.reason)),
+        }
+    }
+    Err(reasons.join("; "))
+}

@@ -1,0 +1,184 @@
+//! Plans that come with loadline: files of the repository, built into the program.
+
+use loadline_model::format::nearest;
+use loadline_model::plan::PlanSpec;
+use thiserror::Error;
+
+use crate::plan::planfile;
+
+/// A plan that comes with loadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedPlan {
+    /// Name: `quick`.
+    pub name: &'static str,
+    /// The file as it is, TOML with comments, for users to copy and change.
+    pub text: &'static str,
+}
+
+/// The plan of a run that names none.
+pub const DEFAULT_PLAN: &str = "quick";
+
+macro_rules! plan {
+    ($name:literal) => {
+        NamedPlan { name: $name, text: include_str!(concat!("../../../../plans/", $name, ".toml")) }
+    };
+}
+
+/// All of them, the shortest first. To add one, write its file into `plans/` and name it here.
+pub static PLANS: &[NamedPlan] = &[
+    plan!("quick"),
+    plan!("full"),
+    plan!("log-writer"),
+    plan!("storage"),
+    plan!("data-load"),
+    plan!("data-analytics"),
+    plan!("transaction-processing"),
+    plan!("procedural-code"),
+];
+
+/// Why there is no such plan.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NamedPlanError {
+    /// No plan has this name.
+    #[error("there is no plan «{given}»{hint} (known: {known}; a plan file of your own: loadline run FILE)")]
+    Unknown {
+        /// What was asked for.
+        given: String,
+        /// The nearest name, as a question.
+        hint: String,
+        /// All names.
+        known: String,
+    },
+    /// A plan of loadline's own cannot be read: a mistake in loadline.
+    #[error("loadline's own plan «{name}» cannot be read: {message}")]
+    Broken {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong, with the line.
+        message: String,
+    },
+}
+
+/// The plan called `name`, in any case.
+///
+/// # Errors
+/// [`NamedPlanError::Unknown`] with the known names and the nearest.
+pub fn find(name: &str) -> Result<&'static NamedPlan, NamedPlanError> {
+    PLANS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim())).ok_or_else(|| NamedPlanError::Unknown {
+        given: name.to_owned(),
+        hint: nearest(name, PLANS.iter().map(|p| p.name)).map_or(String::new(), |n| format!(": did you mean «{n}»?")),
+        known: PLANS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+impl NamedPlan {
+    /// The specification in its file.
+    ///
+    /// # Errors
+    /// [`NamedPlanError::Broken`], which the tests rule out.
+    pub fn spec(&self) -> Result<PlanSpec, NamedPlanError> {
+        planfile::parse(self.text).map_err(|message| NamedPlanError::Broken { name: self.name, message })
+    }
+
+    /// What it is, in one line: the first line of its file.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use loadline_model::Plan;
+    use loadline_model::plan::Jobs;
+    use loadline_workload::CATALOGUE;
+
+    use super::*;
+    use crate::make_plan;
+
+    const TARGETS: [&str; 3] = ["sqlite:", "postgres-temp:", "mariadb-temp:"];
+
+    /// A database without a language of its own has no procedural code.
+    const NOTHING_TO_RUN: (&str, &str) = ("procedural-code", "sqlite:");
+
+    fn on(spec: PlanSpec, target: &str) -> Plan {
+        make_plan(&PlanSpec { target: Some(target.into()), ..spec }).unwrap_or_else(|e| panic!("on {target}: {e}"))
+    }
+
+    fn codes(plan: &Plan) -> BTreeSet<&str> {
+        let planned = plan.workloads.iter().map(|w| w.code.as_str());
+        planned.chain(plan.skipped.iter().map(|s| s.code.as_str())).collect()
+    }
+
+    #[test]
+    fn every_plan_is_a_plan_on_every_target_that_needs_no_address() {
+        for named in PLANS {
+            let spec = named.spec().unwrap_or_else(|e| panic!("{e}"));
+            for target in TARGETS {
+                if (named.name, target) == NOTHING_TO_RUN {
+                    let spec = PlanSpec { target: Some(target.into()), ..spec.clone() };
+                    let e = make_plan(&spec).unwrap_err().to_string();
+                    assert!(e.contains("PLS-ADD, PLS-FIBO") && e.matches("no stored procedures").count() <= 2, "{e}");
+                    continue;
+                }
+                let plan = on(spec.clone(), target);
+                assert!(!plan.workloads.is_empty(), "{} on {target}: {:?}", named.name, plan.skipped);
+            }
+            assert!(named.summary().len() > 20 && named.text.starts_with("# "), "{}", named.name);
+        }
+    }
+
+    #[test]
+    fn every_plan_in_the_repository_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter_map(|n| n.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+        let mut known: Vec<&str> = PLANS.iter().map(|p| p.name).collect();
+        files.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(files, known, "name every file of plans/ in crates/run/src/plan/plans.rs");
+    }
+
+    #[test]
+    fn the_quick_plan_goes_through_all_groups() {
+        let quick = find(DEFAULT_PLAN).unwrap().spec().unwrap();
+        for target in ["postgres-temp:", "mariadb-temp:"] {
+            let plan = on(quick.clone(), target);
+            assert!(plan.skipped.is_empty(), "{:?}", plan.skipped);
+            for group in loadline_workload::GROUPS {
+                let has = |w: &loadline_model::plan::PlannedWorkload| {
+                    loadline_workload::find(&w.code).unwrap().group == group.code
+                };
+                assert!(plan.workloads.iter().any(has), "{} on {target}", group.code);
+            }
+        }
+    }
+
+    #[test]
+    fn the_full_plan_leaves_no_workload_out() {
+        let plan = on(find("full").unwrap().spec().unwrap(), "sqlite:");
+        assert_eq!(codes(&plan), CATALOGUE.iter().map(|w| w.code).collect(), "name the rest in plans/full.toml");
+        assert_eq!((plan.duration_s, plan.repeat), (300.0, 1));
+    }
+
+    #[test]
+    fn the_log_writer_plan_doubles_its_jobs() {
+        let plan = on(find("Log-Writer").unwrap().spec().unwrap(), "sqlite:");
+        assert_eq!(codes(&plan), BTreeSet::from(["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"]));
+        let Jobs::List(jobs) = &plan.jobs else { panic!("{:?}", plan.jobs) };
+        assert!(jobs.len() > 4 && jobs[0] == 1 && jobs.windows(2).all(|w| w[1] == 2 * w[0]), "{jobs:?}");
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_known_ones_and_the_nearest() {
+        let e = find("qick").unwrap_err().to_string();
+        assert!(e.contains("«qick»") && e.contains("did you mean «quick»") && e.contains("log-writer"), "{e}");
+        assert!(find("nothing like it").unwrap_err().to_string().contains("known: quick, full"), "all are named");
+    }
+}

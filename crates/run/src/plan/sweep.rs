@@ -1,0 +1,128 @@
+//! Which job count comes next: rise until throughput no longer grows.
+
+use loadline_model::Column;
+use loadline_model::plan::PlannedWorkload;
+use loadline_workload::Sweep;
+
+/// A step grew if its throughput is above the best so far by this share.
+pub const GROWTH: f64 = 0.05;
+/// A sweep ends after so many steps in a row that did not grow: one alone can be a dip (two jobs
+/// that wait for each other's flush are often no faster than one).
+pub const FLAT_STEPS: usize = 2;
+
+/// Next job count of an automatic sweep after the tests in `done` (job count and throughput, in
+/// order), or `None` when it has ended. It starts at 1 and doubles, at most to `max`.
+#[must_use]
+pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
+    let Some((last, _)) = done.last() else { return Some(1) };
+    let (mut best, mut flat) = (0.0_f64, 0);
+    for (_, tps) in done {
+        if *tps > best * (1.0 + GROWTH) {
+            flat = 0;
+        } else {
+            flat += 1;
+        }
+        best = best.max(*tps);
+    }
+    if flat >= FLAT_STEPS || *last >= max {
+        return None;
+    }
+    Some(last.saturating_mul(2).min(max))
+}
+
+/// A parameter over which a workload is swept with one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values, rising.
+    pub values: Vec<i64>,
+    /// Column that shows the value.
+    pub column: &'static Column,
+}
+
+/// The tests of a workload in one repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Points {
+    /// Parameter over which the workload is swept with one job.
+    pub parameter: Option<Swept>,
+    /// Whether it is swept over jobs (then or instead).
+    pub over_jobs: bool,
+}
+
+impl Points {
+    /// Those of a planned workload.
+    #[must_use]
+    pub fn of(workload: &PlannedWorkload) -> Points {
+        let none = Points { parameter: None, over_jobs: true };
+        let Ok(found) = loadline_workload::find(&workload.code) else { return none };
+        match found.sweep {
+            Sweep::Jobs => Points { over_jobs: found.scan().is_none(), ..none },
+            Sweep::Once => Points { over_jobs: false, ..none },
+            Sweep::Parameter { name, values, column, then_jobs } => {
+                let (values, over_jobs) = match workload.parameters.get(name) {
+                    // The sweep over jobs has that value.
+                    Some(_) if then_jobs => return none,
+                    Some(value) => (vec![*value], false),
+                    None => (values.to_vec(), then_jobs),
+                };
+                Points { parameter: Some(Swept { name, values, column }), over_jobs }
+            }
+        }
+    }
+
+    /// Their number, if a sweep over jobs has `steps`.
+    #[must_use]
+    pub fn count(&self, steps: f64) -> f64 {
+        let values = self.parameter.as_ref().map_or(0, |swept| swept.values.len());
+        let jobs = if self.over_jobs { steps } else { 0.0 };
+        (values as f64 + jobs).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_swept_over_a_parameter_does_not_follow_the_job_list() {
+        let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
+            code: code.to_owned(),
+            driver: loadline_model::Driver::Client,
+            driver_reason: String::new(),
+            parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            forced: None,
+        };
+        let count = |code: &str, parameters: &[(&str, i64)]| Points::of(&planned(code, parameters)).count(4.0);
+        assert_eq!(count("LGWR-LAT1", &[]), 4.0);
+        assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");
+        assert_eq!(count("DA-AGG", &[("groups", 10)]), 1.0);
+        assert_eq!(count("DBL-11", &[]), 12.0, "eight numbers of rows, then the jobs");
+        assert_eq!(count("DBL-11", &[("rows", 2)]), 4.0);
+        assert_eq!(count("DBL-INDEX", &[]), 1.0);
+        assert_eq!(count("LGWR-SIZE", &[]), 1.0, "a scan");
+    }
+
+    fn sweep(max: u32, tps: impl Fn(u32) -> f64) -> Vec<u32> {
+        let mut done = Vec::new();
+        while let Some(jobs) = next_jobs(&done, max) {
+            done.push((jobs, tps(jobs)));
+            assert!(done.len() < 40, "a sweep ends");
+        }
+        done.into_iter().map(|(j, _)| j).collect()
+    }
+
+    #[test]
+    fn it_rises_until_throughput_is_flat() {
+        assert_eq!(sweep(1024, |_| 1000.0), [1, 2, 4], "a single writer");
+        assert_eq!(sweep(1024, |j| f64::from(j.min(16)) * 100.0), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(sweep(1024, |j| if j == 2 { 5000.0 } else { 5200.0 * f64::from(j.min(8)) }), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(sweep(1024, |_| 0.0), [1, 2], "nothing at all ends at once");
+    }
+
+    #[test]
+    fn it_never_passes_the_maximum() {
+        assert_eq!(sweep(97, f64::from), [1, 2, 4, 8, 16, 32, 64, 97]);
+        assert_eq!(sweep(1, f64::from), [1]);
+    }
+}

@@ -1,0 +1,144 @@
+//! From what was measured to the record of a test: it is made here, once, with all that it says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use loadline_database::Work;
+use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::snapshot::WaitProfile;
+use loadline_model::{Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
+use loadline_store::{NativeFile, TestOutput, rfc3339};
+
+use crate::checks::{Facts, verify};
+use crate::figures::counters::Counters;
+use crate::figures::series::series;
+use crate::figures::{Figures, Proof, figures};
+use crate::window::{Measured, Request};
+
+/// Which test it is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Platform name.
+    pub platform: String,
+    /// Run id.
+    pub run: String,
+    /// Number of the test.
+    pub test: u32,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Target URL without secrets.
+    pub target: String,
+    /// What was done.
+    pub work: Arc<Work>,
+    /// Driver.
+    pub driver: Driver,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// What was refused and forced.
+    pub forced: Vec<String>,
+    /// Column that the test is a point of a sweep over, if that is not jobs.
+    pub swept: Option<String>,
+}
+
+/// A test that is over, and all that is kept of it.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its figures, checks and notes.
+    pub figures: Figures,
+    /// Wall-clock time of the window start.
+    pub opened_at: SystemTime,
+    /// What the sessions were seen waiting for.
+    pub waits: WaitProfile,
+    /// Texts of the errors.
+    pub error_texts: BTreeMap<String, u64>,
+    /// Commit times by size, of a scan of sizes.
+    pub sizes: Vec<SizePoint>,
+    /// One row a second.
+    pub series: Series,
+    /// Latencies by kind.
+    pub histograms: Vec<(String, Latencies)>,
+    /// Snapshots of the counters.
+    pub snapshots: Vec<(String, Snapshot)>,
+    /// The database's own report.
+    pub native: Option<NativeFile>,
+}
+
+impl Finished {
+    /// A test of jobs, every check made.
+    #[must_use]
+    pub fn of_jobs(request: &Request, measured: &Measured, proof: &Proof) -> Finished {
+        let counters = Counters::of(request, measured);
+        let mut figures = figures(request, measured, &counters, proof);
+        figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
+        let (merged, edges) = (&measured.merged, &measured.edges);
+        let mut histograms =
+            vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
+        histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
+        let snapshots = [
+            ("before", &measured.before),
+            ("open", &edges.at_open.snapshot),
+            ("passed open", &edges.passed_open.snapshot),
+            ("close", &edges.at_close.snapshot),
+            ("passed close", &edges.passed_close.snapshot),
+            ("after", &measured.after),
+        ];
+        Finished {
+            figures,
+            opened_at: measured.opened_at,
+            waits: measured.waits(),
+            error_texts: merged.error_texts.clone(),
+            sizes: Vec::new(),
+            series: series(measured),
+            histograms,
+            snapshots: snapshots.into_iter().filter_map(|(n, s)| Some((n.to_owned(), s.clone().ok()?))).collect(),
+            native: None,
+        }
+    }
+
+    /// The same as it is stored: the only place where a record is made.
+    #[must_use]
+    pub fn output(mut self, id: Identity) -> TestOutput {
+        let workload = id.work.workload;
+        let columns = self.figures.columns();
+        let Figures { notes, checks, data_source, not_the_devices, limit, .. } = self.figures;
+        let mut forced = id.forced;
+        forced.extend(not_the_devices.then(|| NOT_THE_DEVICES.to_owned()));
+        // A scan has no rate by which tests could be compared.
+        let kpis = if self.sizes.is_empty() { workload.kpis } else { &[] };
+        let record = TestRecord {
+            platform: id.platform,
+            run: id.run,
+            test: id.test,
+            group: workload.group.to_owned(),
+            target: id.target,
+            driver: id.driver,
+            nodes: id.nodes,
+            jobs: id.jobs,
+            repetition: id.repetition,
+            started_at: rfc3339(self.opened_at),
+            forced: (!forced.is_empty()).then(|| forced.join("; ")),
+            absent: columns.absent,
+            notes,
+            error_texts: self.error_texts,
+            data_source: data_source.map(str::to_owned),
+            kpis: kpis.iter().map(|k| k.column.id.to_owned()).collect(),
+            swept: id.swept,
+            limit,
+            sizes: self.sizes,
+            waits: self.waits,
+            parameters: id.work.params.to_map(),
+            figures: columns.values,
+            ..TestRecord::blank(workload.code)
+        };
+        TestOutput {
+            record: record.with_checks(checks),
+            series: self.series,
+            histograms: self.histograms,
+            snapshots: self.snapshots,
+            native: self.native,
+        }
+    }
+}

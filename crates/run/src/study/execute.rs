@@ -1,0 +1,235 @@
+//! One test of a plan, from the tables that it needs to its record on disk.
+
+use std::sync::Arc;
+
+use loadline_database::{TargetError, Work};
+use loadline_model::Column;
+use loadline_model::plan::PlannedWorkload;
+use loadline_workload::SizeScan;
+
+use super::native_report::Mark;
+use super::proof::Before;
+use super::{Context, StudyError, length};
+use crate::event::{Event, Listener, TestPosition};
+use crate::figures::counters::Counters;
+use crate::instrument::{Instruments, Over, Run, size_scan};
+use crate::record::{Finished, Identity};
+use crate::window::{Request, TestError, run_test};
+
+/// A test that is to be made.
+pub(super) struct OneTest<'a> {
+    pub(super) workload: &'a PlannedWorkload,
+    pub(super) work: Arc<Work>,
+    pub(super) position: TestPosition,
+    /// Column that it is a point of a sweep over, if that is not jobs.
+    pub(super) swept: Option<&'static Column>,
+}
+
+/// What came of trying it.
+enum Tried {
+    Done(Box<Finished>),
+    /// Its transactions are too long for the window: it needs one of so many seconds.
+    TooShort(f64),
+}
+
+impl OneTest<'_> {
+    /// Makes it, with a longer window if that of the plan turns out too short.
+    pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let mut longer_s = None;
+        let finished = loop {
+            match self.attempt(context, longer_s, listener)? {
+                Tried::Done(finished) => break finished,
+                Tried::TooShort(seconds) => longer_s = Some(seconds),
+            }
+            listener.on(Event::Step(format!(
+                "test {}: transactions are too long for the window, it is made again with {:.0} s",
+                self.position.test,
+                longer_s.unwrap_or_default()
+            )));
+        };
+        let output = finished.output(self.identity(context));
+        context.folder.append(&output)?;
+        listener.on(Event::TestDone(&output.record));
+        context.records.push(output.record);
+        Ok(())
+    }
+
+    fn attempt(
+        &self,
+        context: &Context,
+        longer_s: Option<f64>,
+        listener: &mut dyn Listener,
+    ) -> Result<Tried, StudyError> {
+        let (work, jobs, target) = (&self.work, self.position.jobs, context.target.as_ref());
+        let gone = |e| self.gone(e);
+        listener.on(Event::TestStarted(self.position.clone()));
+        let cache_bytes = context.set_cache(work).map_err(gone)?;
+        context.load_again(work, jobs, listener).map_err(|e| match e {
+            StudyError::Target(e) => self.gone(e),
+            e => e,
+        })?;
+        target.reset(work, self.workload.driver).map_err(gone)?;
+        let unsettled = target.settle().map_err(gone)?;
+        let before = Before::ask(target, work).map_err(gone)?;
+        let plan = &context.manifest.plan;
+        let planned_s = length::of(plan.duration_s, &context.records, work.workload.code, jobs);
+        let request = Request {
+            target: Arc::clone(&context.target),
+            work: Arc::clone(work),
+            driver: self.workload.driver,
+            jobs,
+            warmup_s: plan.warmup_s,
+            duration_s: longer_s.unwrap_or(planned_s),
+            rate_tps: plan.rate_tps,
+            cpu: context.cpu,
+            disk: context.disk.clone(),
+            data_disk: context.data_disk.clone(),
+            interrupted: Arc::clone(&context.interrupted),
+        };
+        let mut tried = match work.workload.scan() {
+            Some(scan) => self.scan(context, scan, &request, &before, listener)?,
+            None => {
+                let run = Run {
+                    manifest: &context.manifest,
+                    records: &context.records,
+                    repetition: self.position.repetition,
+                    limits: &context.limits,
+                    data_files: &context.data_files,
+                    cache_bytes,
+                };
+                self.jobs(context, &run, request, &before, longer_s.is_some(), listener)?
+            }
+        };
+        if let Tried::Done(finished) = &mut tried {
+            finished.figures.notes.extend(unsettled);
+        }
+        Ok(tried)
+    }
+
+    /// A scan of sizes, which takes as long as its transactions do.
+    fn scan(
+        &self,
+        context: &Context,
+        scan: SizeScan,
+        request: &Request,
+        before: &Before,
+        listener: &mut dyn Listener,
+    ) -> Result<Tried, StudyError> {
+        let TestPosition { test, workload, .. } = &self.position;
+        let mark = context.native_mark();
+        let mut last = None;
+        let scanned = size_scan::scan(request, scan, |done, all| {
+            let percent = done * 100 / all.max(1);
+            if last.replace(percent) != Some(percent) {
+                listener.on(Event::Step(format!("test {test:>2}  {workload}: {percent} % of {all} samples")));
+            }
+        })
+        .map_err(|e| self.failed(e))?;
+        let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
+        let mut finished = size_scan::finished(&self.work, scanned, &proof);
+        self.report(context, mark, &mut finished, listener);
+        Ok(Tried::Done(Box::new(finished)))
+    }
+
+    /// Jobs in a common window, with instruments beside them. With `last`, the window is not made longer.
+    fn jobs(
+        &self,
+        context: &Context,
+        run: &Run<'_>,
+        mut request: Request,
+        before: &Before,
+        last: bool,
+        listener: &mut dyn Listener,
+    ) -> Result<Tried, StudyError> {
+        let mut instruments = Instruments::of(self.work.workload);
+        instruments.prepare(&mut request, run).map_err(|e| self.gone(e))?;
+        // Outside the test: taking it is work of its own.
+        let mark = context.native_mark();
+        let mut progress = Progress { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
+        let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
+            listener.on(progress.event(elapsed_s, completed));
+        })
+        .map_err(|e| self.failed(e))?;
+        let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
+        if let (Some(lost), Err(_)) = (lost, context.target.info()) {
+            // The server is gone, not just a session: the test can be repeated when it is back.
+            return Err(self.gone(TargetError::Lost(lost)));
+        }
+        let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
+        let mut finished = Finished::of_jobs(&request, &measured, &proof);
+        let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
+        let longer_s = length::longer(&finished.figures, request.jobs, window_s, clean);
+        if let Some(seconds) = longer_s.filter(|_| !last) {
+            return Ok(Tried::TooShort(seconds));
+        }
+        let notes =
+            [length::note(window_s, context.manifest.plan.duration_s), length::coarse(&finished.figures, request.jobs)];
+        finished.figures.notes.extend(notes.into_iter().flatten());
+        let counters = Counters::of(&request, &measured);
+        let over =
+            Over { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
+        let more = instruments.finish(&over);
+        finished.figures.add(more);
+        self.report(context, mark, &mut finished, listener);
+        Ok(Tried::Done(Box::new(finished)))
+    }
+
+    /// Adds the database's own report. A test whose report is missing holds all the same; it says so.
+    fn report(&self, context: &Context, mark: Mark, finished: &mut Finished, listener: &mut dyn Listener) {
+        match context.native_report(mark) {
+            Ok(report) => finished.native = report,
+            Err(why) => {
+                let text = format!("the database's own report of test {} is missing: {why}", self.position.test);
+                listener.on(Event::Warning(text.clone()));
+                finished.figures.notes.push(text);
+            }
+        }
+    }
+
+    fn identity(&self, context: &Context) -> Identity {
+        let forced: Vec<String> = context.forced.iter().chain(&self.workload.forced).cloned().collect();
+        let manifest = &context.manifest;
+        Identity {
+            platform: manifest.plan.platform.clone(),
+            run: manifest.run.clone(),
+            test: self.position.test,
+            repetition: self.position.repetition,
+            target: manifest.target.url.clone(),
+            work: Arc::clone(&self.work),
+            driver: self.workload.driver,
+            nodes: context.target.facts().nodes,
+            jobs: self.position.jobs,
+            forced,
+            swept: self.swept.map(|column| column.id.to_owned()),
+        }
+    }
+
+    fn failed(&self, source: TestError) -> StudyError {
+        let TestPosition { test, jobs, .. } = self.position;
+        StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
+    }
+
+    fn gone(&self, e: TargetError) -> StudyError {
+        self.failed(TestError::Target(e))
+    }
+}
+
+/// How far a test was when its progress was last told.
+struct Progress<'a> {
+    test: &'a OneTest<'a>,
+    request: &'a Request,
+    elapsed_s: f64,
+    completed: u64,
+}
+
+impl Progress<'_> {
+    fn event(&mut self, elapsed_s: f64, completed: u64) -> Event<'static> {
+        let seconds = elapsed_s - self.elapsed_s;
+        let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };
+        (self.elapsed_s, self.completed) = (elapsed_s, completed);
+        let Request { warmup_s, duration_s, rate_tps, jobs, .. } = self.request;
+        let latency_ms = (rate_tps.is_none() && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3);
+        let position = self.test.position.clone();
+        Event::Progress { position, elapsed_s, total_s: warmup_s + duration_s, tps, latency_ms }
+    }
+}

@@ -1,0 +1,80 @@
+//! What loadline itself costs: the client's loop on the engine that does nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_database::clock::now_ns;
+use loadline_database::{OpenRequest, Work, open};
+
+use crate::window::client_job::{self, Timing};
+use crate::window::schedule::{Schedule, Shared};
+
+/// Long enough for the figure to be steady to a few per cent.
+const WINDOW_NS: u64 = 200_000_000;
+const WARMUP_NS: u64 = 50_000_000;
+
+/// Wall time of the client's loop per transaction of `work`, ns, with one job and an engine that
+/// does nothing, or why there is no such figure. The loop's own clock readings and histograms are in it. When
+/// `interrupted` is set it ends with the transaction that is under way.
+pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Result<f64, String> {
+    let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
+    let mut session = null.client_session(work, 0).map_err(|e| e.to_string())?;
+    let mut stream = work.stream(0).map_err(|e| e.to_string())?;
+    let start_ns = now_ns();
+    let open_ns = start_ns + WARMUP_NS;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + WINDOW_NS };
+    let shared = Arc::new(Shared::new(1, Arc::clone(interrupted)));
+    let timing = Timing { start_ns, window_ns: WINDOW_NS };
+    // There is one job and nothing to wait for.
+    let _ = shared.window.set(schedule);
+    let (program, flags) = (work.program.clone(), Arc::clone(&shared));
+    let result = std::thread::scope(|scope| {
+        let job = scope.spawn(|| client_job::run(0, session.as_mut(), &mut stream, &program, timing, &flags, None));
+        client_job::sleep_until(schedule.close_ns, &shared);
+        shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        job.join().ok()
+    });
+    let n = result.map_or(0, |r| r.transaction.count());
+    if n == 0 {
+        let ms = (WARMUP_NS + WINDOW_NS) / 1_000_000;
+        return Err(format!("no transaction was through within {ms} ms"));
+    }
+    Ok(schedule.window_ns() as f64 / n as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
+
+    use loadline_workload::register;
+
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_takes_long_leaves_a_reason_and_ends_when_it_is_told_to() {
+        let long = "code = \"OVERHEAD-LONG\"\nsummary = \"changes a lot\"\nprogram = [{ bind = \"n\", to = \"sequence\" }, \
+                    { repeat = 1000, steps = [{ repeat = \"times\", steps = [{ execute = \"change\" }] }] }]\n\
+                    [[parameter]]\nname = \"times\"\ndefault = 4000\nmin = 1\nmax = 4000\nmeaning = \"changes\"\n\
+                    [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{ name = \"id\", type = \"int\", fill = \"key\" }]\n\
+                    [[statement]]\nname = \"change\"\nsql = \"UPDATE {t} SET id = :n\"\neffect = { change = 10 }\n";
+        let workload = register("long.toml", long).unwrap();
+        let work = |times: i64| {
+            let given = BTreeMap::from([("times".to_owned(), times)]);
+            Work::new(workload, workload.params(&given).unwrap(), 1, 0.0)
+        };
+        let told = Arc::new(AtomicBool::new(false));
+        let short = client_ns_per_tx(&work(1), &told).unwrap();
+        assert!(short > 0.0);
+        // So fast a machine has a figure, and no other a failure.
+        match client_ns_per_tx(&work(4000), &told) {
+            Ok(ns) => assert!(ns > short, "{ns}"),
+            Err(reason) => assert!(reason.contains("250 ms"), "{reason}"),
+        }
+        told.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        assert!(client_ns_per_tx(&work(1), &told).is_err());
+        assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
+    }
+}

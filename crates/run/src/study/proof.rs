@@ -1,0 +1,76 @@
+//! What the database is asked before and after a test, to prove its work.
+
+use loadline_database::{Target, TargetError, Work};
+use loadline_workload::{RowCount, Step};
+
+use crate::figures::Proof;
+use crate::queries::{self, integer, table_bytes};
+
+/// What was asked before a test.
+pub(super) struct Before {
+    evidence: Option<i64>,
+    unchanged: Vec<Result<Option<i64>, String>>,
+}
+
+impl Before {
+    /// Asks it.
+    pub(super) fn ask(target: &dyn Target, work: &Work) -> Result<Before, TargetError> {
+        let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
+        let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
+        Ok(Before { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
+    }
+
+    /// Asks again after the test. loadline runs on a machine with `cpus` CPUs.
+    pub(super) fn proof(&self, target: &dyn Target, work: &Work, cpus: u32) -> Proof {
+        Proof {
+            evidence_before: self.evidence,
+            evidence_after: target.evidence(work).map_err(|e| e.to_string()),
+            consistency: self.consistency(target, work),
+            data_bytes: data_bytes(target, work),
+            cpus,
+        }
+    }
+
+    /// Whether what must hold after a test holds: by how much each query is off.
+    fn consistency(&self, target: &dyn Target, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+        let ask = |query: &str| integer(target, work, query).map_err(|e| e.to_string());
+        let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
+        let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
+            Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
+        };
+        let unchanged = work.workload.unchanged.iter().zip(&self.unchanged);
+        absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
+    }
+}
+
+/// Bytes of the tables that a transaction works through as a whole.
+fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
+    let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return bulk_bytes(target, work) };
+    let mut sum = 0.0;
+    for table in volume.tables {
+        match table_bytes(target, work, table).map_err(|e| e.to_string())? {
+            Some(bytes) => sum += bytes as f64,
+            None => return Err("the target does not say how large its tables are".to_owned()),
+        }
+    }
+    Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+}
+
+/// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
+fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
+    let bulk = work.program.body.iter().find_map(|step| match step {
+        Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
+        _ => None,
+    });
+    let only = match work.workload.tables {
+        [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
+        _ => None,
+    };
+    let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
+    let there = queries::rows(target, work, table.name).map_err(|e| e.to_string())?;
+    let bytes = table_bytes(target, work, table.name).map_err(|e| e.to_string())?;
+    match bytes.zip(there.filter(|n| *n > 0)) {
+        Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
+        None => Err("the target does not say how large its tables are".to_owned()),
+    }
+}

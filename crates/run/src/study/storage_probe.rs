@@ -1,0 +1,66 @@
+//! A short probe of the storage under log and data before a run's first test.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use loadline_model::manifest::TargetInfo;
+use loadline_model::probe::{Operation, ProbedDir};
+use loadline_probe::{Point, ProbeError, ProbeOptions, probe};
+
+use crate::reference::{Role, place};
+
+/// Time for a directory, s, filling the test file included.
+const SECONDS: f64 = 4.0;
+/// Size of the test file, bytes.
+const FILE_BYTES: u64 = 128 << 20;
+
+/// What is measured: commits of the log-writer workloads' sizes, single-block reads, bandwidth.
+fn points() -> Vec<Point> {
+    let point = |operation, size, depth| Point { operation, size, depth };
+    let sync = [2 << 10, 4 << 10, 32 << 10, 128 << 10, 512 << 10];
+    let mut all: Vec<Point> = sync.map(|size| point(Operation::SyncWriteFdatasyncPrealloc, size, 1)).into();
+    all.extend([1, 32].map(|depth| point(Operation::RandomRead, 8 << 10, depth)));
+    all.push(point(Operation::SequentialRead, 1 << 20, 8));
+    all.push(point(Operation::SequentialWrite, 1 << 20, 8));
+    all
+}
+
+/// What was found by role, and in words what was not.
+pub(crate) fn by_role(
+    info: &TargetInfo,
+    scratch: &Path,
+    stop: &AtomicBool,
+) -> Result<(BTreeMap<String, ProbedDir>, Vec<String>), ProbeError> {
+    let (mut found, mut notes): (BTreeMap<String, ProbedDir>, _) = (BTreeMap::new(), Vec::new());
+    for (role, name) in [(Role::Log, "log"), (Role::Data, "data")] {
+        let dir = match place(info, role, scratch) {
+            Ok(dir) => dir,
+            Err(reason) => {
+                notes.push(format!("the storage under the {name} was not probed: {reason}"));
+                continue;
+            }
+        };
+        let device = fs::metadata(&dir).map(|m| m.dev()).ok();
+        // Log and data on one filesystem are probed once.
+        if found.values().any(|p| Some(p.st_dev) == device) {
+            continue;
+        }
+        let options =
+            ProbeOptions { size: Some(FILE_BYTES), seconds: SECONDS, only: Some(points()), ..ProbeOptions::default() };
+        let probed = loadline_collect::inventory::storage(&dir)
+            .map_err(|e| e.to_string())
+            .map(|storage| probe(&dir, storage, &options, stop, &mut |_| ()));
+        match probed {
+            Ok(Ok(probed)) => {
+                found.insert(name.to_owned(), probed);
+            }
+            Ok(Err(ProbeError::Interrupted)) => return Err(ProbeError::Interrupted),
+            Ok(Err(e)) => notes.push(format!("the storage under the {name} was not probed: {e}")),
+            Err(e) => notes.push(format!("the storage under the {name} was not probed: {e}")),
+        }
+    }
+    Ok((found, notes))
+}

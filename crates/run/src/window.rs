@@ -1,0 +1,459 @@
+//! One test: sessions, common window, collectors, and what comes out of it.
+
+pub(crate) mod client_job;
+mod database_job;
+pub(crate) mod job;
+mod pace;
+pub(crate) mod phase;
+pub(crate) mod schedule;
+
+pub use job::JobResult;
+pub use schedule::{Schedule, Shared};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Source};
+use loadline_database::clock::now_ns;
+use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
+use loadline_model::Driver;
+use loadline_model::Snapshot;
+use loadline_model::snapshot::{WaitProfile, WaitSample};
+use loadline_workload::{Program, Stream};
+
+use client_job::Timing;
+use pace::Pace;
+
+/// What one test is asked to do.
+#[derive(Clone)]
+pub struct Request {
+    /// The database.
+    pub target: Arc<dyn Target>,
+    /// The work.
+    pub work: Arc<Work>,
+    /// The driver.
+    pub driver: Driver,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Warm-up, s.
+    pub warmup_s: f64,
+    /// Window, s.
+    pub duration_s: f64,
+    /// Rate over all jobs (open loop).
+    pub rate_tps: Option<f64>,
+    /// Where CPU figures come from.
+    pub cpu: CpuSource,
+    /// Block device under the log, if it is on this machine.
+    pub disk: Option<String>,
+    /// The same under the data.
+    pub data_disk: Option<String>,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// The window.
+    pub schedule: Schedule,
+    /// Wall-clock time at which it opened.
+    pub opened_at: SystemTime,
+    /// What each job brought back.
+    pub jobs: Vec<JobResult>,
+    /// All of it together.
+    pub merged: JobResult,
+    /// Counters before the jobs connected.
+    pub before: Result<Snapshot, String>,
+    /// Counters at the edges of the window.
+    pub edges: Edges,
+    /// Counters after the jobs had gone.
+    pub after: Result<Snapshot, String>,
+    /// Series, waits, problems.
+    pub collected: Collected,
+}
+
+impl Measured {
+    /// What the sessions were seen waiting for in the window.
+    pub(crate) fn waits(&self) -> WaitProfile {
+        self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
+    }
+}
+
+/// What runs beside the jobs of a test.
+pub trait Beside {
+    /// The sessions of all jobs are open; the jobs begin when this returns. What is started here ends by itself
+    /// when `shared` says so.
+    ///
+    /// # Errors
+    /// When it cannot run; there is no test then.
+    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError>;
+
+    /// The jobs have ended with these results: ends what was started.
+    fn stop(&mut self, jobs: &[JobResult]);
+}
+
+/// Nothing.
+impl Beside for () {
+    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
+        Ok(())
+    }
+    fn stop(&mut self, _: &[JobResult]) {}
+}
+
+/// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
+/// the log, the operating system's counters), and once more when all jobs have made visible what they
+/// did up to the edge (commits, syncs), which can take as long as their transaction under way.
+#[derive(Debug)]
+pub struct Edges {
+    /// On time at the opening.
+    pub at_open: Edge,
+    /// On time at the close.
+    pub at_close: Edge,
+    /// When all jobs had passed the opening.
+    pub passed_open: Edge,
+    /// When all jobs had passed the close.
+    pub passed_close: Edge,
+}
+
+impl Edges {
+    /// Why the counters at the edges could not be read, if they could not.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
+        let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
+        Some(format!("the database's counters could not be read: {why}"))
+    }
+}
+
+/// Why a test did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The target failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The counters could not be read at an edge of the window.
+    #[error("the counters could not be read: {0}")]
+    Counters(String),
+    /// The system gave no thread.
+    #[error(
+        "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
+    )]
+    Thread {
+        /// Which job.
+        job: u32,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// How long jobs may take to pass an edge of the window before its snapshot is taken all the same.
+const PASS_AT_MOST: Duration = Duration::from_millis(1000);
+/// How long jobs may take to do their first transaction; then the window is set all the same, and the
+/// test is invalid if one of them is still missing.
+const START_AT_MOST: Duration = Duration::from_secs(60);
+/// How long a job may take to end after it has been told to before its session is cut, at least.
+const END_AT_MOST: Duration = Duration::from_secs(30);
+
+/// The same for a window: a transaction that is longer than half of it makes the test invalid anyway.
+fn end_at_most(window_ns: u64) -> Duration {
+    END_AT_MOST.max(Duration::from_nanos(window_ns))
+}
+/// Time between the last session being ready and the common start.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// A target's observer as the sampler wants it.
+struct ObserverSource(Box<dyn Observer>);
+
+impl Source for ObserverSource {
+    fn snapshot(&mut self) -> Result<Snapshot, String> {
+        self.0.snapshot().map_err(|e| e.to_string())
+    }
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
+        self.0.sample_waits().map_err(|e| e.to_string())
+    }
+}
+
+/// A job's session with what it needs to run.
+enum Session {
+    Client(Box<dyn ClientSession>, Stream),
+    Database(Box<dyn DatabaseSession>),
+}
+
+impl Session {
+    fn open(request: &Request, job: u32) -> Result<Session, TargetError> {
+        Ok(match request.driver {
+            Driver::Client => {
+                Session::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
+            }
+            Driver::Database => {
+                Session::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
+            }
+        })
+    }
+
+    fn canceller(&self) -> Canceller {
+        match self {
+            Session::Client(s, _) => s.canceller(),
+            Session::Database(s) => s.canceller(),
+        }
+    }
+
+    fn run(&mut self, job: u32, program: &Program, timing: Timing, shared: &Shared, pace: Option<Pace>) -> JobResult {
+        match self {
+            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
+            Session::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
+        }
+    }
+}
+
+/// A running job thread.
+struct Job {
+    thread: JoinHandle<JobResult>,
+    go: Sender<Timing>,
+}
+
+struct Ready {
+    outcome: Result<Canceller, TargetError>,
+}
+
+/// Runs one test, with `beside` beside its jobs. `tick` is called about once a second with the seconds since the
+/// start and the transactions completed so far.
+///
+/// # Errors
+/// [`TestError`]; nothing of the test is then of use.
+pub fn run_test(
+    request: &Request,
+    beside: &mut dyn Beside,
+    mut tick: impl FnMut(f64, u64),
+) -> Result<Measured, TestError> {
+    let mut observer = request.target.observer()?;
+    let before = observer.snapshot().map_err(|e| e.to_string());
+    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let (ready, inbox) = channel();
+    let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+    if let Err(e) = beside.start(request, &shared) {
+        end_jobs(jobs, &cancellers, &shared);
+        return Err(e.into());
+    }
+
+    let start_ns = now_ns() + LEAD.as_nanos() as u64;
+    let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
+    for job in &jobs {
+        // A job that is gone has said why already, or will when it is joined.
+        let _ = job.go.send(timing);
+    }
+    wait_started(&shared, &jobs);
+    let open_ns = now_ns() + (request.warmup_s * 1e9) as u64;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
+    let _ = shared.window.set(schedule);
+    let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
+    let mut config = SamplerConfig::new(open_ns);
+    config.cpu = request.cpu;
+    config.disk.clone_from(&request.disk);
+    config.data_disk.clone_from(&request.data_disk);
+    let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
+        Ok(s) => s,
+        Err(e) => {
+            end_jobs(jobs, &cancellers, &shared);
+            return Err(TestError::Counters(e.to_string()));
+        }
+    };
+    let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
+    let results = end_jobs(jobs, &cancellers, &shared);
+    beside.stop(&results);
+    let mut collected = sampler.finish();
+    let after = match collected.source.as_mut() {
+        Some(source) => source.snapshot(),
+        None => Err("the session that reads the counters hangs".to_owned()),
+    };
+    if request.interrupted.load(Ordering::Relaxed) {
+        return Err(TestError::Interrupted);
+    }
+    let edges = edges.map_err(|text| lost_first(&results, text))?;
+    let mut merged = JobResult::new(schedule.window_ns(), request.rate_tps.is_some());
+    results.iter().for_each(|job| merged.merge(job));
+    Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected })
+}
+
+/// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
+fn lost_first(results: &[JobResult], text: String) -> TestError {
+    match results.iter().find_map(|r| r.lost.clone()) {
+        Some(lost) => TestError::Target(TargetError::Lost(lost)),
+        None => TestError::Counters(text),
+    }
+}
+
+/// Starts a thread a job, which opens its session and waits; returns when all are ready.
+fn open_jobs(
+    request: &Request,
+    shared: &Arc<Shared>,
+    ready: &Sender<Ready>,
+    inbox: &Receiver<Ready>,
+) -> Result<(Vec<Job>, Vec<Canceller>), TestError> {
+    let mut jobs = Vec::new();
+    for job in 0..request.jobs {
+        let (go, wait) = channel();
+        let stop_flag = Arc::clone(shared);
+        let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
+        let spawned = std::thread::Builder::new()
+            .name(format!("job {job}"))
+            .stack_size(1 << 20)
+            .spawn(move || job_thread(job, &request, &shared, &ready, &wait));
+        match spawned {
+            Ok(thread) => jobs.push(Job { thread, go }),
+            Err(source) => {
+                end_jobs(jobs, &[], &stop_flag);
+                return Err(TestError::Thread { job, source });
+            }
+        }
+    }
+    let mut cancellers = Vec::new();
+    let mut failure = None;
+    for _ in 0..jobs.len() {
+        match inbox.recv() {
+            Ok(Ready { outcome: Ok(canceller) }) => cancellers.push(canceller),
+            Ok(Ready { outcome: Err(e) }) => {
+                failure.get_or_insert(e);
+            }
+            Err(_) => break,
+        }
+    }
+    if let Some(e) = failure {
+        end_jobs(jobs, &cancellers, shared);
+        return Err(e.into());
+    }
+    Ok((jobs, cancellers))
+}
+
+fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
+    let session = Session::open(request, job);
+    let (mut session, outcome) = match session {
+        Ok(s) => {
+            let canceller = s.canceller();
+            (Some(s), Ok(canceller))
+        }
+        Err(e) => (None, Err(e)),
+    };
+    let _ = ready.send(Ready { outcome });
+    // No schedule: another job could not be opened, or the user stops.
+    match (session.as_mut(), go.recv()) {
+        (Some(session), Ok(timing)) => {
+            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
+            let mut result = session.run(job, &request.work.program, timing, shared, pace);
+            if request.driver == Driver::Database && request.work.program.varies() {
+                // The database says how many transactions there were; what each did follows from its number.
+                if let Ok(stream) = request.work.stream(job) {
+                    result.rows_changed = stream.rows_changed_by(&request.work.program, result.total);
+                }
+            }
+            result
+        }
+        _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
+    }
+}
+
+/// Waits for the window to open and close and takes the snapshots at its edges.
+fn attend(
+    schedule: &Schedule,
+    shared: &Shared,
+    jobs: &[Job],
+    sampler: &Sampler,
+    tick: &mut impl FnMut(f64, u64),
+) -> Result<Edges, String> {
+    let text = |e: CollectError| e.to_string();
+    let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
+    let mut next_tick = schedule.start_ns + 1_000_000_000;
+    let mut wait_until = |ns: u64| {
+        while now_ns() < ns && !shared.stopped() && !all_gone() {
+            let now = now_ns();
+            if now >= next_tick {
+                tick((now - schedule.start_ns) as f64 / 1e9, shared.completed());
+                next_tick += 1_000_000_000;
+            }
+            std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
+        }
+    };
+    // Announced ahead, so that the sampler does nothing else just then.
+    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
+    wait_until(schedule.open_ns);
+    wait_passed(&shared.passed_open, jobs, shared);
+    let passed_open = sampler.edge("passed open").map_err(text);
+    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
+    wait_until(schedule.close_ns);
+    wait_passed(&shared.passed_close, jobs, shared);
+    let interrupted = shared.stopped();
+    shared.stop.store(true, Ordering::Relaxed);
+    if interrupted {
+        // Nobody waits for an edge that is still to come.
+        return Err("interrupted".to_owned());
+    }
+    let (passed_open, passed_close) = (passed_open?, sampler.edge("passed close").map_err(text)?);
+    // An edge that the jobs did not live to see is read now.
+    let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
+        if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
+    };
+    Ok(Edges {
+        at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
+        at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
+        passed_open,
+        passed_close,
+    })
+}
+
+/// Waits until every job that still lives has done its first transaction.
+fn wait_started(shared: &Shared, jobs: &[Job]) {
+    let deadline = Instant::now() + START_AT_MOST;
+    while (shared.started.load(Ordering::Relaxed) as usize) < jobs.len() {
+        // A job that has ended by now makes the test invalid: there is nothing to wait for.
+        let gone = jobs.iter().any(|j| j.thread.is_finished());
+        if gone || Instant::now() >= deadline || shared.stopped() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until all jobs that still live have passed an edge: their counters are then visible.
+fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Shared) {
+    let deadline = Instant::now() + PASS_AT_MOST;
+    while (passed.load(Ordering::Relaxed) as usize) < jobs.len() && Instant::now() < deadline && !shared.stopped() {
+        if jobs.iter().all(|j| j.thread.is_finished()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Tells all jobs to end and collects what they bring; cuts the sessions of those that hang.
+fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<JobResult> {
+    shared.stop.store(true, Ordering::Relaxed);
+    let threads: Vec<JoinHandle<JobResult>> = jobs.into_iter().map(|j| j.thread).collect();
+    let at_most = end_at_most(shared.window.get().map_or(0, Schedule::window_ns));
+    let deadline = Instant::now() + at_most;
+    let mut cut = false;
+    while threads.iter().any(|t| !t.is_finished()) {
+        // The user who interrupts does not wait for a hanging server.
+        let urgent = shared.interrupted.load(Ordering::Relaxed);
+        let limit =
+            if urgent { deadline.checked_sub(at_most - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
+        if !cut && Instant::now() >= limit {
+            cancellers.iter().for_each(Canceller::cancel);
+            cut = true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    threads
+        .into_iter()
+        .map(|t| {
+            t.join().unwrap_or_else(|_| JobResult {
+                lost: Some("the job ended by a defect of loadline: please report it".into()),
+                ..JobResult::default()
+            })
+        })
+        .collect()
+}

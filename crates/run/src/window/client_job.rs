@@ -1,0 +1,176 @@
+//! The timing loop of the client driver.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use loadline_database::clock::now_ns;
+use loadline_database::{ClientSession, TargetError};
+use loadline_workload::{Arg, Execute, Program, Stream};
+
+use super::job::JobResult;
+use super::pace::Pace;
+use super::schedule::{Schedule, Shared};
+
+/// A job gives up after so many transactions in a row have failed.
+const GIVE_UP_AFTER: u32 = 100;
+
+/// The same for a transaction of one statement, whose commit goes with it.
+struct WithCommit<'a> {
+    session: &'a mut dyn ClientSession,
+    commit_ns: Option<u64>,
+}
+
+impl Execute for WithCommit<'_> {
+    type Error = TargetError;
+
+    #[inline]
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let (rows, commit_ns) = self.session.execute_and_commit(statement, args)?;
+        self.commit_ns = commit_ns;
+        Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.session.begin()?;
+        let rows = ClientSession::bulk(self.session, table, first, rows)?;
+        self.commit_ns = Some(now_ns());
+        self.session.commit()?;
+        Ok(rows)
+    }
+}
+
+/// One transaction; returns when its commit began, if that was seen.
+#[inline]
+fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<Option<u64>, TargetError> {
+    if single {
+        let mut with_commit = WithCommit { session, commit_ns: None };
+        stream.transaction(&mut with_commit)?;
+        return Ok(with_commit.commit_ns);
+    }
+    session.begin()?;
+    stream.transaction(session)?;
+    let commit_ns = now_ns();
+    session.commit()?;
+    Ok(Some(commit_ns))
+}
+
+/// Sleeps until `ns` on the clock.
+pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
+    loop {
+        let now = now_ns();
+        if now >= ns || shared.stopped() {
+            return;
+        }
+        // In pieces, so that an interruption is seen.
+        std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+    }
+}
+
+/// When a job begins and how long its window will be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    /// Common start of all jobs, ns.
+    pub(crate) start_ns: u64,
+    /// Length of the window, ns.
+    pub(crate) window_ns: u64,
+}
+
+/// Runs job `job` until it is told to stop.
+pub(crate) fn run(
+    job: u32,
+    session: &mut dyn ClientSession,
+    stream: &mut Stream,
+    program: &Program,
+    timing: Timing,
+    shared: &Shared,
+    pace: Option<Pace>,
+) -> JobResult {
+    let mut result = JobResult::new(timing.window_ns, pace.is_some());
+    let phase = shared.phase.get();
+    result.split = phase.map(|_| Box::default());
+    let mut schedule = Schedule::pending(timing.start_ns);
+    let (mut pace, single) = (pace, program.is_single_statement());
+    let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
+    if pace.is_some() {
+        // Without it the kernel may wake a thread 50 µs late: that would be our latency, not the
+        // target's. Where it is refused, the default stays.
+        let _ = nix::sys::prctl::set_timerslack(1);
+    }
+    sleep_until(timing.start_ns, shared);
+    while !shared.stopped() {
+        let intended_ns = pace.as_mut().map(Pace::next_start_ns);
+        if let Some(at) = intended_ns {
+            sleep_until(at, shared);
+            if shared.stopped() {
+                break;
+            }
+        }
+        let start_ns = now_ns();
+        result.intended_ns.extend(intended_ns.filter(|_| job == 0));
+        let outcome = transaction(session, stream, single);
+        let end_ns = now_ns();
+        shared.update(&mut schedule);
+        if result.first_start_ns.is_none() {
+            shared.started.fetch_add(1, Ordering::Relaxed);
+        }
+        match outcome {
+            Ok(commit_ns) => {
+                result.completed(&schedule, start_ns, commit_ns, end_ns);
+                if let Some((phase, split)) = phase.zip(result.split.as_deref_mut()).filter(|_| schedule.counts(end_ns))
+                {
+                    split.record(phase.under_way(), end_ns.saturating_sub(start_ns));
+                }
+                result.rows_changed += stream.rows_changed();
+                if let (Some(intended), Some(response), true) =
+                    (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
+                {
+                    response.record(end_ns.saturating_sub(intended));
+                }
+                failed_in_a_row = 0;
+                if let Some(progress) = shared.progress.get(job as usize) {
+                    progress.set(result.total);
+                }
+            }
+            Err(e) => {
+                failed_in_a_row += 1;
+                result.failed(&schedule, start_ns, end_ns, e.to_string());
+                let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
+                if gone || failed_in_a_row >= GIVE_UP_AFTER {
+                    result.lost = Some(if gone {
+                        e.to_string()
+                    } else {
+                        format!("{GIVE_UP_AFTER} transactions in a row failed, the last with: {e}")
+                    });
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        if !passed_open && end_ns >= schedule.open_ns {
+            passed_open = true;
+            publish(session, &mut result);
+            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        }
+        if !passed_close && end_ns >= schedule.close_ns {
+            passed_close = true;
+            result.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
+            publish(session, &mut result);
+            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
+        // What was due by the close and never began is late as well.
+        let due = std::iter::repeat_with(|| pace.next_start_ns());
+        result.intended_ns.extend(due.take_while(|at| *at < schedule.close_ns));
+    }
+    result
+}
+
+fn publish(session: &mut dyn ClientSession, result: &mut JobResult) {
+    if let Err(e) = session.publish_counters() {
+        result.lost.get_or_insert(e.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The slices of the in-database driver: the database runs and times the loop, loadline only cuts
+//! it at the edges of the window and once a second, so that the database's counters (which a
+//! session publishes when its call returns) are current where they are read.
+
+use std::sync::atomic::Ordering;
+
+use loadline_database::clock::now_ns;
+use loadline_database::{DatabaseSession, Slice, TargetError};
+
+use super::client_job::{Timing, sleep_until};
+use super::job::JobResult;
+use super::schedule::{Schedule, Shared};
+
+/// Runs job `job` until it is told to stop.
+pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, shared: &Shared) -> JobResult {
+    let mut result = JobResult::new(timing.window_ns, false);
+    let mut schedule = Schedule::pending(timing.start_ns);
+    let (mut passed_open, mut passed_close) = (false, false);
+    sleep_until(timing.start_ns, shared);
+    while !shared.stopped() {
+        shared.update(&mut schedule);
+        let begin_ns = now_ns();
+        let until_ns = schedule.slice_end(begin_ns);
+        let outcome = session.run_slice(until_ns);
+        // The window is set so far ahead that a slice begun without it ends before it opens, but for
+        // its last transaction.
+        shared.update(&mut schedule);
+        if result.first_start_ns.is_none() {
+            shared.started.fetch_add(1, Ordering::Relaxed);
+        }
+        match outcome {
+            Ok(slice) => add_slice(&mut result, &schedule, begin_ns, until_ns, &slice),
+            Err(e) => {
+                // What the slice did before it failed is not known: the job cannot go on counting.
+                result.failed(&schedule, begin_ns, now_ns(), e.to_string());
+                let text = match e {
+                    TargetError::Lost(text) => text,
+                    e => format!("a slice of the in-database driver failed and its count is lost: {e}"),
+                };
+                result.lost = Some(text);
+                break;
+            }
+        }
+        if let Some(progress) = shared.progress.get(job as usize) {
+            progress.set(result.total);
+        }
+        // By our clock, as the next slice begins by it. The last transaction may have ended a little before
+        // the edge by the server's: waiting for the next slice would then read the counters a slice late.
+        result.ran_until_ns = result.ran_until_ns.max(now_ns());
+        if !passed_open && result.ran_until_ns >= schedule.open_ns {
+            passed_open = true;
+            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        }
+        if !passed_close && result.ran_until_ns >= schedule.close_ns {
+            passed_close = true;
+            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    result
+}
+
+/// Adds what a slice from `begin_ns` to `until_ns` did. All but its last transaction ended before
+/// `until_ns`, and no slice crosses an edge of the window, so they all count or none does.
+fn add_slice(result: &mut JobResult, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
+    let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
+    let n = slice.transaction.count();
+    result.total += n;
+    if n > 0 || slice.end.is_some() {
+        result.first_start_ns.get_or_insert(slice.first_start_ns);
+    }
+    if inside && n > 0 {
+        result.transaction.merge(&slice.transaction);
+        result.commit.merge(&slice.commit);
+        if let Some(count) = result.per_second.get_mut(schedule.second(begin_ns)) {
+            *count += n;
+        }
+    }
+    if let Some(end) = slice.end {
+        result.completed(schedule, end.start_ns, Some(end.commit_ns), end.end_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_database::{Canceller, SliceEnd};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// A database that takes 3 ms for each transaction, 1 ms of them for the commit.
+    struct Steady;
+
+    impl DatabaseSession for Steady {
+        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+            let mut slice = Slice { first_start_ns: now_ns(), ..Slice::default() };
+            loop {
+                let start_ns = now_ns();
+                std::thread::sleep(std::time::Duration::from_millis(3));
+                let end_ns = now_ns();
+                if end_ns >= until_ns {
+                    slice.end = Some(SliceEnd { start_ns, commit_ns: end_ns - 1_000_000, end_ns });
+                    return Ok(slice);
+                }
+                slice.transaction.record(end_ns - start_ns);
+                slice.commit.record(1_000_000);
+            }
+        }
+
+        fn canceller(&self) -> Canceller {
+            Canceller::new(|| ())
+        }
+    }
+
+    /// Runs a job over a window that opens after a quarter of a second; also how long after its edges the job had
+    /// passed them, ns.
+    fn through(session: &mut (dyn DatabaseSession + Send), window_ns: u64) -> (JobResult, Schedule, [u64; 2]) {
+        let start_ns = now_ns();
+        let open_ns = start_ns + 250_000_000;
+        let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ns };
+        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+        let wait = |passed: &std::sync::atomic::AtomicU32, edge_ns: u64| {
+            while passed.load(Ordering::Relaxed) == 0 && now_ns() < schedule.close_ns + 2_000_000_000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            now_ns() - edge_ns
+        };
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| run(0, session, Timing { start_ns, window_ns }, &shared));
+            shared.window.set(schedule).unwrap();
+            let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
+            shared.stop.store(true, Ordering::Relaxed);
+            (running.join().unwrap(), schedule, waited)
+        })
+    }
+
+    #[test]
+    fn what_completes_in_the_window_is_counted_once() {
+        let (result, schedule, _) = through(&mut Steady, 1_300_000_000);
+        assert!(result.ran_through(&schedule) && result.lost.is_none());
+        assert_eq!(result.per_second.iter().sum::<u64>(), result.transaction.count());
+        assert_eq!(result.transaction.count(), result.commit.count());
+        assert!(result.total > result.transaction.count(), "warm-up and tail are in the total only");
+        // The identity: the job was inside transactions all the time.
+        let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
+        assert!((0.97..=1.001).contains(&share), "{share}");
+    }
+
+    /// A database whose clock is a microsecond behind ours.
+    struct Behind;
+
+    impl DatabaseSession for Behind {
+        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+            let start_ns = now_ns();
+            std::thread::sleep(std::time::Duration::from_nanos(until_ns.saturating_sub(start_ns)));
+            let end = SliceEnd { start_ns, commit_ns: start_ns, end_ns: until_ns - 1_000 };
+            Ok(Slice { first_start_ns: start_ns, end: Some(end), ..Slice::default() })
+        }
+
+        fn canceller(&self) -> Canceller {
+            Canceller::new(|| ())
+        }
+    }
+
+    #[test]
+    fn an_edge_is_passed_when_the_slice_returns_whatever_the_server_s_clock_says() {
+        let (result, schedule, [open, close]) = through(&mut Behind, 900_000_000);
+        // Else the counters at the opening would be read at the close.
+        assert!(open < schedule.window_ns() / 2, "{open}");
+        assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The common window: when all jobs of a test start, when the window opens and closes.
+//!
+//! The window is set when every job has done its first transaction: many sessions on few CPUs take
+//! their time to begin, and a fixed opening would find some of them not there.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::phase::Phase;
+
+/// Moments of one test, in ns on [`loadline_database::clock`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// When jobs begin.
+    pub start_ns: u64,
+    /// When the window opens.
+    pub open_ns: u64,
+    /// When the window closes.
+    pub close_ns: u64,
+}
+
+impl Schedule {
+    /// A window that is not set yet: nothing counts, no edge is reached.
+    #[must_use]
+    pub fn pending(start_ns: u64) -> Schedule {
+        Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
+    }
+
+    /// Whether the window has not been set yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.open_ns == u64::MAX
+    }
+
+    /// Length of the window, ns.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        self.close_ns.saturating_sub(self.open_ns)
+    }
+
+    /// The same in seconds.
+    #[must_use]
+    pub fn window_s(&self) -> f64 {
+        self.window_ns() as f64 / 1e9
+    }
+
+    /// Whether a transaction that completed at `ns` counts.
+    #[inline]
+    #[must_use]
+    pub fn counts(&self, ns: u64) -> bool {
+        (self.open_ns..self.close_ns).contains(&ns)
+    }
+
+    /// Which second of the window `ns` lies in; only for moments that count.
+    #[inline]
+    #[must_use]
+    pub fn second(&self, ns: u64) -> usize {
+        (ns.saturating_sub(self.open_ns) / 1_000_000_000) as usize
+    }
+
+    /// End of the slice of the in-database driver that begins at `now_ns`: the next whole second
+    /// before or after the opening, or an edge of the window, whichever comes first.
+    #[must_use]
+    pub fn slice_end(&self, now_ns: u64) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        if now_ns >= self.close_ns || self.is_pending() {
+            return now_ns + SHORT_SLICE_NS;
+        }
+        let edge = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
+        let phase = self.open_ns % SECOND;
+        // Next moment that lies a whole number of seconds from the opening.
+        let next = (now_ns + SECOND - phase) / SECOND * SECOND + phase;
+        let next = if next <= now_ns { next + SECOND } else { next };
+        next.min(edge)
+    }
+}
+
+/// Length of a slice of the in-database driver before the window is set, and after its close, where the
+/// job must soon see how it goes on.
+pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
+
+/// What the jobs of a test and its coordinator share. A job writes its own progress only; the
+/// flags are read-only for jobs.
+#[derive(Debug)]
+pub struct Shared {
+    /// Jobs that have done their first transaction.
+    pub started: AtomicU32,
+    /// The window, once it is set.
+    pub window: OnceLock<Schedule>,
+    /// Set when jobs may end: the snapshot at the close has been taken.
+    pub stop: AtomicBool,
+    /// Jobs that have passed the opening and made their counters visible.
+    pub passed_open: AtomicU32,
+    /// The same for the close.
+    pub passed_close: AtomicU32,
+    /// Transactions completed so far, a cell a job, for the progress line.
+    pub progress: Vec<Progress>,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+    /// The phase by which jobs split their times, if there is one. It is set before they begin.
+    pub phase: OnceLock<Phase>,
+}
+
+/// A job's progress on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Progress(AtomicU64);
+
+impl Progress {
+    /// Publishes the job's count.
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    /// The job's count.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// For `jobs` jobs.
+    #[must_use]
+    pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
+        Shared {
+            started: AtomicU32::new(0),
+            window: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            passed_open: AtomicU32::new(0),
+            passed_close: AtomicU32::new(0),
+            progress: (0..jobs).map(|_| Progress::default()).collect(),
+            interrupted,
+            phase: OnceLock::new(),
+        }
+    }
+
+    /// Whether jobs must end now.
+    #[inline]
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The window, if `schedule` is still without one and it has been set by now.
+    #[inline]
+    pub fn update(&self, schedule: &mut Schedule) {
+        if schedule.is_pending()
+            && let Some(set) = self.window.get()
+        {
+            *schedule = *set;
+        }
+    }
+
+    /// Transactions completed so far by all jobs.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.progress.iter().map(Progress::get).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn slices_are_short_end_at_the_edges_and_never_cross_them(
+            start in 1_000_000_000u64..5_000_000_000, warmup in 1u64..4_000_000_000, window in 1u64..9_000_000_000,
+            at in 0.0f64..1.3,
+        ) {
+            let s = Schedule { start_ns: start, open_ns: start + warmup, close_ns: start + warmup + window };
+            let now = start + ((warmup + window) as f64 * at) as u64;
+            let end = s.slice_end(now);
+            prop_assert!(end > now && end - now <= 1_000_000_000, "{now} to {end}");
+            prop_assert!(!(now < s.open_ns && end > s.open_ns), "crosses the opening");
+            prop_assert!(!(now < s.close_ns && end > s.close_ns), "crosses the close");
+            let on_second = (end as i128 - s.open_ns as i128).rem_euclid(1_000_000_000) == 0;
+            prop_assert!(now >= s.close_ns || on_second || end == s.open_ns || end == s.close_ns);
+        }
+    }
+}
