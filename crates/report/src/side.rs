@@ -1,4 +1,4 @@
-//! The platforms of a report: one a run, each with a name of its own.
+//! The platforms of a report: one per run, each with a unique name.
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::TestRecord;
@@ -25,9 +25,9 @@ pub(crate) struct Side<'a> {
 pub(crate) struct Scan<'a> {
     /// The test.
     pub(crate) record: &'a TestRecord,
-    /// What came out; `None` for an invalid test, whose figures do not hold.
+    /// Its shape; `None` for an invalid test.
     pub(crate) shape: Option<Shape>,
-    /// Which of the target's settings makes the sawtooth, in a sentence; `None` if there is none.
+    /// The setting of the target that causes the sawtooth, in a sentence; `None` without a sawtooth.
     pub(crate) cause: Option<String>,
 }
 
@@ -45,7 +45,7 @@ fn scans(run: &RunData) -> Vec<Scan<'_>> {
     run.records.iter().filter(|r| !r.sizes.is_empty()).map(of).collect()
 }
 
-/// The platforms of `runs`. Where two are called the same, the run id tells them apart.
+/// The platforms of `runs`. Platforms with the same name get their run id added.
 pub(crate) fn sides(runs: &[RunData]) -> Vec<Side<'_>> {
     let name = |run: &RunData| run.manifest.plan.platform.clone();
     let mut out: Vec<Side<'_>> = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
     compare(&platforms)
 }
 
-/// Codes of the workloads that were swept over jobs, in the order in which they first appear.
+/// Codes of the workloads with sweeps, in order of first appearance.
 pub(crate) fn swept(sides: &[Side<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.as_str()))
 }
@@ -97,14 +97,14 @@ pub(crate) fn workloads_of(sides: &[Side<'_>], group: &str) -> Vec<String> {
     distinct(of_group.map(|r| r.workload.as_str()))
 }
 
-/// Codes of the groups of the sides' tests, in the order in which groups are named; unknown ones last.
+/// Codes of the groups of the tests, in the standard order; unknown ones last.
 pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a Side<'b>>) -> Vec<String> {
     let mut out = distinct(sides.flat_map(|s| &s.run.records).map(|r| r.group.as_str()));
     out.sort_by_key(|code| TABLES.iter().position(|t| t.group == code).unwrap_or(TABLES.len()));
     out
 }
 
-/// Name of group `code`; the code of one that is unknown.
+/// Name of group `code`; the code itself if unknown.
 pub(crate) fn group_title(code: &str) -> &str {
     TABLES.iter().find(|t| t.group == code).map_or(code, |t| t.title)
 }

@@ -1,4 +1,4 @@
-//! Appendix: what every column means and where it comes from.
+//! Appendix: meaning and source of every column.
 
 use loadline_model::Column;
 
@@ -25,10 +25,10 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
         })
         .collect();
     let table = Table { class: "facts", head, rows, ..Table::default() };
-    let summary = "All columns, what they mean and where their figures come from".to_owned();
+    let summary = "All columns with meaning and source".to_owned();
     Section {
         id: "columns",
-        title: "Where the figures come from".to_owned(),
+        title: "Sources of the figures".to_owned(),
         in_text: false,
         group: false,
         blocks: vec![Block::Details { summary, blocks: vec![Block::Table(table)] }],
