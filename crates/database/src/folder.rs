@@ -12,7 +12,7 @@ use crate::error::TargetError;
 /// The owner file.
 pub(crate) const OWNER: &str = "owner.lock";
 
-/// The error for a file operation (`what`: "making", "removing") that failed at `path`.
+/// The error for a file operation (`what`: "creating", "removing") that failed at `path`.
 pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
     move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
 }
@@ -22,7 +22,7 @@ pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Erro
 /// # Errors
 /// [`TargetError::Refused`] with `in_use`; [`TargetError::Local`].
 pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File, TargetError> {
-    let file = File::create(path).map_err(io("making", path))?;
+    let file = File::create(path).map_err(io("creating", path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(TargetError::Refused(in_use())),
@@ -35,10 +35,10 @@ pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File,
 /// # Errors
 /// [`TargetError::Local`].
 pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File), TargetError> {
-    fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
+    fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
     clean_leftovers(scratch, prefix)?;
     let folder =
-        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("making a folder in", scratch))?;
+        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("creating a folder in", scratch))?;
     let owner = lock(&folder.path().join(OWNER), || format!("{} is in use", folder.path().display()))?;
     Ok((folder, owner))
 }

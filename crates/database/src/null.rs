@@ -43,7 +43,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     },
     check_url: |url| match url {
         "null:" => Ok(()),
-        _ => Err(TargetError::Usage(format!("'{url}': the null engine takes nothing after 'null:'"))),
+        _ => Err(TargetError::Usage(format!("'{url}': nothing may follow 'null:'"))),
     },
     open: |request| Null::open(request),
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],

@@ -74,7 +74,7 @@ pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStor
                 roots.add(certificate).map_err(|e| wrong(e.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(wrong("the file holds no certificate".into()));
+                return Err(wrong("the file contains no certificate".into()));
             }
         }
         None => {

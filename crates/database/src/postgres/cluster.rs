@@ -229,9 +229,9 @@ fn proc_stat_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> 
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
-        Err(TargetError::Statement(_)) if c.last_code == "42501" => {
-            Ok(Some("the role may not read /proc/stat through the server: GRANT pg_read_server_files TO …".into()))
-        }
+        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(Some(
+            "the role has no privilege to read /proc/stat through the server: GRANT pg_read_server_files TO …".into(),
+        )),
         Err(TargetError::Statement(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),
     }

@@ -347,7 +347,7 @@ fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
         io::ErrorKind::ConnectionRefused => {
             format!("the socket '{shown}' exists, but no server answers: start the server")
         }
-        io::ErrorKind::PermissionDenied => format!("this user may not use the socket '{shown}'"),
+        io::ErrorKind::PermissionDenied => format!("this user has no permission for the socket '{shown}'"),
         _ => format!("the socket '{shown}' cannot be used: {e}"),
     };
     TargetError::Unreachable(what)

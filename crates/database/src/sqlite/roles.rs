@@ -85,7 +85,7 @@ impl Administration for Sqlite {
         self.loaded.forget(work);
         for table in workload_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
+            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("creating the tables"))?;
         }
         Ok(())
     }

@@ -12,15 +12,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
-use address::Address;
 use instance::Instance;
 use leftovers::Leftovers;
-use place::{Location, Wanted};
+use place::{Location, ServerToPlace};
 use product::Product;
 use settings::Settings;
+use temp_url::TempUrl;
 use user::ServerUser;
 
-pub(crate) mod address;
 pub(crate) mod child;
 pub(crate) mod files;
 pub(crate) mod instance;
@@ -31,6 +30,7 @@ pub(crate) mod place;
 pub(crate) mod processes;
 pub(crate) mod product;
 pub(crate) mod settings;
+pub(crate) mod temp_url;
 pub(crate) mod user;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
@@ -40,7 +40,7 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 pub(crate) struct Start<'a> {
     product: &'static Product,
     request: &'a OpenRequest,
-    pub(crate) address: Address,
+    pub(crate) address: TempUrl,
     /// The user of the server process.
     pub(crate) user: ServerUser,
 }
@@ -71,7 +71,7 @@ impl<'a> Start<'a> {
     pub(crate) fn create(&self, program: &Path) -> Result<(Instance, Site), TargetError> {
         let Start { product, request, user, .. } = self;
         let (dir, scratch) = (self.address.dir.as_deref(), request.scratch.as_path());
-        let place = place::choose(Wanted { product, dir, scratch, user, program })?;
+        let place = place::choose(ServerToPlace { product, dir, scratch, user, program })?;
         let leftovers = leftovers::remove(product, &[request.scratch.clone(), place.parent.clone()]);
         Ok((Instance::create(product, &place, user)?, Site { place, leftovers }))
     }
@@ -98,8 +98,8 @@ pub(crate) struct Site {
     leftovers: Leftovers,
 }
 
-fn parse(product: &Product, url: &str) -> Result<Address, TargetError> {
-    Address::parse(url, product.scheme, product.bin)
+fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
+    TempUrl::parse(url, product.scheme, product.bin)
 }
 
 /// Validates a URL.
@@ -119,7 +119,7 @@ pub(crate) fn check_url(product: &Product, url: &str) -> Result<(), TargetError>
 /// - [`TargetError::Local`]: something could not be removed; the text also lists what was removed.
 pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
     let mut places = vec![request.scratch.clone()];
-    if address::is_of(&request.url, product.scheme) {
+    if temp_url::is_of(&request.url, product.scheme) {
         places.extend(parse(product, &request.url)?.dir);
     }
     places.push(place::FALLBACK.into());

@@ -31,7 +31,7 @@ const MIN_FREE_BYTES: u64 = 256 << 20;
 
 /// The server to place.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ServerToPlace<'a> {
     /// The server's product.
     pub(crate) product: &'static Product,
     /// The URL's directory.
@@ -45,9 +45,9 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Chooses the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Location, TargetError> {
-    let Product { scheme, log_setting, .. } = wanted.product;
-    let place = choose_directory(wanted)?;
+pub(crate) fn choose(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
+    let Product { scheme, log_setting, .. } = server.product;
+    let place = choose_directory(server)?;
     match free_bytes(&place.parent) {
         Some(free) if free < MIN_FREE_BYTES => {
             if let Some(made) = &place.made {
@@ -70,9 +70,9 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
-    let Wanted { product, scratch, user, program, .. } = wanted;
-    if let Some(dir) = wanted.dir {
+fn choose_directory(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
+    let ServerToPlace { product, scratch, user, program, .. } = server;
+    if let Some(dir) = server.dir {
         let parent = directory(dir, product)?;
         if !can_reach(user, &parent, program, product)? {
             return Err(TargetError::Usage(format!(

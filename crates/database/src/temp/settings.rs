@@ -71,7 +71,7 @@ impl Product {
                 )));
             }
             if value.chars().any(char::is_control) {
-                return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
+                return Err(TargetError::Usage(format!("--setting {name}: its value contains a control character")));
             }
             // Two spellings of one name: it is undefined which one wins.
             if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {

@@ -10,8 +10,8 @@ use loadline_logwriter::device::{
 use loadline_logwriter::{DeviceError, LogDevice, log_end};
 use loadline_model::{Finding, Severity};
 
-use super::address::{Address, Device, Standby};
 use super::log_folder::LogFolder;
+use super::wal_url::{Device, Standby, WalUrl};
 use crate::error::TargetError;
 
 /// An open log device, with warnings for the user.
@@ -31,7 +31,7 @@ fn failed(e: DeviceError) -> TargetError {
 const BLOCK_BYTES: usize = 4096;
 
 /// Opens one copy.
-fn open_copy(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
+fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
     let in_files = |sync| {
         let config = file::FileConfig { file_bytes, sync, ..file::FileConfig::default() };
@@ -57,7 +57,7 @@ fn open_copy(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, Dev
 }
 
 /// Opens all copies that the URL names.
-pub(super) fn open(address: &Address, folders: &[LogFolder]) -> Result<Opened, TargetError> {
+pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, TargetError> {
     let member = |folder: &LogFolder| Member::new(folder.path(), open_copy(address, folder.path()));
     let set = |set: Replicas, standby| {
         let warnings = set.opened().warnings.clone();

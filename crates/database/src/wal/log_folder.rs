@@ -30,7 +30,7 @@ impl LogFolder {
         match fs::create_dir(&path) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => check_is_ours(&path)?,
-            Err(e) => return Err(io("making the folder", &path)(e)),
+            Err(e) => return Err(io("creating the folder", &path)(e)),
         }
         let owner = lock_owner(&path)?;
         for file in files(&path)? {

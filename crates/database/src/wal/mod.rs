@@ -3,10 +3,10 @@
 //! It does not run SQL: a statement appends one redo record with the statement's arguments, and a commit commits the
 //! log. Jobs are threads of this process.
 
-mod address;
 mod devices;
 mod log_folder;
 mod session;
+mod wal_url;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,9 +28,9 @@ use crate::role::{
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use address::{Address, SCHEME};
 use log_folder::LogFolder;
 use session::{WalObserver, WalSession};
+use wal_url::{SCHEME, WalUrl};
 
 const NO_PROCEDURES: &str =
     "the reference log writer has no procedures; its client driver runs inside the same process";
@@ -65,24 +65,24 @@ pub(crate) static KIND: TargetKind = TargetKind {
             (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
         ],
     },
-    check_url: |url| Address::parse(url).map(|_| ()),
+    check_url: |url| WalUrl::parse(url).map(|_| ()),
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {
         let mut removed = folder::clean_leftovers(&request.scratch, log_folder::TEMP_PREFIX)?;
-        for folder in Address::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
+        for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
             removed.extend(log_folder::clean(&folder)?);
         }
         Ok(removed)
     },
-    is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
+    is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     native_report: None,
 };
 
 static FACTS: Facts = Facts::without_data("it is itself the limit with which databases are compared");
 
 struct Wal {
-    address: Address,
+    address: WalUrl,
     folders: Vec<LogFolder>,
     writer: Arc<LogWriter>,
     device: String,
@@ -100,7 +100,7 @@ impl Wal {
         if !request.settings.is_empty() {
             return refuse("takes no --setting: its settings are parameters of its URL (see `loadline targets`)");
         }
-        let address = Address::parse(&request.url)?;
+        let address = WalUrl::parse(&request.url)?;
         let mut folders = vec![match &address.dir {
             Some(dir) => LogFolder::under(dir)?,
             None => LogFolder::temporary(&request.scratch)?,
@@ -128,7 +128,7 @@ fn log_folder(folders: &[LogFolder]) -> String {
     folders.first().map(|f| f.path().display().to_string()).unwrap_or_default()
 }
 
-fn config(address: &Address) -> LogConfig {
+fn config(address: &WalUrl) -> LogConfig {
     LogConfig {
         buffer_bytes: address.buffer_bytes,
         buffer_fraction: address.flush_fraction,

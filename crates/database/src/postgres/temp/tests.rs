@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::*;
 use crate::temp::owner::{self, Owner};
-use crate::temp::place::{self, Location, Wanted};
+use crate::temp::place::{self, Location, ServerToPlace};
 
 /// Set for the process that is killed in `a_killed_owner_leaves_nothing`.
 const OWNER_SCRATCH: &str = "LOADLINE_TEST_TEMP_SERVER_SCRATCH";
@@ -247,7 +247,7 @@ fn a_long_path_and_a_closed_one() {
     let user = ServerUser::choose(&PRODUCT).unwrap();
     let binaries = binaries::find(None, &user).unwrap();
     let choose = |dir, scratch| -> Result<Location, TargetError> {
-        place::choose(Wanted { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
+        place::choose(ServerToPlace { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
     };
     let place = choose(None, &closed).unwrap();
     let explicit = choose(Some(&closed), scratch.path());

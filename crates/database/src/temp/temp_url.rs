@@ -7,24 +7,24 @@ use crate::url::{path, unknown};
 
 /// A parsed `SCHEME:[/dir][?bin=/dir]`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct TempUrl {
     /// Directory under which the server is created.
     pub(crate) dir: Option<PathBuf>,
     /// Directory of the binaries.
     pub(crate) bin: Option<PathBuf>,
 }
 
-impl Address {
+impl TempUrl {
     /// Parses a URL; `example` is a directory of binaries, for messages.
     ///
     /// # Errors
     /// [`TargetError::Usage`] with the invalid part and what is allowed.
-    pub(super) fn parse(url: &str, scheme: &str, example: &str) -> Result<Address, TargetError> {
+    pub(super) fn parse(url: &str, scheme: &str, example: &str) -> Result<TempUrl, TargetError> {
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
         let rest = url.split_once(':').filter(|_| is_of(url, scheme)).map(|(_, rest)| rest);
         let rest = rest.ok_or_else(|| usage(format!("the URL of a private server is {scheme}: or {scheme}:/dir")))?;
         let (dir, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut address = Address::default();
+        let mut address = TempUrl::default();
         if dir.starts_with("//") {
             return Err(usage(format!("a private server has no host: write {scheme}: or {scheme}:/dir")));
         }
@@ -64,13 +64,13 @@ fn absolute(text: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Result<Address, TargetError> {
-        Address::parse(url, "postgres-temp", "/usr/lib/postgresql/16/bin")
+    fn parse(url: &str) -> Result<TempUrl, TargetError> {
+        TempUrl::parse(url, "postgres-temp", "/usr/lib/postgresql/16/bin")
     }
 
     #[test]
     fn urls() {
-        let of = |dir: Option<&str>, bin: Option<&str>| Address { dir: dir.map(Into::into), bin: bin.map(Into::into) };
+        let of = |dir: Option<&str>, bin: Option<&str>| TempUrl { dir: dir.map(Into::into), bin: bin.map(Into::into) };
         for (url, expected) in [
             ("postgres-temp:", of(None, None)),
             ("POSTGRES-TEMP:?", of(None, None)),

@@ -56,7 +56,7 @@ impl Standby {
 
 /// A parsed `wal:[DIR][?parameters]`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Address {
+pub(super) struct WalUrl {
     /// The URL as given.
     pub(super) url: String,
     /// Parent folder of the log; `None` for a temporary folder next to the results.
@@ -101,15 +101,15 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("file-size", "size of a log file (default: 64MiB)"),
 ];
 
-impl Address {
+impl WalUrl {
     /// Parses a URL.
-    pub(super) fn parse(url: &str) -> Result<Address, TargetError> {
+    pub(super) fn parse(url: &str) -> Result<WalUrl, TargetError> {
         let usage = |what: String| TargetError::Usage(format!("'{url}': {what}"));
         let Some(rest) = url.strip_prefix("wal:") else {
             return Err(usage("the URL of a reference log is wal: or wal:/dir".into()));
         };
         let (path, query) = rest.split_once('?').map_or((rest, ""), |(p, q)| (p, q));
-        let mut a = Address {
+        let mut a = WalUrl {
             url: url.to_owned(),
             dir: (!path.is_empty()).then(|| folder(path)).transpose().map_err(usage)?,
             device: Device::Best,
@@ -237,14 +237,14 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let a = Address::parse("wal:").unwrap();
+        let a = WalUrl::parse("wal:").unwrap();
         assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Best, Some(1 << 20)));
-        let a = Address::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
+        let a = WalUrl::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
         assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Dsync));
         assert_eq!((a.flush_fraction, a.flush_at, a.flush_every), (None, None, None));
-        let a = Address::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
+        let a = WalUrl::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
         assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
-        let a = Address::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
+        let a = WalUrl::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
         assert_eq!(a.standby, Some(("/s".into(), Standby::Received)));
     }
 
@@ -263,7 +263,7 @@ mod tests {
             ("wal:/x?standby-rule=both", ["standby-rule", "standby"]),
             ("wal:/x?file-size=1", ["file-size", "1"]),
         ] {
-            let e = Address::parse(url).unwrap_err().to_string();
+            let e = WalUrl::parse(url).unwrap_err().to_string();
             assert!(parts.iter().all(|p| e.contains(p)), "{url}: {e}");
         }
     }
