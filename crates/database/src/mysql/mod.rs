@@ -60,13 +60,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-/// A private server, made for the run.
+/// A private server, created for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "MariaDB",
     source_key: "mysql",
-    summary: "a private throwaway MariaDB server, made for the run from the installed binaries",
+    summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),

@@ -144,8 +144,8 @@ impl Dialect for SqlPsm {
         format!("p_first_key + {sequence} MOD {rows}")
     }
 
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
-        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {room}, {bytes})")
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
+        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {offsets}, {bytes})")
     }
 
     fn modulo(&self, a: &str, b: u64) -> String {

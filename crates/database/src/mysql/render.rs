@@ -11,7 +11,7 @@ use crate::work::Work;
 /// Capabilities that are missing, whatever the server's settings are.
 pub(super) fn capabilities() -> Capabilities {
     let no_cursor = "a procedure here can only fetch rows by a cursor, which first copies them to a temporary table";
-    let no_load = "a procedure cannot be sent rows: LOAD DATA is for clients";
+    let no_load = "a procedure cannot receive rows: LOAD DATA needs a client";
     let one_thread = "a query is run by one thread";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     let missing = [

@@ -223,9 +223,9 @@ impl Dialect for PlSql {
         format!("l_first_key + MOD({sequence}, {rows})")
     }
 
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
         // A NUMBER holds 38 digits.
-        let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {room})");
+        let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {offsets})");
         let piece = format!("l_pool(TRUNC({offset} / {PIECE_STRIDE}))");
         format!("UTL_RAW.SUBSTR({piece}, MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})")
     }
@@ -303,10 +303,10 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         assert!(pieces.iter().all(|p| p.len() <= PIECE_BYTES));
         for bytes in [16, 950, MAX_RAW] {
-            let room = (POOL_BYTES - bytes as usize) as u64;
+            let offsets = (POOL_BYTES - bytes as usize) as u64;
             for seq in (0..200_000).step_by(7) {
                 // The arithmetic of the block.
-                let offset = (seq * PAYLOAD_STRIDE % room) as usize;
+                let offset = (seq * PAYLOAD_STRIDE % offsets) as usize;
                 let (piece, at) = (offset / PIECE_STRIDE, offset % PIECE_STRIDE);
                 let want = payload_offset(seq, bytes);
                 assert_eq!(pieces[piece][at..at + bytes as usize], pool[want..want + bytes as usize]);

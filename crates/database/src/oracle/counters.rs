@@ -20,7 +20,7 @@ pub(super) struct View {
     /// Columns without a figure if it cannot be read.
     pub(super) columns: &'static [&'static Column],
     /// What else is missing then.
-    pub(super) besides: &'static str,
+    pub(super) also_missing: &'static str,
     /// The query of name, value and perhaps a second value; `{view}` stands for the view.
     select: &'static str,
 }
@@ -39,7 +39,7 @@ pub(super) static VIEWS: [View; 4] = [
             column::COMMITS_DATABASE,
             column::COMMITS_PER_REDO_SYNC,
         ],
-        besides: "",
+        also_missing: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
              OR NAME LIKE 'cell %' OR NAME LIKE 'Parallel operations %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
              'db block changes', 'undo change vector size') OR NAME IN ({data}) \
@@ -48,7 +48,7 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSTEM_EVENT",
         columns: &[column::LOG_FILE_SYNC_MS],
-        besides: "",
+        also_missing: "",
         select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
              OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' \
              OR {data} GROUP BY EVENT",
@@ -56,7 +56,7 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "EVENT_HISTOGRAM_MICRO",
         columns: &[],
-        besides: "how log waits, log writes and single-block reads spread",
+        also_missing: "how log waits, log writes and single-block reads spread",
         select: "SELECT EVENT || ' < ' || TO_CHAR(WAIT_TIME_MICRO) || ' us', SUM(WAIT_COUNT) FROM {view} \
              WHERE EVENT IN ('log file sync', 'log file parallel write', 'db file sequential read', \
              'cell single block physical read') GROUP BY EVENT, WAIT_TIME_MICRO",
@@ -64,7 +64,7 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "OSSTAT",
         columns: &column::CPU_SHARES,
-        besides: "",
+        also_missing: "",
         select: "SELECT STAT_NAME, SUM(VALUE) FROM {view} WHERE STAT_NAME IN ('NUM_CPUS', 'BUSY_TIME', 'USER_TIME', \
              'SYS_TIME', 'IDLE_TIME', 'IOWAIT_TIME', 'NICE_TIME') GROUP BY STAT_NAME",
     },
@@ -74,7 +74,7 @@ pub(super) static VIEWS: [View; 4] = [
 pub(super) static SESSIONS: View = View {
     name: "SESSION",
     columns: &[],
-    besides: "what the jobs are waiting for",
+    also_missing: "what the jobs are waiting for",
     select: "SELECT W, COUNT(*) FROM (SELECT CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS || ':' || EVENT ELSE 'CPU' END AS W \
          FROM {view} WHERE TYPE = 'USER' AND USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{module}' \
          AND ACTION LIKE '{jobs}%') GROUP BY W",
@@ -231,8 +231,8 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
 }
 
 /// Queries that got all parallel servers that they asked for, and those that got fewer or none (Database
-/// Reference, "Statistics Descriptions": `Parallel operations not downgraded`, `… downgraded to serial`, `… downgraded 75 to
-/// 99 pct` and so on).
+/// Reference, "Statistics Descriptions": `Parallel operations not downgraded`, `… downgraded to serial`,
+/// `… downgraded 75 to 99 pct` and so on).
 fn parallel(seen: &BTreeMap<&str, f64>) -> Vec<(&'static str, f64)> {
     let sum = |prefix: &str| {
         let found: Vec<f64> = seen.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, n)| *n).collect();

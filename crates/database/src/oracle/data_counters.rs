@@ -14,7 +14,8 @@ pub(super) const EVENTS: &str = "EVENT IN ('free buffer waits', 'write complete 
      OR EVENT LIKE 'cell %physical read' OR EVENT LIKE 'direct path read%'";
 
 /// A neutral counter, the statistics that it sums up, and their factor. `physical reads` and `physical writes`
-/// are blocks; `physical write bytes` is for data files only, the `total` ones include the log. `redo synch time (usec)` belongs to `redo synch writes`, the commits that waited.
+/// are blocks; `physical write bytes` is for data files only, the `total` ones include the log. `redo
+/// synch time (usec)` belongs to `redo synch writes`, the commits that waited.
 const STATISTIC_SUMS: &[(&str, &[&str], f64)] = &[
     (counter::BLOCK_GETS, &["session logical reads"], 1.0),
     (counter::BLOCK_READS, &["physical reads"], 1.0),

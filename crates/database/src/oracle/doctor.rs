@@ -236,7 +236,10 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
             ViewAccess::None(said) => {
                 let lost = views().find(|v| v.name == *name).map(|v| {
                     let columns = v.columns.iter().map(|c| c.heading());
-                    columns.chain((!v.besides.is_empty()).then(|| v.besides.to_owned())).collect::<Vec<_>>().join(", ")
+                    columns
+                        .chain((!v.also_missing.is_empty()).then(|| v.also_missing.to_owned()))
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 });
                 say(&id, Warning, said, &format!("missing without it: {}. {grant}", lost.unwrap_or_default()));
             }

@@ -16,7 +16,7 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
 /// Both drivers have both kinds of commit: each `COMMIT WRITE` states whether it waits. PL/SQL's optimization,
 /// by which plain commits wait only at the end of the call, does not apply to it.
 pub(super) fn capabilities() -> Capabilities {
-    let no_binds = "a block cannot be sent rows: array binds are for clients";
+    let no_binds = "a block cannot receive rows: array binds need a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     Capabilities {
         missing_drivers: Vec::new(),
