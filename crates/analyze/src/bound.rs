@@ -112,12 +112,12 @@ impl Bound {
 struct Evidence<'a> {
     record: &'a TestRecord,
     from: Vec<&'static Column>,
-    said: Vec<String>,
+    texts: Vec<String>,
 }
 
 impl<'a> Evidence<'a> {
     fn new(record: &'a TestRecord) -> Self {
-        Evidence { record, from: Vec::new(), said: Vec::new() }
+        Evidence { record, from: Vec::new(), texts: Vec::new() }
     }
 
     /// The figure of `column`, unless it is negative or not finite.
@@ -125,22 +125,22 @@ impl<'a> Evidence<'a> {
         self.record.figure(column).filter(|v| v.is_finite() && *v >= 0.0)
     }
 
-    fn say(mut self, columns: &[&'static Column], text: String) -> Self {
+    fn add(mut self, columns: &[&'static Column], text: String) -> Self {
         self.from.extend(columns.iter().filter(|c| !self.from.contains(c)).copied().collect::<Vec<_>>());
-        self.said.push(text);
+        self.texts.push(text);
         self
     }
 
     /// Adds the figure of `column` in words, if there is one.
-    fn also(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
+    fn add_figure(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
         match self.figure(column) {
-            Some(v) => self.say(&[column], words(v)),
+            Some(v) => self.add(&[column], words(v)),
             None => self,
         }
     }
 
     fn bound(self, by: BoundBy) -> Bound {
-        Bound { by, because: self.said.join("; "), from: self.from }
+        Bound { by, because: self.texts.join("; "), from: self.from }
     }
 }
 
@@ -163,7 +163,7 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let asked = e.figure(column::RATE_TPS).filter(|r| *r > 0.0)?;
     (tps >= asked * RATE_MET).then(|| {
-        e.say(
+        e.add(
             &[column::RATE_TPS, THROUGHPUT],
             format!("{} of the {} requested transactions per second were completed", number(tps, 1), number(asked, 1)),
         )
@@ -174,8 +174,8 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
 fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     if let Some(share) = e.figure(column::CLIENT_CPU_PCT).filter(|p| *p >= CLIENT_FULL) {
-        let said = format!("loadline used {} of its machine's CPU", pct(share));
-        return Some(e.say(&[column::CLIENT_CPU_PCT], said).bound(BoundBy::Client));
+        let text = format!("loadline used {} of its machine's CPU", pct(share));
+        return Some(e.add(&[column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
     // Device figures are read on loadline's own machine only. If there is one, the database shares the CPUs with
     // loadline; without one it may run elsewhere, and the two shares cannot be compared.
@@ -185,26 +185,27 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
         && busy >= CPU_FULL
         && own >= busy / 2.0
     {
-        let said = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
-        return Some(e.say(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], said).bound(BoundBy::Client));
+        let text = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
+        return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
     // The client of the in-database driver only waits for its calls to return.
     let per_job = e.figure(column::CLIENT_CPU_US_PER_TX).map(|us| us * tps / 1e6 / f64::from(record.jobs));
     if let Some(share) = per_job.filter(|s| s.is_finite() && *s >= CLIENT_SHARE) {
-        let said = format!("loadline's own code took {} of each job's time", pct(share * 100.0));
-        return Some(e.say(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], said).bound(BoundBy::Client));
+        let text = format!("loadline's own code took {} of each job's time", pct(share * 100.0));
+        return Some(e.add(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], text).bound(BoundBy::Client));
     }
     let outside = e.figure(column::OUTSIDE_TX_PCT).filter(|o| *o >= CLIENT_SHARE * 100.0)?;
-    let said = format!("jobs spent {} of their time outside transactions", pct(outside));
-    Some(e.say(&[column::OUTSIDE_TX_PCT], said).bound(BoundBy::Client))
+    let text = format!("jobs spent {} of their time outside transactions", pct(outside));
+    Some(e.add(&[column::OUTSIDE_TX_PCT], text).bound(BoundBy::Client))
 }
 
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let busy = e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
-    let said = format!("CPU busy {}", pct(busy));
-    let e =
-        e.say(&[column::CPU_BUSY_PCT], said).also(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
+    let text = format!("CPU busy {}", pct(busy));
+    let e = e
+        .add(&[column::CPU_BUSY_PCT], text)
+        .add_figure(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
     Some(e.bound(BoundBy::Cpu))
 }
 
@@ -226,7 +227,7 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
     let (sessions, column, doing) = at_commit(&e, tps)?;
     // With concurrent commits, so many sessions in a commit would share syncs.
     (WRITER_BUSY..=ONE_BY_ONE).contains(&sessions).then(|| {
-        e.say(
+        e.add(
             &[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT],
             format!(
                 "{} commits per sync with {} jobs, and on average {} of the jobs {doing}: commits run one at a time",
@@ -247,7 +248,7 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
-        e.say(
+        e.add(
             &[column::DEVICE_UTIL_PCT, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_WRITES_PER_S, column::LIMIT_SHARE_PCT],
             format!(
                 "the log's device took {} MiB/s in writes of {} KiB and was busy {}; the reference log writer gets no more \
@@ -269,12 +270,12 @@ fn storage_reads(record: &TestRecord, _: f64) -> Option<Bound> {
     let share = e.figure(column::READ_WAIT_PCT).map(|pct| pct / 100.0)?;
     (READ_SHARE..=ONE_BY_ONE).contains(&share).then(|| {
         let waiting = number(share * f64::from(record.jobs), 1);
-        let said =
+        let text =
             format!("on average {waiting} of {} jobs waited for a read, by the database's own clock", record.jobs);
-        e.say(&[column::READ_WAIT_PCT], said)
-            .also(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
-            .also(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
-            .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+        e.add(&[column::READ_WAIT_PCT], text)
+            .add_figure(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
+            .add_figure(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
+            .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
             .bound(BoundBy::StorageReads)
     })
 }
@@ -287,12 +288,12 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
         if wait < whole * LOG_SHARE {
             return None;
         }
-        let said = format!(
+        let text = format!(
             "sessions waited {} of {} ms per commit for the log",
             number(wait, decimals),
             number(whole, decimals)
         );
-        e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said)
+        e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text)
     } else {
         // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
         let commit = e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6;
@@ -300,32 +301,32 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
         if commit < whole * LOG_SHARE || per_sync > f64::from(record.jobs) * ONE_BY_ONE {
             return None;
         }
-        let said = format!(
+        let text = format!(
             "the commit took {} of {} ms per transaction, with no more commits per sync than jobs",
             number(commit, decimals),
             number(whole, decimals)
         );
-        e.say(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], said)
+        e.add(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], text)
     };
     let e = e
-        .also(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
-        .also(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
-        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+        .add_figure(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
+        .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
     Some(e.bound(BoundBy::LogSync))
 }
 
 /// The figures that were checked, and those that are missing.
 fn unknown(record: &TestRecord) -> Bound {
     let mut e = Evidence::new(record)
-        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
-        .also(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+        .add_figure(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
     if let (Some(wait), Some(whole)) = (e.figure(column::LOG_FILE_SYNC_MS), e.figure(LATENCY)) {
-        let said = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
-        e = e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said);
+        let text = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
+        e = e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text);
     }
-    e = e.also(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
+    e = e.add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
     if let Some((event, sessions)) = top_wait(record) {
-        e.said.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
+        e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
     }
     let missing: Vec<&str> = [
         (column::CPU_BUSY_PCT, "CPU busy"),
@@ -337,13 +338,13 @@ fn unknown(record: &TestRecord) -> Bound {
     .filter(|(column, _)| e.figure(column).is_none())
     .map(|(_, name)| name)
     .collect();
-    if e.said.is_empty() {
-        e.said.push("no figure that could show it was measured".to_owned());
+    if e.texts.is_empty() {
+        e.texts.push("no figure that could show it was measured".to_owned());
     } else {
-        e.said.push("no figure points to one limit".to_owned());
+        e.texts.push("no figure points to one limit".to_owned());
     }
     if !missing.is_empty() {
-        e.said.push(format!("not measured: {}", missing.join(", ")));
+        e.texts.push(format!("not measured: {}", missing.join(", ")));
     }
     e.bound(BoundBy::Unknown)
 }

@@ -45,8 +45,8 @@ impl<'a> Platform<'a> {
     }
 }
 
-/// How many times better the other platform is than the base in one figure: `other / base` where
-/// more is better, `base / other` where less is. Above 1 is in favour of the other platform.
+/// How many times better the other platform is than the base in one figure: `other / base` if more is better,
+/// `base / other` if less is. Above 1 the other platform is better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Factor {
     /// The figure.

@@ -22,7 +22,7 @@ impl<'a> PoolKey<'a> {
         PoolKey { forced: record.forced.as_deref(), data_source: record.data_source.as_deref() }
     }
 
-    /// Rank of the tests that feed the figures, lowest first: tests that nothing forced, then by source from device to
+    /// Rank of tests, lowest preferred for the figures: tests that nothing forced, then by source from device to
     /// unknown.
     pub(crate) fn rank(&self) -> (bool, u8) {
         let source = match self.data_source {
@@ -42,7 +42,7 @@ pub struct SetAside {
     pub test: u32,
     /// Source of the blocks that it read, if recorded.
     pub data_source: Option<String>,
-    /// What was refused and forced, if anything.
+    /// See [`TestRecord::forced`].
     pub forced: Option<String>,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,

@@ -47,7 +47,7 @@ pub struct SweepPoint {
     pub jobs: u32,
     /// Its jobs or swept value.
     pub at: u32,
-    /// Numbers of the valid tests: only these feed the figures.
+    /// Numbers of the valid tests: only these count for the figures.
     pub tests: Vec<u32>,
     /// Source of the blocks that these tests read (`device`, `lukewarm`, `cached`), if recorded.
     pub data_source: Option<String>,

@@ -5,7 +5,7 @@ use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
 use crate::content::{Waits, kept_tests, waits_of};
-use crate::side::{Scan, Side, comparisons, sides};
+use crate::platform_run::{PlatformRun, Scan, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
@@ -99,7 +99,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
     Ok(text)
 }
 
-fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
+fn sweep_summary<'a>(side: &'a PlatformRun<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
     let peak = sweep.peak();
     SweepSummary {
         label: &side.label,
@@ -114,7 +114,7 @@ fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
     }
 }
 
-fn scan_summary<'a>(side: &'a Side<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
+fn scan_summary<'a>(side: &'a PlatformRun<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
     ScanSummary {
         label: &side.label,
         workload: &scan.record.workload,

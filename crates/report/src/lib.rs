@@ -12,7 +12,7 @@ mod html;
 mod json;
 mod markdown;
 mod over_time;
-mod side;
+mod platform_run;
 mod svg;
 mod svg_bars;
 mod terminal;

@@ -10,7 +10,7 @@ use loadline_model::{Column, TestRecord};
 use super::key::with_interval;
 use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 use crate::svg;
 use crate::words::{heading_of, lower, place, swept, swept_title, title_of};
 
@@ -29,7 +29,7 @@ pub(crate) const LEGEND: &str = "Axes start at zero unless they are logarithmic.
      Error bars are 95 % confidence intervals of the mean over repetitions. Point at a marker for its figures.";
 
 /// A workload's KPIs over jobs and other swept parameters, all platforms in each chart.
-pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
+pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps).filter(|s| s.workload == workload);
     let mut overs: Vec<&str> = Vec::new();
     for sweep in sweeps() {
@@ -55,7 +55,7 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
 
 /// `None` if all values are 0 or no sweep has more than one point.
 fn sweep_chart(
-    sides: &[Side<'_>],
+    sides: &[PlatformRun<'_>],
     workload: &str,
     over: &str,
     (column, log): (&Column, bool),
@@ -138,7 +138,7 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
 }
 
 /// Throughput over time by platform and workload, one line per test.
-pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
+pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     let mut charts = Vec::new();
     let mut longest_step = 0.0f64;
     for (colour, side) in sides.iter().enumerate() {
@@ -192,7 +192,7 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
 }
 
 /// One line per test with a series, and the most rows averaged into one point.
-fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::ChartLine>, f64) {
+fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::ChartLine>, f64) {
     let mut order: Vec<u32> = tests.iter().map(|t| swept_value(t)).collect();
     order.sort_unstable();
     order.dedup();

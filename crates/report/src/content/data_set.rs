@@ -4,10 +4,10 @@ use loadline_model::format::{bytes, number};
 use loadline_model::manifest::TableLoad;
 
 use crate::doc::{Block, Cell, Head, Row, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// The tables that the runs loaded; empty if none did.
-pub(crate) fn blocks(sides: &[Side<'_>]) -> Vec<Block> {
+pub(crate) fn blocks(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let several = sides.len() > 1;
     let rows: Vec<Row> = sides
         .iter()

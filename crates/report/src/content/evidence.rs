@@ -8,13 +8,13 @@ use loadline_model::{Outcome, TestRecord};
 
 use super::{count, stop};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// Number of waits shown per test.
 const TOP_WAITS: usize = 5;
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let all: Vec<(&str, &TestRecord)> =
         sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r))).collect();
     let several = sides.len() > 1;
@@ -63,7 +63,7 @@ fn invalid(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
 }
 
 /// Every reason for a missing figure, with its columns and tests.
-fn missing(sides: &[Side<'_>]) -> Vec<Block> {
+fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut rows = Vec::new();
     for side in sides {
         let mut reasons: Vec<(&str, Vec<String>, Vec<u32>)> = Vec::new();
@@ -133,7 +133,7 @@ fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
 }
 
 /// Notes and forced refusals of the records: each text once, with its tests.
-fn notes(sides: &[Side<'_>]) -> Vec<Block> {
+fn notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut items = Vec::new();
     for side in sides {
         let mut texts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();

@@ -4,10 +4,10 @@ use loadline_model::Column;
 
 use crate::columns;
 use crate::doc::{Block, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// The section: all columns of the runs' tables, with their sources by kind of target.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut kinds: Vec<&str> = Vec::new();
     for side in sides {
         let kind = side.run.manifest.target.kind.as_str();

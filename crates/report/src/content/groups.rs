@@ -5,7 +5,7 @@ use loadline_model::Column;
 use super::tables::Hidden;
 use super::{charts, tables, waits};
 use crate::doc::{Block, Section};
-use crate::side::{Side, group_title, groups, workloads_of};
+use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
 
 /// Ids of the sections; an unknown group has the id `other`.
 const IDS: [&str; 8] = [
@@ -20,11 +20,11 @@ const IDS: [&str; 8] = [
 ];
 
 /// The sections; test tables have the columns `chosen`, or the group's by default.
-pub(crate) fn sections(sides: &[Side<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
+pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
     groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect()
 }
 
-fn section(sides: &[Side<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
+fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
     let mut blocks = Vec::new();
     let mut hidden = Hidden::default();
     // When printed, a workload starts a new page if its tables do not fit on the current one.

@@ -9,7 +9,7 @@ use loadline_model::{Column, TestRecord, column};
 use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::side::{Side, group_title, groups, swept};
+use crate::platform_run::{PlatformRun, group_title, groups, swept};
 use crate::words::{name, place, unit};
 
 const LIMIT: &Column = column::LIMIT_TPS;
@@ -21,12 +21,12 @@ pub(super) const NO_MEAN: &str =
     "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning()] };
     Section { id: "load-lines", title: "Load lines".to_owned(), in_text: true, group: false, blocks }
 }
 
-fn table(sides: &[Side<'_>]) -> Table {
+fn table(sides: &[PlatformRun<'_>]) -> Table {
     let several = sides.len() > 1;
     let mut head = vec![Head::text("Workload")];
     if several {
@@ -64,7 +64,7 @@ fn table(sides: &[Side<'_>]) -> Table {
             rows.push(Row::title(group_title(group)));
         }
         for workload in of_group {
-            let mut own: Vec<(&Side<'_>, &Sweep)> = sides
+            let mut own: Vec<(&PlatformRun<'_>, &Sweep)> = sides
                 .iter()
                 .flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)))
                 .filter(|(_, s)| s.workload == workload)
@@ -81,7 +81,7 @@ fn table(sides: &[Side<'_>]) -> Table {
 }
 
 fn row(
-    side: &Side<'_>,
+    side: &PlatformRun<'_>,
     sweep: &Sweep,
     (several, redo, limited, first): (bool, bool, bool, bool),
     notes: &mut Notes,

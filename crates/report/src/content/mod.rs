@@ -25,7 +25,7 @@ use loadline_model::manifest::RunState;
 
 use crate::RunData;
 use crate::doc::{Document, Section};
-use crate::side::{Side, comparisons, sides};
+use crate::platform_run::{PlatformRun, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
@@ -67,8 +67,8 @@ fn verdict(tests: usize, valid: usize, kept: Option<(usize, &'static str)>) -> S
     }
 }
 
-fn subtitle(sides: &[Side<'_>]) -> String {
-    let one = |s: &Side<'_>| {
+fn subtitle(sides: &[PlatformRun<'_>]) -> String {
+    let one = |s: &PlatformRun<'_>| {
         let m = &s.run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
         format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
@@ -80,7 +80,7 @@ fn subtitle(sides: &[Side<'_>]) -> String {
 }
 
 /// What qualifies the verdict. (Skipped workloads are listed with the key figures.)
-fn remarks(sides: &[Side<'_>]) -> Vec<String> {
+fn remarks(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let several = sides.len() > 1;
     let mut out = Vec::new();
     for side in sides {

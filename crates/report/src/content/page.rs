@@ -11,7 +11,7 @@ use super::key::{NO_MEAN, figure, reason};
 use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::side::{Scan, Side, group_title, groups};
+use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::words::{cut, short_name, short_place, unit, without_numbers};
 
 /// Most characters of a reason; the test's own table has it in full.
@@ -23,7 +23,7 @@ const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P9
 const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
 /// The section: one table per platform.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for side in sides {
         let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
@@ -45,7 +45,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
 }
 
 /// The page of one platform.
-pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
+pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
     let mut notes = Notes::default();
     let mut rows = Vec::new();
     let all = groups(std::iter::once(side));
@@ -80,7 +80,7 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
     Table { caption: caption.to_owned(), class: "key", head, rows, notes, ..Table::default() }
 }
 
-fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
+fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let records = &side.run.records;
     let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
@@ -228,7 +228,7 @@ fn scan_line(scan: &Scan<'_>) -> Row {
 }
 
 /// Planned workloads without a test: skipped with the reason, or not reached. One sentence per reason.
-pub(crate) fn not_measured(side: &Side<'_>) -> Vec<String> {
+pub(crate) fn not_measured(side: &PlatformRun<'_>) -> Vec<String> {
     let plan = &side.run.manifest.plan;
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skipped in &plan.skipped {

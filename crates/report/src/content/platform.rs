@@ -7,10 +7,10 @@ use loadline_model::{Jobs, Severity};
 
 use super::{data_set, stop, when};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let manifests: Vec<&Manifest> = sides.iter().map(|s| &s.run.manifest).collect();
     let mut blocks = Vec::new();
     let mut table = |title: &str, rows: Vec<(String, Vec<String>)>| {
@@ -49,7 +49,7 @@ fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) 
     names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
 }
 
-fn side_by_side(sides: &[Side<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
+fn side_by_side(sides: &[PlatformRun<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
     let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
     let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
     Table { class: "facts manifest", head, rows, ..Table::default() }
@@ -229,7 +229,7 @@ fn calibration(m: &Manifest) -> Vec<(String, String)> {
     m.calibration.iter().map(one).collect()
 }
 
-fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
+fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut rows = Vec::new();
     for side in sides {
         let mut findings: Vec<_> = side.run.manifest.doctor.iter().collect();
@@ -256,7 +256,7 @@ fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
     vec![Block::heading("Doctor findings before the run"), Block::Table(table)]
 }
 
-fn target_notes(sides: &[Side<'_>]) -> Vec<Block> {
+fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let several = sides.len() > 1;
     let items: Vec<String> = sides
         .iter()
@@ -267,7 +267,7 @@ fn target_notes(sides: &[Side<'_>]) -> Vec<Block> {
 }
 
 /// The section with the commands.
-pub(crate) fn again(sides: &[Side<'_>]) -> Section {
+pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for side in sides {
         let command = &side.run.manifest.command;

@@ -7,7 +7,7 @@ use loadline_model::limits::SizePoint;
 
 use super::{count, stop};
 use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
-use crate::side::{Scan, Side, scanned};
+use crate::platform_run::{PlatformRun, Scan, scanned};
 use crate::svg;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -16,11 +16,11 @@ const CUT_OFF: f64 = 2.5;
 const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 
 /// The section: shapes, then one chart with all scans of a workload and one for each scan.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
     for workload in scanned(sides) {
-        let scans: Vec<(usize, &Side<'_>, &Scan<'_>)> = sides
+        let scans: Vec<(usize, &PlatformRun<'_>, &Scan<'_>)> = sides
             .iter()
             .enumerate()
             .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
@@ -47,7 +47,7 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     Section { id: "sizes", title, in_text: true, group: false, blocks }
 }
 
-fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool) -> Table {
+fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several: bool) -> Table {
     let mut head = vec![Head::text("Workload")];
     if several {
         head.push(Head::text("Platform"));
@@ -202,7 +202,7 @@ fn chart(title: String, lines: Vec<svg::ChartLine>, dots: bool, y_end: Option<f6
 }
 
 /// Medians of all scans of a workload.
-fn combined(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)]) -> Option<Chart> {
+fn combined(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)]) -> Option<Chart> {
     let repeated = |label: &str| scans.iter().filter(|(_, s, _)| s.label == label).count() > 1;
     let lines = scans
         .iter()
@@ -223,7 +223,7 @@ fn combined(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)]) -> Option<C
 }
 
 /// One scan: medians, quartiles and fit.
-fn single(colour: usize, side: &Side<'_>, scan: &Scan<'_>) -> Option<Chart> {
+fn single(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart> {
     let record = scan.record;
     let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
     let name = match &scan.shape {

@@ -9,7 +9,7 @@ use super::key::figure;
 use super::{kept, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 use crate::words::{name, place, swept_title, title_of, without_numbers};
 
 /// The group whose tables keep columns without figures: they have the layout of published studies.
@@ -62,7 +62,7 @@ impl Hidden {
 
 /// The tables of a workload: its tests by platform, and means over repetitions.
 pub(crate) fn of_workload(
-    sides: &[Side<'_>],
+    sides: &[PlatformRun<'_>],
     workload: &str,
     chosen: Option<&[&'static Column]>,
     hidden: &mut Hidden,
@@ -114,7 +114,7 @@ pub(crate) fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> V
     out
 }
 
-fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
+fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
     // A line separates sweeps.
     let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
@@ -174,7 +174,7 @@ fn default_reason(record: &TestRecord) -> &'static str {
 }
 
 /// Means with intervals, if tests were repeated.
-fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
+fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     const LOG: [&Column; 6] = [
         column::COMMIT_THROUGHPUT_TPS,
         column::COMMIT_LATENCY_MS,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::RunData;
 use crate::doc::{Block, Cell, Chart, Head, Row, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 use crate::svg_bars::{Bars, bars};
 use crate::words::{name, place};
 
@@ -40,7 +40,7 @@ struct HistogramSection {
 
 /// Tables and bar charts of `workload` by kind of latency; empty if its group or runs have no histograms. Sweeps without
 /// one are listed.
-pub(crate) fn of_workload(sides: &[Side<'_>], group: &str, workload: &str) -> Vec<Block> {
+pub(crate) fn of_workload(sides: &[PlatformRun<'_>], group: &str, workload: &str) -> Vec<Block> {
     let Some((_, kinds)) = LATENCY_KINDS.iter().find(|(g, _)| *g == group) else { return Vec::new() };
     let mut parts: Vec<HistogramSection> = Vec::new();
     let mut without = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) struct Waits<'a> {
 }
 
 /// All stored histograms of `side` in the kinds of its groups, one per point and kind.
-pub(crate) fn all<'a>(side: &'a Side<'a>) -> Vec<Waits<'a>> {
+pub(crate) fn all<'a>(side: &'a PlatformRun<'a>) -> Vec<Waits<'a>> {
     let mut out = Vec::new();
     for sweep in &side.sweeps {
         let kinds = LATENCY_KINDS.iter().find(|(group, _)| *group == sweep.group).map_or(&[][..], |(_, kinds)| kinds);

@@ -6,7 +6,7 @@ use super::PROSE;
 use crate::RunData;
 use crate::content::{kept_tests, kept_verdict, not_measured, page, stop};
 use crate::doc::{Row, Table};
-use crate::side::{Side, sides};
+use crate::platform_run::{PlatformRun, sides};
 use crate::text::{clean, superscript, table, table_width, wrapped};
 use crate::words::name;
 
@@ -38,7 +38,7 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
 
 /// The table, without 'Bounded by', 'Of limit' and 'Valid tests' if it would be too wide; if it still is, one sentence per
 /// workload.
-fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> String {
+fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize) -> String {
     let mut out = String::new();
     let mut narrow = full.clone();
     let mut counted = true;
@@ -101,7 +101,7 @@ fn sentence(full: &Table, row: &Row) -> String {
 }
 
 /// What bounds each workload, in sentences.
-fn bounds(side: &Side<'_>, prose: usize) -> String {
+fn bounds(side: &PlatformRun<'_>, prose: usize) -> String {
     if side.sweeps.len() > FEW {
         return String::new();
     }
