@@ -9,11 +9,11 @@ use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
 use loadline_report::{end_page, terminal_table};
-use loadline_run::plan::length::Length;
+use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
-use loadline_run::sweep::{Points, Swept};
+use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{RowCount, Scope, Table};
@@ -267,10 +267,10 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
 }
 
 /// What a workload is swept over, if not the jobs of the plan.
-fn swept(points: &Points) -> String {
+fn swept(points: &SweepPoints) -> String {
     let then = if points.over_jobs { ", then the jobs" } else { "" };
     match &points.parameter {
-        Some(Swept { name, values, .. }) => {
+        Some(SweptParameter { name, values, .. }) => {
             let values: Vec<String> = values.iter().map(i64::to_string).collect();
             format!(", 1 job with {name} = {}{then}", values.join(", "))
         }
@@ -287,7 +287,7 @@ fn has_own_size(code: &str) -> bool {
 
 /// The plan in words.
 fn describe(plan: &Plan, results: &Path) -> String {
-    let length = Length::of(plan);
+    let length = DurationEstimate::of(plan);
     let jobs = match &plan.jobs {
         Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
         Jobs::Auto { max } => format!("1, 2, 4, … until throughput no longer grows, at most {max}"),
@@ -331,7 +331,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
     let tests = |n: f64| {
         if length.exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
     };
-    let points: Vec<Points> = plan.workloads.iter().map(Points::of).collect();
+    let points: Vec<SweepPoints> = plan.workloads.iter().map(SweepPoints::of).collect();
     let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };
     out += &format!("workloads   {}{apart}\n", tests(length.steps));
     for file in &plan.workload_files {

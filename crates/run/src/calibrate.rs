@@ -1,5 +1,5 @@
-//! Calibration: a log-writer workload is given the payload (and, where the log holds whole pages,
-//! the number of rows) with which one of its transactions writes the redo that it is defined by.
+//! Calibration: finds the payload (and, if the log holds whole pages, the number of rows) with which a transaction of
+//! a log-writer workload writes its nominal redo.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use loadline_model::manifest::Calibration;
 use loadline_model::snapshot::counter;
 use loadline_workload::RedoSize;
 
-/// Transactions per measurement: enough for the redo of whatever else goes on to vanish.
+/// Transactions per measurement: enough to make other redo negligible.
 const TRANSACTIONS: u32 = 64;
-/// Redo per measurement, at the least enough for the log's own page headers to even out.
+/// Minimum redo per measurement, bytes: enough to average the log's page headers.
 const MIN_BYTES: f64 = 1024.0 * 1024.0;
-/// Good enough: within this share of nominal.
-const CLOSE: f64 = 0.02;
+/// Calibration ends within this share of nominal.
+const REDO_TOLERANCE: f64 = 0.02;
 const ROUNDS: u32 = 8;
 
 /// Why the redo of a transaction was not measured.
@@ -23,13 +23,12 @@ pub enum MeasureError {
     /// The target failed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The target works and its counters do not say.
+    /// The target has no usable redo counter.
     #[error("{0}")]
     NoRedo(&'static str),
 }
 
-/// Finds the parameters of `work` with which its redo comes nearest to nominal. `probe` measures
-/// bytes of redo per transaction for a given work, or says why it cannot.
+/// Finds the parameters of `work` with redo nearest to nominal. `probe` measures redo per transaction, bytes.
 ///
 /// # Errors
 /// When the target fails.
@@ -56,18 +55,18 @@ pub fn calibrate(
             }
         };
         let nearer = best.redo_bytes_per_tx.is_none_or(|b| (seen - size.nominal).abs() < (b - size.nominal).abs());
-        // What lies inside the definition is better than what lies nearer but outside.
+        // Redo inside the defined range is better than nearer redo outside.
         let inside = |b: f64| (size.min..=size.max).contains(&b);
         let best_inside = best.redo_bytes_per_tx.is_some_and(inside);
         if (nearer && (inside(seen) || !best_inside)) || (inside(seen) && !best_inside) {
             best.redo_bytes_per_tx = Some(seen);
             best.parameters.clone_from(&given);
         }
-        if (seen - size.nominal).abs() <= CLOSE * size.nominal {
+        if (seen - size.nominal).abs() <= REDO_TOLERANCE * size.nominal {
             break;
         }
         tried.push((work.params.get(size.payload), work.params.get(size.rows), seen));
-        match next(&work, size, &tried) {
+        match next_parameters(&work, size, &tried) {
             Some(parameters) => given = parameters,
             None => break,
         }
@@ -83,7 +82,7 @@ pub fn calibrate(
     Ok(best)
 }
 
-/// `work` with some parameters replaced; those that are out of range stay as they are.
+/// `work` with some parameters replaced; unchanged if any is out of range.
 #[must_use]
 pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     let mut all = work.params.to_map();
@@ -97,14 +96,14 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     }
 }
 
-/// The parameters to try next: a payload longer or shorter by what is missing per row; if that was
-/// tried and changed nothing in the right direction, another number of rows.
-fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeMap<String, i64>> {
+/// The parameters to try next: a payload changed by the missing redo per row; if that was tried without success,
+/// another number of rows.
+fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeMap<String, i64>> {
     let (payload, rows, seen) = *tried.last()?;
     let range = |name: &str| work.workload.params.iter().find(|p| p.name == name).map_or((1, 1), |p| (p.min, p.max));
-    // Of a mix, the mean.
+    // The mean, if transactions differ.
     let changed = work.program.mean_rows_changed_per_tx().max(1.0);
-    // A log that also holds what a row was before (undo) grows by two bytes per byte of payload.
+    // A log that also holds the old row (undo) grows by two bytes per byte of payload.
     let slope = match tried {
         [.., (p, r, s), _] if *r == rows && *p != payload => (seen - s) / ((payload - p) as f64 * changed),
         _ => 1.0,
@@ -118,7 +117,7 @@ fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeM
     let (name, value) = if !overshot && payload_next != payload {
         (size.payload, payload_next)
     } else {
-        // The log grows in steps larger than a byte of payload: count in rows of the first try.
+        // The log grows in steps larger than a byte of payload: change the number of rows of the first try.
         let (first_payload, first_rows, first_seen) = *tried.first()?;
         let rows_next = (first_rows as f64 * size.nominal / first_seen.max(1.0)).round() as i64;
         let (low, high) = range(size.rows);
@@ -136,7 +135,7 @@ fn next(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Option<BTreeM
 /// Bytes of redo per transaction of `work`, measured with one session at the client.
 ///
 /// # Errors
-/// When the target fails or does not count its redo.
+/// If the target fails or does not count its redo.
 pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureError> {
     let mut observer = target.observer()?;
     let mut session = target.client_session(work, 0)?;
@@ -151,11 +150,10 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureErro
     };
     let redo = |o: &mut dyn Observer| o.snapshot().map(|s| s.counters.get(counter::REDO_BYTES).copied());
     let nominal = work.workload.redo.map_or(1024.0, |r| r.nominal);
-    // Whole turns: a mix is measured with the shares that it has.
+    // Whole cycles, so that a mix has its nominal shares.
     let whole = |n: u64| n.next_multiple_of(work.program.cycle()) as u32;
     let n = whole(u64::from(TRANSACTIONS.max((MIN_BYTES / nominal) as u32)));
-    // The first change of a page after a checkpoint logs the whole page, and every row of the job
-    // must have been met once.
+    // The first change of a page after a checkpoint logs the whole page: change every row of the job once.
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
     let first = whole((own as f64 / work.program.mean_rows_per_tx().max(1.0)) as u64 + 1);
     run(first)?;
@@ -164,8 +162,8 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureErro
     let after = redo(observer.as_mut())?;
     match before.zip(after) {
         Some((before, after)) if after > before => Ok((after - before) / f64::from(n)),
-        Some(_) => Err(MeasureError::NoRedo("the target's redo counter did not move")),
-        None => Err(MeasureError::NoRedo("the target does not say how much redo it writes")),
+        Some(_) => Err(MeasureError::NoRedo("the target's redo counter did not change")),
+        None => Err(MeasureError::NoRedo("the target does not count its redo")),
     }
 }
 
@@ -208,7 +206,7 @@ mod tests {
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
             assert!((size.min..=size.max).contains(&seen), "{}: {seen}", w.code);
         }
-        // Pages of 4 KiB cannot make an LGWR-LAT1, and that is said.
+        // Pages of 4 KiB cannot make an LGWR-LAT1, which is noted.
         let c = calibrate(&work("LGWR-LAT1"), |_| Ok(4120.0)).unwrap();
         assert!(c.note.is_some_and(|n| n.contains("4.02 KiB")));
     }
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_without_redo_says_so() {
+    fn a_target_without_redo_is_not_calibrated() {
         let c = calibrate(&work("LGWR-LAT1"), |_| Err(MeasureError::NoRedo("it has none"))).unwrap();
         assert!(c.redo_bytes_per_tx.is_none() && c.note.unwrap().contains("it has none"));
     }

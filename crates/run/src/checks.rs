@@ -17,15 +17,15 @@ const MAX_ERROR_SHARE: f64 = 0.01;
 /// Time outside transactions that loadline's loop may take: a share of the window, or this many
 /// ns per transaction (an engine that does nothing leaves nothing but the loop).
 const MAX_OUTSIDE_SHARE: f64 = 0.05;
-const SMALL_OUTSIDE_NS: f64 = 10_000.0;
+const MAX_OUTSIDE_NS_PER_TX: f64 = 10_000.0;
 /// Where more jobs than CPUs run on loadline's own machine, a job waits for its turn wherever it stands, in
 /// the loop as in a transaction: the loop's few µs are stretched by as many jobs as share a CPU. This share
 /// they may not pass all the same.
-const MAX_STRETCHED_SHARE: f64 = 0.15;
+const MAX_SHARED_CPU_OUTSIDE_SHARE: f64 = 0.15;
 /// A client that uses more of its machine's CPU than this is what is measured.
 const MAX_CLIENT_CPU: f64 = 0.85;
 /// From here on it is worth knowing.
-const NOTED_CLIENT_CPU: f64 = 0.25;
+const NOTE_CLIENT_CPU: f64 = 0.25;
 
 /// Makes every check.
 pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
@@ -132,7 +132,7 @@ fn errors(f: &Facts<'_>) -> Check {
     Check::new("errors", outcome, detail)
 }
 
-const UNCOUNTED: &str = "the database does not count its commits";
+const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
 
 /// What is said of a figure that is not there: that its counters could not be read, or else `why`.
 fn missing(unread: &Option<String>, why: &str) -> String {
@@ -143,7 +143,11 @@ fn all_commits(f: &Facts<'_>) -> Check {
     let id = "commits-database";
     let Some(counted) = f.all_commits else {
         let unread = f.unread_whole.as_ref().map(|why| format!("the database's counters could not be read: {why}"));
-        return Check::new(id, Outcome::NotMade, missing(&unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
+        return Check::new(
+            id,
+            Outcome::NotMade,
+            missing(&unread, f.commits_not_comparable.unwrap_or(COMMITS_NOT_COUNTED)),
+        );
     };
     let ours = f.merged.total as f64;
     // The outcome of a transaction that ended with an error, and of those cut off at the very end,
@@ -158,7 +162,11 @@ fn all_commits(f: &Facts<'_>) -> Check {
 fn window_commits(f: &Facts<'_>) -> Check {
     let id = "commits-window";
     let Some(counted) = f.window_commits else {
-        return Check::new(id, Outcome::NotMade, missing(&f.unread, f.commits_blurred.unwrap_or(UNCOUNTED)));
+        return Check::new(
+            id,
+            Outcome::NotMade,
+            missing(&f.unread, f.commits_not_comparable.unwrap_or(COMMITS_NOT_COUNTED)),
+        );
     };
     let ours = f.merged.transaction.count() as f64;
     // Snapshots are taken just after the edges: a counter that moves all the time has moved on by
@@ -207,9 +215,9 @@ fn littles_law(f: &Facts<'_>) -> Check {
     let allowed = MAX_OUTSIDE_SHARE + if f.merged.errors > 0 { MAX_ERROR_SHARE } else { 0.0 };
     // The clock of the database and ours agree to within a round trip; a share below 0 by more
     // than that would mean that transactions overlap.
-    let small_ns = SMALL_OUTSIDE_NS * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
-    let stretched = outside_ns <= small_ns && share <= MAX_STRETCHED_SHARE;
-    let ok = share >= -0.02 && (share <= allowed || outside_ns <= SMALL_OUTSIDE_NS || stretched);
+    let small_ns = MAX_OUTSIDE_NS_PER_TX * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
+    let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE;
+    let ok = share >= -0.02 && (share <= allowed || outside_ns <= MAX_OUTSIDE_NS_PER_TX || stretched);
     let detail = format!(
         "throughput × mean transaction time = {law:.2} for {} jobs; {:.2} % of the jobs' time was outside transactions, {:.1} µs each (allowed: {:.0} % or {:.0} µs)",
         f.jobs.len(),
@@ -280,7 +288,7 @@ fn client_cpu(f: &Facts<'_>) -> Check {
         Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
     };
     let detail = format!("loadline used {:.0} % of its machine's CPU", share * 100.0);
-    if !f.client_driver || share < NOTED_CLIENT_CPU {
+    if !f.client_driver || share < NOTE_CLIENT_CPU {
         return Check::require(id, true, detail);
     }
     if share < MAX_CLIENT_CPU {

@@ -1,13 +1,13 @@
-//! What happens during a run, for whoever shows it.
+//! Events of a run, for progress display.
 
 use loadline_database::Loading;
 use loadline_model::manifest::TableLoad;
 use loadline_model::{Finding, TestRecord};
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A step that takes a moment: `opening the target`, `loading rows for 8 jobs`.
+    /// A step that may take a while: `opening the target`, `loading rows for 8 jobs`.
     Step(String),
     /// The doctor's findings.
     Doctor(&'a [Finding]),
@@ -23,7 +23,7 @@ pub enum Event<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// Something the user should know.
+    /// A warning for the user.
     Warning(String),
     /// A table of the data set is being loaded.
     Loading(Loading),
@@ -31,13 +31,13 @@ pub enum Event<'a> {
     Loaded(&'a TableLoad),
     /// A test begins.
     TestStarted(TestPosition),
-    /// A second of it has passed.
+    /// Progress of a test, about once a second.
     Progress {
         /// Which test.
         position: TestPosition,
         /// Seconds since its jobs began.
         elapsed_s: f64,
-        /// Seconds that its warm-up and window take in all.
+        /// Seconds of warm-up plus window.
         total_s: f64,
         /// Transactions per second over the last second.
         tps: f64,
@@ -61,20 +61,19 @@ pub struct TestPosition {
     pub repetition: u32,
     /// Repetitions in all.
     pub repeat: u32,
-    /// Seconds that the rest of the run will take, as far as that can be told; an upper bound
-    /// while a sweep is still looking for saturation.
+    /// Estimated seconds until the end of the run. Not exact during an automatic sweep.
     pub left_s: f64,
     /// Whether `left_s` is exact.
     pub left_exact: bool,
 }
 
-/// Is told what happens. Called from the coordinating thread only.
+/// Receives events. Called from the coordinating thread only.
 pub trait Listener {
-    /// Something happened.
+    /// Handles one event.
     fn on(&mut self, event: Event<'_>);
 }
 
-/// Listens to nothing.
+/// Ignores all events.
 pub struct Silent;
 
 impl Listener for Silent {

@@ -1,6 +1,6 @@
-//! From what was measured to figures: each is computed once, from counters that its column names.
+//! Computes figures from measurements. Each is computed once, from the counters that its column names.
 //!
-//! Every function here returns [`Figures`]; [`figures`] puts them together.
+//! Each part returns [`Figures`]; [`figures`] merges them.
 
 pub(crate) mod access;
 pub(crate) mod blocks;
@@ -21,26 +21,26 @@ use crate::window::{JobResult, Measured, Request, Schedule};
 
 pub(crate) const KIB: f64 = 1024.0;
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
-/// Why times are missing.
+/// Why times are absent.
 const NONE_COMPLETED: &str = "no transaction completed in the window";
 
-/// What the database was asked before and after a test, apart from its counters.
+/// Results of queries before and after a test.
 #[derive(Debug, Clone)]
 pub struct Proof {
     /// Result of the evidence query before the test.
     pub evidence_before: Option<i64>,
-    /// The same after it, or why it is missing.
+    /// The same after the test, or why it failed.
     pub evidence_after: Result<Option<i64>, String>,
-    /// What must be 0 after the test, with what was found.
+    /// Consistency queries with their results, which must be 0.
     pub consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
-    /// Bytes that a transaction works through, where it works through whole tables.
+    /// Bytes of the whole tables that a transaction reads or loads, if it does.
     pub data_bytes: Result<Option<f64>, String>,
     /// CPUs of the machine that loadline runs on.
     pub cpus: u32,
 }
 
 impl Proof {
-    /// By how much the result of the evidence query grew; `None` where there is no query.
+    /// Growth of the evidence query's result; `None` without a query.
     ///
     /// # Errors
     /// Why the query failed.
@@ -50,7 +50,7 @@ impl Proof {
     }
 }
 
-/// The figures of every test.
+/// Figures of a test, without those of instruments.
 pub(crate) fn figures(
     request: &Request,
     measured: &Measured,
@@ -81,7 +81,7 @@ pub(crate) fn figures(
     all
 }
 
-/// What the jobs counted and timed themselves.
+/// Figures counted and timed by the jobs.
 fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Figures {
     let (merged, mut out) = (&measured.merged, Figures::default());
     out.set(column::ELAPSED_S, measured.schedule.window_s());
@@ -90,22 +90,22 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out.set(column::ERRORS, merged.errors as f64);
     out.set(column::COMMIT_THROUGHPUT_TPS, tps);
     out.set(column::TX_PER_S, tps);
-    out.set_or_leave_out(column::COMMIT_LATENCY_MS, merged.transaction.mean_ns().map(|ns| ns / 1e6), NONE_COMPLETED);
+    out.set_or_absent(column::COMMIT_LATENCY_MS, merged.transaction.mean_ns().map(|ns| ns / 1e6), NONE_COMPLETED);
     latencies(&mut out, column::TRANSACTION_TIMES, &merged.transaction, NONE_COMPLETED);
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
     latencies(&mut out, column::COMMIT_TIMES, &merged.commit, no_commit);
     if no_commit == NONE_COMPLETED && seen < all {
         out.notes.push(format!(
-            "commit times (the longest among them) are those of {seen} of the {all} transactions: seeing the commit of a \
-             transaction of one statement costs the client a wake-up of its own"
+            "commit times (including the longest) are from {seen} of the {all} transactions: timing the commit of a \
+            single-statement transaction costs the client an extra wake-up"
         ));
     }
     const CLOSED: &str = "closed loop: no rate was asked for";
-    out.set_or_leave_out(column::RATE_TPS, request.rate_tps, CLOSED);
+    out.set_or_absent(column::RATE_TPS, request.rate_tps, CLOSED);
     match &merged.response {
         Some(response) => {
             latencies(&mut out, column::RESPONSE_TIMES, response, NONE_COMPLETED);
-            out.leave_out(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions by intent");
+            out.set_absent(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions on purpose");
         }
         None => {
             latencies(&mut out, column::RESPONSE_TIMES, &Latencies::new(), CLOSED);
@@ -115,7 +115,7 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out
 }
 
-/// Why no commit was timed, if none was.
+/// Why no commit was timed.
 fn no_commit(request: &Request, merged: &JobResult) -> &'static str {
     let unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
     request.target.facts().commit_unseen.filter(|_| unseen).unwrap_or(NONE_COMPLETED)
@@ -126,15 +126,16 @@ fn latencies(out: &mut Figures, columns: column::Times, latencies: &Latencies, n
     let quantile = |q| whole(latencies.quantile_ns(q));
     let times = [latencies.mean_ns(), quantile(0.5), quantile(0.99), whole(latencies.max_ns())];
     for (column, ns) in columns.all().into_iter().zip(times) {
-        out.set_or_leave_out(column, ns, none);
+        out.set_or_absent(column, ns, none);
     }
 }
 
-/// What to say of counters that were read so far from the edges that figures from them suffer.
+/// Note about counters that were read too far from window start or window end.
 fn read_late(off_s: f64, window_s: f64) -> Option<String> {
     (off_s > 0.1 * window_s).then(|| {
         format!(
-            "the database's counters were read {off_s:.2} s from the edges of the window, when the last job had passed them: figures from them may be off by up to {:.0} %; a longer window helps",
+            "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last \
+            job had passed them: figures from them may be off by up to {:.0} %; use a longer window",
             off_s / window_s * 100.0
         )
     })

@@ -1,7 +1,7 @@
-//! What is measured beside the jobs of a test, or proved of it.
+//! Instruments: measurements and proofs in addition to the jobs of a test.
 //!
 //! An instrument is one file here, which implements [`Instrument`] and states its [`Kind`], and one line in
-//! [`KINDS`]. A workload lists it ([`Listed`]).
+//! [`KINDS`]. A workload lists it as an [`InstrumentSpec`].
 
 mod cache_hit;
 mod checkpoint;
@@ -16,121 +16,120 @@ use std::sync::Arc;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
 use loadline_model::{Column, LogWriterPoint, Manifest, TestRecord};
-use loadline_workload::{Instrument as Listed, Workload};
+use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
 use crate::figures::Figures;
 use crate::figures::counters::Counters;
 use crate::reference::Reference;
-use crate::window::{Beside, JobResult, Measured, Request, Shared};
+use crate::window::{JobResult, Measured, Request, Shared, TestHooks};
 
 pub(crate) use device::data_files;
 
-/// All instruments, in the order in which they are prepared and their figures are taken.
+/// All instruments, in the order in which they are prepared and finished.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
 
-/// Something that is measured beside the jobs of one test.
+/// A measurement in addition to the jobs of one test.
 pub(crate) trait Instrument {
-    /// The target has settled, and no session of a job is open yet. What jobs are asked to do may be changed here.
-    fn prepare(&mut self, _request: &mut Request, _run: &Run<'_>) -> Result<(), TargetError> {
+    /// Called before the sessions of jobs are opened. May change the request.
+    fn prepare(&mut self, _request: &mut Request, _run: &RunContext<'_>) -> Result<(), TargetError> {
         Ok(())
     }
 
-    /// The sessions of all jobs are open; the jobs begin when this returns. The window start is in `shared` as soon
-    /// as it is known. What is started here ends by itself when `shared` says so.
+    /// See [`TestHooks::start`]. `shared` has the window once it is set.
     fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
         Ok(())
     }
 
-    /// The jobs have ended with these results: ends what was started.
+    /// See [`TestHooks::stop`].
     fn stop(&mut self, _jobs: &[JobResult]) {}
 
-    /// What came of it: figures or the reasons why there are none, checks and notes.
-    fn finish(&mut self, over: &Over<'_>) -> Figures;
+    /// Returns its figures or the reasons for their absence, its checks and notes.
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures;
 }
 
 /// An instrument as [`KINDS`] lists it.
 struct Kind {
-    /// Makes it for a test, if it is what a workload lists.
-    make: fn(Listed) -> Option<Box<dyn Instrument>>,
+    /// Creates the instrument if the spec is of this kind.
+    make: fn(InstrumentSpec) -> Option<Box<dyn Instrument>>,
     /// Its columns.
     columns: &'static [&'static Column],
-    /// Why these are empty where no workload lists it.
+    /// Why these are empty if the workload does not list it.
     absent: &'static str,
 }
 
-/// What tests are compared with.
+/// Hardware limit that tests are compared with.
 pub(crate) enum Limits {
     /// The reference log writer, measured around each test.
     Reference(Box<Reference>),
-    /// As measured elsewhere.
+    /// Figures measured elsewhere.
     Points(Vec<LogWriterPoint>),
-    /// Nothing, and why.
+    /// No limit, and why.
     None(String),
 }
 
-/// What instruments know of the run around a test.
-pub(crate) struct Run<'a> {
+/// The run that a test is part of.
+pub(crate) struct RunContext<'a> {
     /// Plan, target and machine.
     pub(crate) manifest: &'a Manifest,
-    /// The tests before.
+    /// Earlier tests of the run.
     pub(crate) records: &'a [TestRecord],
-    /// Repetition of this one, from 1.
+    /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
-    /// What tests are compared with.
+    /// Hardware limit that tests are compared with.
     pub(crate) limits: &'a Limits,
-    /// The data files, or why they cannot be looked after.
+    /// The data files, or why they cannot be kept out of the page cache.
     pub(crate) data_files: &'a Result<DataFiles, String>,
-    /// Size of the database's own block cache, bytes, if it is known.
+    /// Size of the database's own block cache, bytes, if known.
     pub(crate) cache_bytes: Option<u64>,
 }
 
-/// A test that is over.
-pub(crate) struct Over<'a> {
+/// A test whose jobs have ended.
+pub(crate) struct EndedTest<'a> {
     /// What was asked for.
     pub(crate) request: &'a Request,
     /// What was measured.
     pub(crate) measured: &'a Measured,
     /// The database's counters, or why they could not be read.
     pub(crate) counters: &'a Result<Counters<'a>, String>,
-    /// The figures of every test.
+    /// The figures of the jobs.
     pub(crate) figures: &'a Figures,
-    /// The run around it.
-    pub(crate) run: &'a Run<'a>,
+    /// The run that it is part of.
+    pub(crate) run: &'a RunContext<'a>,
 }
 
 /// The instruments of one test.
 pub(crate) struct Instruments {
     all: Vec<Box<dyn Instrument>>,
-    /// Why the columns of the others are empty.
+    /// Why the columns of other instruments are empty.
     others: Figures,
 }
 
 impl Instruments {
-    /// Those that `workload` lists.
+    /// The instruments that `workload` lists.
     pub(crate) fn of(workload: &Workload) -> Instruments {
         let (mut all, mut others) = (Vec::new(), Figures::default());
         for kind in KINDS {
             match workload.instruments.iter().find_map(|listed| (kind.make)(*listed)) {
                 Some(instrument) => all.push(instrument),
-                None => others.leave_all_out(kind.columns, kind.absent),
+                None => others.set_all_absent(kind.columns, kind.absent),
             }
         }
         Instruments { all, others }
     }
 
     /// See [`Instrument::prepare`].
-    pub(crate) fn prepare(&mut self, request: &mut Request, run: &Run<'_>) -> Result<(), TargetError> {
+    pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.prepare(request, run))
     }
 
     /// See [`Instrument::finish`].
-    pub(crate) fn finish(mut self, over: &Over<'_>) -> Figures {
-        self.all.iter_mut().for_each(|i| self.others.add(i.finish(over)));
+    pub(crate) fn finish(mut self, ended: &EndedTest<'_>) -> Figures {
+        self.all.iter_mut().for_each(|i| self.others.add(i.finish(ended)));
         self.others
     }
 }
 
-impl Beside for Instruments {
+impl TestHooks for Instruments {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.start(request, shared))
     }
@@ -147,11 +146,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_workload_lists_is_one_instrument_or_takes_the_place_of_its_jobs() {
+    fn each_spec_has_one_instrument_or_replaces_the_jobs() {
         for workload in CATALOGUE {
             for listed in workload.instruments {
                 let made = KINDS.iter().filter(|kind| (kind.make)(*listed).is_some()).count();
-                let wanted = usize::from(!matches!(listed, Listed::SizeScan(_)));
+                let wanted = usize::from(!matches!(listed, InstrumentSpec::SizeScan(_)));
                 assert_eq!(made, wanted, "{}: {listed:?}", workload.code);
             }
         }

@@ -1,9 +1,9 @@
-//! Runs a plan: phases, jobs, pacing, sweep, verification.
+//! Runs a plan: sweeps, tests, checks, records.
 //!
-//! One way: a [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
-//! ([`plan`]), a plan becomes tests ([`study`]). A test is jobs in a common [`window`], with instruments beside
-//! them (`instrument.rs`). What was measured becomes [`figures`], these are checked (`checks.rs`), and both become
-//! a [`record`], which goes to the store. Nothing here prints: what happens is sent as [`Event`]s.
+//! A [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
+//! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [`window`] while instruments measure
+//! (`instrument.rs`). Measurements become [`figures`], figures are checked (`checks.rs`), and both are stored as a
+//! [`record`]. This crate never prints: it sends [`Event`]s.
 
 pub mod calibrate;
 mod checks;

@@ -1,7 +1,7 @@
-//! From what a user asks for to a plan in which every value is valid and explicit.
+//! Makes a plan, in which every value is valid and explicit, from the user's options.
 
 mod driver;
-pub mod length;
+pub mod duration;
 pub mod planfile;
 pub mod plans;
 pub mod sweep;
@@ -17,10 +17,10 @@ use loadline_model::plan::{
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 
-use driver::{Chosen, driver};
+use driver::{DriverChoice, choose_driver};
 pub use driver::{Refusal, refusal};
 
-/// Default target: needs nothing but this program.
+/// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";
 /// Default folder of runs.
 pub const DEFAULT_RESULTS: &str = "loadline-results";
@@ -32,33 +32,33 @@ pub const DEFAULT_WARMUP_S: f64 = 1.0;
 pub const MIN_WARMUP_S: f64 = 0.2;
 /// Default seed.
 pub const DEFAULT_SEED: u64 = 42;
-/// Where an automatic sweep ends at the latest.
+/// Maximum job count of an automatic sweep.
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
-/// Most jobs that one process runs.
+/// Maximum number of jobs of one process.
 pub const MAX_JOBS: u32 = 4096;
 
-/// Why a plan cannot be made. All of these are usage errors: nothing was started.
+/// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// A target or node that cannot be taken.
+    /// An invalid target or node.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// A workload or group that does not exist.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// A workload parameter that cannot be taken.
+    /// An invalid workload parameter.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// A workload file that is broken.
+    /// An invalid workload file.
     #[error("{0}")]
     User(#[from] UserError),
-    /// A value that is out of its range.
+    /// A value out of range.
     #[error("{0}")]
     Value(String),
-    /// Nothing of what was asked for can run.
-    #[error("nothing to run on «{target}»: {reasons}")]
+    /// None of the chosen workloads can run.
+    #[error("nothing to run on '{target}': {reasons}")]
     Nothing {
         /// The target.
         target: String,
@@ -71,8 +71,7 @@ fn value<T>(text: String) -> Result<T, PlanError> {
     Err(PlanError::Value(text))
 }
 
-/// Makes the plan of `spec`. The platform's name is left empty if it is not given: it is known when
-/// the target has been opened.
+/// Makes the plan of `spec`. Without a platform name it stays empty until the target is opened.
 ///
 /// # Errors
 /// [`PlanError`], which names the offending value and the allowed ones.
@@ -87,7 +86,8 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let settings = spec.setting.clone().unwrap_or_default();
     if !settings.is_empty() && !(kind.is_temporary)(&url) {
         return value(format!(
-            "--setting {} cannot be given to {}: only a server or database that loadline makes itself takes settings; change it on the server",
+            "--setting {} does not apply to {}: it is only for servers and databases that loadline creates itself; \
+            change the setting on the server",
             settings.keys().next().map_or("", String::as_str),
             redact(&url)
         ));
@@ -104,8 +104,8 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     files.extend(known);
     let all = CATALOGUE.iter().chain(&own).chain(&known_of).copied().collect::<Vec<_>>();
     let (workloads, skipped) = choose(spec, &own, &all, kind, force)?;
-    tables_differ(&workloads)?;
-    // A run keeps the texts of what it runs.
+    check_table_names(&workloads)?;
+    // A run stores the files of the workloads that it runs.
     let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
     let mut kept = Vec::new();
     for file in files {
@@ -127,7 +127,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let repeat = spec.repeat.unwrap_or(1);
     if !(1..=1000).contains(&repeat) {
-        return value(format!("repeat = {repeat}: it must be between 1 and 1000"));
+        return value(format!("repeat = {repeat} must be between 1 and 1000"));
     }
     let objective = spec.latency_objective.as_ref().map(|t| time("latency objective", t, 1e-6, 3600.0)).transpose()?;
     Ok(Plan {
@@ -156,18 +156,19 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     })
 }
 
-/// Largest workload file, bytes: it is kept in the manifest.
-const MOST_FILE_BYTES: u64 = 1 << 20;
+/// Maximum size of a workload file, bytes: the manifest stores it.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Tables are called by code and name: other codes and names can come to the same.
-fn tables_differ(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
+/// Refuses two workloads with a table of the same name. Names are made from code and table, so different codes can
+/// collide.
+fn check_table_names(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
     let mut seen: BTreeMap<String, (&str, &str)> = BTreeMap::new();
     for planned in workloads {
         for (table, name) in table_names(find(&planned.code)?) {
             if let Some((other, of)) = seen.get(&name) {
                 return value(format!(
-                    "the table «{of}» of {other} and the table «{table}» of {} would both be called {name} in the database: \
-                     give one another name, or run the two workloads apart",
+                    "the table '{of}' of {other} and the table '{table}' of {} would both be named {name} in the \
+                    database: rename one, or run the two workloads separately",
                     planned.code
                 ));
             }
@@ -182,19 +183,18 @@ fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, Plan
     let read = |name: &String| {
         let failed = |e: std::io::Error| PlanError::Value(format!("the workload file {name} cannot be read: {e}"));
         let size = std::fs::metadata(name).map_err(failed)?.len();
-        if size > MOST_FILE_BYTES {
-            return value(format!("the workload file {name} has {size} bytes, but {MOST_FILE_BYTES} are the most"));
+        if size > MAX_FILE_BYTES {
+            return value(format!("the workload file {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
         }
         Ok(WorkloadFile { name: name.clone(), text: std::fs::read_to_string(name).map_err(failed)? })
     };
     names.iter().flatten().map(read).collect()
 }
 
-/// Makes the workloads of files known, in their order: those of a plan that is made, or of one that is taken up
-/// again.
+/// Registers the workloads of files, in their order, for a new plan or a resumed run.
 ///
 /// # Errors
-/// [`PlanError::User`] with the place of what is wrong.
+/// [`PlanError::User`] with the position of the mistake.
 pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, PlanError> {
     let mut out: Vec<&'static Workload> = Vec::new();
     for file in files {
@@ -206,7 +206,7 @@ pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, 
     Ok(out)
 }
 
-/// Why workloads are skipped: each reason once, behind all to which it applies.
+/// Why workloads are skipped, grouped by reason.
 pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for s in skipped {
@@ -218,8 +218,8 @@ pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
     groups.iter().map(|(reason, codes)| format!("{}: {reason}", codes.join(", "))).collect::<Vec<_>>().join("; ")
 }
 
-/// The workloads asked for, in the catalogue's order and then those of files, with their drivers; and what does
-/// not fit. Files alone are run alone. `all` are those that can be named, in their order.
+/// The chosen workloads with their drivers, and the skipped ones, in the order of `all`. If only files are given,
+/// only their workloads run.
 fn choose(
     spec: &PlanSpec,
     own: &[&'static Workload],
@@ -236,29 +236,30 @@ fn choose(
     }
     wanted.extend(own);
     if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
-        // A scan takes as long as all the sweeps: it is run when it is asked for.
+        // A scan takes as long as all sweeps: it runs only if it is named.
         wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan().is_none()));
     }
     if wanted.is_empty() {
         let key = if spec.workload.is_some() { "workload" } else { "group" };
         return value(format!(
-            "{key} = [] names nothing to run: leave the key out for all workloads, or name some (loadline workloads lists them)"
+            "{key} = [] names nothing to run: omit the key to run all workloads, or name some (`loadline workloads` \
+            lists them)"
         ));
     }
-    // Those of workloads that are not run as well: a mistake in a plan is one whatever is chosen from it.
+    // Parameters of all workloads are checked, also of those that do not run.
     let mut parameters: BTreeMap<&str, &BTreeMap<String, i64>> = BTreeMap::new();
     for (code, given) in spec.parameters.iter().flatten() {
         let workload = find(code)?;
         workload.params(given)?;
         if parameters.insert(workload.code, given).is_some() {
-            return value(format!("the parameters of {} are given twice: write one [parameters.{0}]", workload.code));
+            return value(format!("the parameters of {} are given twice: keep one [parameters.{0}]", workload.code));
         }
     }
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
-        match driver(workload, kind, spec.driver, force) {
-            Ok(Chosen { driver, reason: driver_reason, forced }) => {
+        match choose_driver(workload, kind, spec.driver, force) {
+            Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
                 planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
             }
             Err(reason) => skipped.push(SkippedWorkload { code: workload.code.into(), reason }),
@@ -284,8 +285,8 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
     if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
         let code = workloads.first().map_or("", |w| w.code.as_str());
         return value(format!(
-            "{code} has a rate of its own, to which --rate does not apply: set its parameter «{name}» in a plan file \
-             (under [parameters.{code}])"
+            "--rate does not apply to {code}, which has its own rate: set its parameter '{name}' in a plan file \
+            (under [parameters.{code}])"
         ));
     }
     Ok(Some(rate))
@@ -304,13 +305,13 @@ fn size(text: Option<&str>) -> Result<u64, PlanError> {
 }
 
 fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
-    let allowed = format!("give «auto» or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
+    let allowed = format!("give 'auto' or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
     let mut list = match spec {
         None => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
         Some(JobsSpec::Word(word)) if word.eq_ignore_ascii_case("auto") => {
             return Ok(Jobs::Auto { max: AUTO_MAX_JOBS });
         }
-        Some(JobsSpec::Word(word)) => return value(format!("jobs «{word}» is no job count: {allowed}")),
+        Some(JobsSpec::Word(word)) => return value(format!("jobs '{word}' is not a job count: {allowed}")),
         Some(JobsSpec::One(n)) => vec![*n],
         Some(JobsSpec::List(list)) => list.clone(),
     };
@@ -325,7 +326,7 @@ fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
     Ok(Jobs::List(list))
 }
 
-/// Seconds of a time, within `min` and `max` seconds.
+/// Seconds of a duration, between `min` and `max`.
 fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanError> {
     let seconds = match spec {
         TimeSpec::Seconds(s) => *s,
@@ -344,7 +345,7 @@ fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanErro
 /// Workload parameters of a plan entry, for a data set of `size_bytes`.
 ///
 /// # Errors
-/// When the catalogue does not have the workload (any more) or refuses a parameter.
+/// If the workload does not exist (any more) or a parameter is invalid.
 pub fn planned(
     workload: &PlannedWorkload,
     calibrated: &BTreeMap<String, i64>,
@@ -367,7 +368,7 @@ mod tests {
     fn refused(spec: PlanSpec, parts: &[&str]) {
         let e = make_plan(&spec).unwrap_err().to_string();
         for part in parts {
-            assert!(e.contains(part), "«{e}» does not say «{part}»");
+            assert!(e.contains(part), "'{e}' does not contain '{part}'");
         }
     }
 
@@ -376,7 +377,7 @@ mod tests {
         let plan = make_plan(&spec()).unwrap();
         assert_eq!(plan.target, "sqlite:");
         let sweeps = CATALOGUE.iter().filter(|w| w.scan().is_none()).count();
-        assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans are run when they are asked for");
+        assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans run only if named");
         assert!(plan.workloads.iter().all(|w| w.driver == Driver::Client && w.driver_reason.contains("procedures")));
     }
 
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_checked_of_all_and_stand_once() {
+    fn parameters_of_all_workloads_are_checked() {
         let with = |codes: &[(&str, &str, i64)]| {
             let tables =
                 codes.iter().map(|(code, name, n)| ((*code).to_owned(), BTreeMap::from([((*name).to_owned(), *n)])));
@@ -418,7 +419,7 @@ mod tests {
         let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
         assert_eq!(plan.workloads[0].parameters["rows"], 2);
         for empty in [PlanSpec { workload: Some(vec![]), ..spec() }, PlanSpec { group: Some(vec![]), ..spec() }] {
-            refused(empty, &["= []", "leave the key out"]);
+            refused(empty, &["= []", "omit the key"]);
         }
     }
 
@@ -431,10 +432,10 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let files = Some(vec![file.path().display().to_string()]);
         let with = |code: &str| PlanSpec { workload: Some(vec![code.into()]), workload_file: files.clone(), ..spec() };
-        refused(with("TP-LIGHT"), &["«account» of TP-LIGHT", "«light_account» of TP", "tp_light_account"]);
+        refused(with("TP-LIGHT"), &["'account' of TP-LIGHT", "'light_account' of TP", "tp_light_account"]);
         let plan = make_plan(&with("TP-HEAVY")).unwrap();
         assert_eq!((plan.workloads.len(), plan.workload_files.len()), (2, 1));
-        // A file that is known is run, and kept, where it is named.
+        // The workload of a known file runs, and the file is stored, only if it is named.
         let known = |code: &str| PlanSpec { known_workload_file: files.clone(), workload_file: None, ..with(code) };
         let one = |plan: Plan| (plan.workloads.len(), plan.workloads[0].code.clone(), plan.workload_files.len());
         assert_eq!(one(make_plan(&known("TP-LIGHT")).unwrap()), (1, "TP-LIGHT".to_owned(), 0));
@@ -442,10 +443,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_refused_where_all_workloads_have_their_own() {
+    fn a_rate_is_refused_if_all_workloads_have_their_own() {
         let codes = |codes: &[&str]| Some(codes.iter().map(|c| (*c).to_owned()).collect());
         let of = |c| PlanSpec { rate: Some(10.0), workload: codes(c), ..spec() };
-        refused(of(&["DBL-STREAM"]), &["DBL-STREAM", "«batches»", "[parameters.DBL-STREAM]"]);
+        refused(of(&["DBL-STREAM"]), &["DBL-STREAM", "'batches'", "[parameters.DBL-STREAM]"]);
         assert!(make_plan(&of(&["DBL-STREAM", "LGWR-LAT1"])).is_ok());
     }
 
@@ -478,7 +479,7 @@ mod tests {
         let setting = Some(BTreeMap::from([("fsync".to_owned(), "off".to_owned())]));
         refused(
             PlanSpec { target: Some("postgres://u@h/d".into()), setting, ..spec() },
-            &["fsync", "loadline makes itself"],
+            &["fsync", "loadline creates itself"],
         );
     }
 }

@@ -1,4 +1,4 @@
-//! From what was measured to the record of a test: it is made here, once, with all that it says.
+//! Builds the record of a test: the only place that does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::figures::series::series;
 use crate::figures::{Figures, Proof, figures};
 use crate::window::{Measured, Request};
 
-/// Which test it is.
+/// Identity of a test.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// Platform name.
@@ -29,7 +29,7 @@ pub struct Identity {
     pub repetition: u32,
     /// Target URL without secrets.
     pub target: String,
-    /// What was done.
+    /// The work.
     pub work: Arc<Work>,
     /// Driver.
     pub driver: Driver,
@@ -37,26 +37,26 @@ pub struct Identity {
     pub nodes: u32,
     /// Number of jobs.
     pub jobs: u32,
-    /// What was refused and forced.
+    /// What was refused but forced.
     pub forced: Vec<String>,
-    /// Column that the test is a point of a sweep over, if that is not jobs.
+    /// Column of the swept parameter; `None` for a sweep over jobs.
     pub swept: Option<String>,
 }
 
-/// A test that is over, and all that is kept of it.
+/// A finished test, with all that is stored of it.
 #[derive(Debug)]
 pub struct Finished {
     /// Its figures, checks and notes.
     pub figures: Figures,
     /// Wall-clock time of the window start.
     pub opened_at: SystemTime,
-    /// What the sessions were seen waiting for.
+    /// Sampled wait events of the sessions.
     pub waits: WaitProfile,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
     /// Commit times by size, of a scan of sizes.
     pub sizes: Vec<SizePoint>,
-    /// One row a second.
+    /// One row per second.
     pub series: Series,
     /// Latencies by kind.
     pub histograms: Vec<(String, Latencies)>,
@@ -67,7 +67,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// A test of jobs, every check made.
+    /// A test of jobs, with figures and checks.
     #[must_use]
     pub fn of_jobs(request: &Request, measured: &Measured, proof: &Proof) -> Finished {
         let counters = Counters::of(request, measured);
@@ -98,7 +98,7 @@ impl Finished {
         }
     }
 
-    /// The same as it is stored: the only place where a record is made.
+    /// Converts it to the stored form.
     #[must_use]
     pub fn output(mut self, id: Identity) -> TestOutput {
         let workload = id.work.workload;
@@ -106,7 +106,7 @@ impl Finished {
         let Figures { notes, checks, data_source, not_the_devices, limit, .. } = self.figures;
         let mut forced = id.forced;
         forced.extend(not_the_devices.then(|| NOT_THE_DEVICES.to_owned()));
-        // A scan has no rate by which tests could be compared.
+        // A scan has no rate to compare tests by.
         let kpis = if self.sizes.is_empty() { workload.kpis } else { &[] };
         let record = TestRecord {
             platform: id.platform,

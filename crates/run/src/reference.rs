@@ -1,8 +1,7 @@
-//! What the hardware allows for the work of a test: the reference log writer, with as many jobs, as much
-//! redo per transaction and the same mode of commit, on the filesystem of the database's log.
+//! Limit of the hardware for a test: the reference log writer with the same jobs, redo per transaction and commit
+//! mode, on the filesystem of the database's log.
 //!
-//! It is measured right before and right after each test: devices differ from one minute to the next by
-//! more than any figure may be off.
+//! Measured directly before and after each test, because the speed of a device changes within minutes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +20,13 @@ use loadline_workload::{CATALOGUE, Commit, Instrument};
 use crate::calibrate::{measure, with};
 use crate::window::{Measured, Request, TestError, run_test};
 
-/// Warm-up and window of one measurement, s. Half a second of commits is some thousands.
+/// Warm-up and window of one measurement, s: enough for thousands of commits.
 const WARMUP_S: f64 = 0.2;
 const WINDOW_S: f64 = 0.5;
-/// Free space that its log files are made in: five at the most, and as much again for everybody else.
-pub const NEEDS_BYTES: u64 = 640 << 20;
-/// The redo of the reference may differ from that of the test by this share.
-const CLOSE: f64 = 0.05;
+/// Minimum free space, bytes: at most five log files, and the same again as a reserve.
+pub const MIN_FREE_BYTES: u64 = 640 << 20;
+/// Maximum relative difference between the redo of the reference and of the test.
+const REDO_TOLERANCE: f64 = 0.05;
 
 /// The reference log writer of a run.
 pub struct Reference {
@@ -37,8 +36,8 @@ pub struct Reference {
     cpu: CpuSource,
 }
 
-/// Time that a measurement takes besides, s: sessions, counters.
-const AROUND_S: f64 = 0.1;
+/// Time per measurement outside warm-up and window, s: sessions, counters.
+const OVERHEAD_S: f64 = 0.1;
 
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
@@ -47,35 +46,36 @@ struct Sample {
     latency_ns_mean: f64,
 }
 
-/// Which of a database's directories.
+/// A directory of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// That of its log.
+    /// Its log directory.
     Log,
-    /// That of its data.
+    /// Its data directory.
     Data,
 }
 
-/// Where on the filesystem of the database's log or data the reference may write: the folder of the run's private files if
-/// that lies there, else the nearest folder above the database's own that lets us. Never inside them.
+/// A writable folder on the filesystem of the database's log or data: the run's `scratch` folder if it is there, else
+/// the nearest writable parent of the database's directory. Never inside the database's directories.
 ///
 /// # Errors
-/// Why there is none, and what to do.
-pub fn place(info: &TargetInfo, role: Role, scratch: &Path) -> Result<PathBuf, String> {
+/// Why there is none, and what the user can do.
+pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<PathBuf, String> {
     let (dir, what) = match role {
         Role::Log => (&info.log_dir, "log"),
         Role::Data => (&info.data_dir, "data"),
     };
     let Some(log_dir) = dir.as_deref().filter(|_| info.local).map(Path::new) else {
         return Err(format!(
-            "the filesystem of the database's {what} cannot be reached from here: run `loadline probe` there and bring its \
-             figures with --limits FILE"
+            "the filesystem of the database's {what} is not accessible from here: run `loadline probe` on the \
+            database's machine and pass its figures with --limits FILE"
         ));
     };
     let device = |path: &Path| fs::metadata(path).map(|m| m.dev()).ok();
     let Some(wanted) = device(log_dir) else {
         return Err(format!(
-            "{} cannot be looked at from here: run `loadline probe` as a user who can and bring its figures with --limits FILE",
+            "{} cannot be read by this user: run `loadline probe` as a user who can read it and pass its figures with \
+            --limits FILE",
             log_dir.display()
         ));
     };
@@ -89,8 +89,8 @@ pub fn place(info: &TargetInfo, role: Role, scratch: &Path) -> Result<PathBuf, S
     match writable.next() {
         Some(path) => Ok(path.to_owned()),
         None => Err(format!(
-            "nothing can be written on the filesystem of {}: put --results there, or bring the figures of `loadline probe` \
-             with --limits FILE",
+            "no writable folder found on the filesystem of {}: put --results there, or pass the figures of `loadline \
+            probe` with --limits FILE",
             log_dir.display()
         )),
     }
@@ -100,14 +100,14 @@ impl Reference {
     /// Opens the reference log in `dir`.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why it cannot be opened.
     pub fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<Reference, String> {
         if let Ok(s) = nix::sys::statvfs::statvfs(dir) {
             let free = s.blocks_available().saturating_mul(s.fragment_size());
-            if free < NEEDS_BYTES {
+            if free < MIN_FREE_BYTES {
                 return Err(format!(
-                    "the reference log writer needs {} free in {}, there are {}",
-                    bytes(NEEDS_BYTES as f64),
+                    "the reference log writer needs {} of free space in {}, but only {} are free",
+                    bytes(MIN_FREE_BYTES as f64),
                     dir.display(),
                     bytes(free as f64)
                 ));
@@ -117,24 +117,24 @@ impl Reference {
         let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
         Ok(Reference {
             target: Arc::from(target),
-            of: format!("reference log writer ({}) in {}", how(&device), dir.display()),
+            of: format!("reference log writer ({}) in {}", device_description(&device), dir.display()),
             interrupted: Arc::clone(interrupted),
             cpu: CpuSource::Local,
         })
     }
 
-    /// Work of the same kind that writes `redo_bytes` per transaction here.
+    /// The same work with parameters that write `redo_bytes` per transaction in the reference log.
     ///
     /// # Errors
-    /// When the reference fails, or no payload gives this redo.
-    pub fn same_work(&self, work: &Work, redo_bytes: f64) -> Result<Work, String> {
+    /// If the reference fails, or no parameters give this redo.
+    pub fn equivalent_work(&self, work: &Work, redo_bytes: f64) -> Result<Work, String> {
         let size = work.workload.redo.ok_or("the workload is not defined by its redo")?;
         let mut like = work.clone();
         let mut seen = 0.0;
         for _ in 0..4 {
             self.target.create(&like).map_err(|e| e.to_string())?;
             seen = measure(&self.target, &like).map_err(|e| e.to_string())?;
-            if (seen / redo_bytes - 1.0).abs() <= CLOSE {
+            if (seen / redo_bytes - 1.0).abs() <= REDO_TOLERANCE {
                 return Ok(like);
             }
             let (payload, rows) = (like.params.get(size.payload), like.program.mean_rows_changed_per_tx().max(1.0));
@@ -143,7 +143,7 @@ impl Reference {
             let given = if (range.0..=range.1).contains(&next) {
                 [(size.payload.to_owned(), next)].into()
             } else {
-                // More than the rows' payloads can hold, or less: another number of rows of the same size.
+                // Outside the range of the payload: change the number of rows instead.
                 let rows = (redo_bytes / (seen / rows)).round().max(1.0) as i64;
                 [(size.rows.to_owned(), rows)].into()
             };
@@ -175,8 +175,8 @@ impl Reference {
     }
 }
 
-/// How a device writes, without the name of its temporary folder: `file log in '…', fdatasync, blocks of …`.
-fn how(device: &str) -> &str {
+/// Describes a log device without its temporary folder. Input: `file log in '…', fdatasync, blocks of …`.
+fn device_description(device: &str) -> &str {
     device.split_once("', ").map_or(device, |(_, how)| how)
 }
 
@@ -192,8 +192,8 @@ fn sample_of(measured: &Measured) -> Result<Sample, TestError> {
     Ok(Sample { tps: n as f64 / (measured.schedule.window_s()), latency_ns_mean: sum / n as f64 })
 }
 
-/// The limit of one test, half measured.
-pub struct Bracket {
+/// The limit of one test, measured before but not yet after it.
+pub struct PendingLimit {
     work: Arc<Work>,
     redo_bytes: f64,
     jobs: u32,
@@ -204,18 +204,18 @@ impl Reference {
     /// Measures before a test of `work` with `redo_bytes` per transaction and `jobs` jobs.
     ///
     /// # Errors
-    /// Why there is no figure, in words; [`TestError::Interrupted`] is among them.
-    pub fn before(&self, work: &Work, redo_bytes: f64, jobs: u32) -> Result<Bracket, String> {
-        let work = Arc::new(self.same_work(work, redo_bytes)?);
+    /// Why there is no figure, also if interrupted.
+    pub fn before(&self, work: &Work, redo_bytes: f64, jobs: u32) -> Result<PendingLimit, String> {
+        let work = Arc::new(self.equivalent_work(work, redo_bytes)?);
         let before = self.sample(&work, jobs).map_err(|e| e.to_string())?;
-        Ok(Bracket { work, redo_bytes, jobs, before })
+        Ok(PendingLimit { work, redo_bytes, jobs, before })
     }
 
     /// Measures after the test.
     ///
     /// # Errors
-    /// Why there is no figure, in words.
-    pub fn after(&self, bracket: Bracket) -> Result<TestLimit, String> {
+    /// Why there is no figure.
+    pub fn after(&self, bracket: PendingLimit) -> Result<TestLimit, String> {
         let after = self.sample(&bracket.work, bracket.jobs).map_err(|e| e.to_string())?;
         let before = bracket.before;
         Ok(TestLimit {
@@ -233,11 +233,11 @@ impl Reference {
 /// Job counts at which `loadline probe` measures the reference log writer.
 pub const GRID_JOBS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// The reference log writer in `dir` at the nominal redo of every workload that is defined by its redo and is
-/// swept over jobs, at each of [`GRID_JOBS`], in about `seconds`. `tick` is told what is measured.
+/// Measures the reference log writer in `dir` with the nominal redo of every workload that has the instrument
+/// `Limit`, at each of [`GRID_JOBS`], in about `seconds`. Calls `tick` before each measurement.
 ///
 /// # Errors
-/// When there can be no log there, or the user wants to stop.
+/// If no log can be created there, or the user interrupts.
 pub fn grid(
     dir: &Path,
     seconds: f64,
@@ -248,18 +248,18 @@ pub fn grid(
     let reference = Reference::open(dir, interrupted)?;
     let swept: Vec<_> =
         CATALOGUE.iter().filter(|w| w.has(Instrument::Limit)).filter_map(|w| Some((*w, w.redo?))).collect();
-    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - AROUND_S;
+    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - OVERHEAD_S;
     let warmup_s = (each_s / 3.0).clamp(0.03, WARMUP_S);
     let window_s = (each_s - warmup_s).max(0.1);
     let mut points = Vec::new();
     for (workload, redo) in swept {
         let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
-        let work = Arc::new(reference.same_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
+        let work = Arc::new(reference.equivalent_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(workload.code, jobs);
             let sample = match reference.sample_for(&work, jobs, warmup_s, window_s) {
                 Ok(sample) => sample,
-                // Nothing completed in so short a window: there is no figure at this number of jobs.
+                // Nothing completed in the short window: no figure at this job count.
                 Err(TestError::Counters(_)) => continue,
                 Err(e) => return Err(e.to_string()),
             };

@@ -1,17 +1,17 @@
-//! A run from its plan to its last record.
+//! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
 mod data;
+mod disk_space;
 mod execute;
-mod length;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;
 mod overhead;
 mod prepare;
 mod proof;
-mod room;
 mod sequence;
 mod storage_probe;
+mod window_length;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::plan::{PlanError, reasons};
 use crate::reference::{self, Reference, Role};
 use crate::window::TestError;
 
-/// A run that is about to begin or to go on.
+/// A run to start or to resume.
 pub struct Study {
     /// The plan; on resume, that of the manifest.
     pub plan: Plan,
@@ -41,24 +41,24 @@ pub struct Study {
     pub request: OpenRequest,
     /// Folder of runs.
     pub results: PathBuf,
-    /// Run folder to go on with.
+    /// Run folder to resume.
     pub resume: Option<PathBuf>,
     /// The command line without secrets.
     pub command: Vec<String>,
     /// Version of loadline.
     pub version: String,
-    /// The reference log writer as it was measured elsewhere (`--limits FILE`), instead of here.
+    /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<Vec<LogWriterPoint>>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// What a run leaves.
+/// Result of a run.
 #[derive(Debug)]
 pub struct StudyOutcome {
     /// The run folder.
     pub folder: PathBuf,
-    /// All its tests, those of before a resume included.
+    /// All its tests, including those made before a resume.
     pub records: Vec<TestRecord>,
     /// Tables of the data set that it loaded.
     pub data_set: Vec<TableLoad>,
@@ -69,15 +69,15 @@ pub struct StudyOutcome {
 /// How a run ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// All tests of the plan are there.
+    /// All tests of the plan were made.
     Complete,
     /// The user stopped it.
     Interrupted,
-    /// It could not go on; what was measured is there.
+    /// It failed. Tests measured before the failure are stored.
     Failed(StudyError),
 }
 
-/// Why a run did not begin, or could not go on.
+/// Why a run did not start or did not complete.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// The plan.
@@ -89,26 +89,27 @@ pub enum StudyError {
     /// The run folder.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The doctor refuses the target.
+    /// The doctor refused the target.
     #[error(
-        "the target would give false figures:\n{0}\nChange it, or measure all the same with --force (its tests are then marked)"
+        "the target would give false figures:\n{0}\nChange these settings, or measure anyway with --force (tests are \
+        then marked)"
     )]
     Doctor(String),
-    /// Nothing can be measured there, forced or not.
+    /// Nothing can be measured on the target, even with `--force`.
     #[error("nothing can be measured on the target:\n{0}")]
     Impossible(String),
-    /// More jobs than the target takes.
-    #[error("{asked} jobs are more than the target takes: {because}; at most {most} jobs fit")]
+    /// More jobs than the target allows.
+    #[error("{asked} jobs are more than the target allows: {because}; the maximum is {most}")]
     TooManyJobs {
         /// What was asked for.
         asked: u32,
         /// Which setting limits them.
         because: String,
-        /// What fits.
+        /// The maximum.
         most: u32,
     },
-    /// A test did not come about.
-    #[error("test {test} ({workload}, {jobs} jobs) could not be finished: {source}")]
+    /// A test failed to run.
+    #[error("test {test} ({workload}, {jobs} jobs) failed: {source}")]
     Test {
         /// Number of the test.
         test: u32,
@@ -119,12 +120,12 @@ pub enum StudyError {
         /// Why.
         source: TestError,
     },
-    /// The run has been stopped by the user before its first test.
+    /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Everything that lives as long as the run.
+/// State of a run.
 struct Context {
     target: Arc<dyn Target>,
     lock: Option<RunLock>,
@@ -134,13 +135,13 @@ struct Context {
     cpu: CpuSource,
     disk: Option<String>,
     data_disk: Option<String>,
-    /// Where its data are, for emptying the page cache.
+    /// The target's data files, for dropping them from the page cache.
     data_files: Result<DataFiles, String>,
     /// Highest job count of an automatic sweep.
     max_jobs: u32,
-    /// What the doctor refused and was forced.
+    /// What the doctor refused, if the run was forced.
     forced: Option<String>,
-    /// What tests are compared with.
+    /// Hardware limit that tests are compared with.
     limits: Limits,
     interrupted: Arc<AtomicBool>,
 }
@@ -149,8 +150,7 @@ impl Study {
     /// Runs it.
     ///
     /// # Errors
-    /// [`StudyError`] if it could not begin: nothing is left behind then. A run that began ends
-    /// with an outcome.
+    /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
         let mut context = self.begin(temporary, listener)?;
@@ -174,7 +174,7 @@ impl Study {
         let written = context.folder.write_manifest(&context.manifest);
         context.leave(temporary, &self.request, listener);
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
-            // Nothing was measured: no folder is left that would look like a run.
+            // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());
             return Err(match ended {
                 Ended::Failed(e) => e,
@@ -192,8 +192,7 @@ impl Study {
     /// Everything before the first test.
     fn begin(&self, temporary: bool, listener: &mut dyn Listener) -> Result<Context, StudyError> {
         let mut step = |text: &str| listener.on(Event::Step(text.to_owned()));
-        // The folder first if it exists already: a damaged run or one that is under way is refused
-        // before the target is touched.
+        // Open an existing run folder first: a damaged or running run is refused before the target is touched.
         let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
         if resumed.is_none() {
             writable(&self.results)?;
@@ -215,8 +214,8 @@ impl Study {
                 }
             }
         }
-        let room = room::look(target.as_ref(), &plan, &info, resumed.is_none())?;
-        info.notes.extend(room.notes);
+        let space = disk_space::check(target.as_ref(), &plan, &info, resumed.is_none())?;
+        info.notes.extend(space.notes);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
@@ -240,13 +239,13 @@ impl Study {
         }
         let (manifest, folder, records) = match resumed {
             Some(r) => {
-                // A private server is made anew from the plan's settings, in a place of its own.
+                // A private server is created again from the plan's settings, in a new directory.
                 let same_settings = temporary || r.manifest.target.settings == info.settings;
                 let changed = r.manifest.target.version != info.version || !same_settings;
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 if changed {
                     let text =
-                        "the target's version or settings are no longer those of the tests measured before".to_owned();
+                        "the target's version or settings have changed since the earlier tests of this run".to_owned();
                     listener.on(Event::Warning(text));
                 }
                 (Manifest { state: RunState::Started, ..r.manifest }, r.folder, r.records)
@@ -291,14 +290,14 @@ impl Study {
         let written = context
             .measure_overhead()
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
-            // As late as it can be: until here a run may be refused, and the data should then be there.
-            .and_then(|()| match context.target.abilities().data_set.filter(|_| room.drop_data_set) {
+            // Last step: a run that is refused must not lose the data set.
+            .and_then(|()| match context.target.abilities().data_set.filter(|_| space.drop_data_set) {
                 Some(target) => Ok(target.drop_data_set()?),
                 None => Ok(()),
             });
         if let Err(e) = written {
             if self.resume.is_none() {
-                // Nothing was measured: no empty folder is left behind.
+                // Nothing was measured: remove the run folder.
                 let _ = std::fs::remove_dir_all(context.folder.path());
             }
             return Err(e);
@@ -308,7 +307,7 @@ impl Study {
 }
 
 impl Study {
-    /// What the tests will be held against.
+    /// Hardware limit that the tests are compared with.
     fn limits(&self, target: &dyn Target, info: &TargetInfo) -> Limits {
         if let Some(reason) = target.facts().no_limit {
             return Limits::None(reason.to_owned());
@@ -317,9 +316,9 @@ impl Study {
             return Limits::Points(points.clone());
         }
         if !self.plan.probe {
-            return Limits::None("left out with --no-probe".to_owned());
+            return Limits::None("not measured (--no-probe)".to_owned());
         }
-        let dir = reference::place(info, Role::Log, &self.request.scratch);
+        let dir = reference::writable_dir(info, Role::Log, &self.request.scratch);
         match dir.and_then(|dir| Reference::open(&dir, &self.interrupted)) {
             Ok(reference) => Limits::Reference(Box::new(reference)),
             Err(reason) => Limits::None(reason),
@@ -327,14 +326,13 @@ impl Study {
     }
 }
 
-/// How often, and how long apart, the target is asked to let go of the run's own lock.
+/// Retries of the cleanup while the server still holds the run's lock.
 const RELEASE_TRIES: u32 = 20;
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The folder of runs can be made and is a folder.
+/// Refuses a results folder that is a file.
 fn writable(results: &Path) -> Result<(), StudyError> {
-    // `RunFolder::create` says everything else; a run that is refused at once leaves no server
-    // started and no schema made.
+    // Checked before a server is started or a schema is created. `RunFolder::create` reports all other errors.
     if results.exists() && !results.is_dir() {
         return Err(PlanError::Value(format!(
             "{} is a file, not a folder: give another folder with --results",
@@ -345,7 +343,7 @@ fn writable(results: &Path) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// What the doctor refuses; an error unless forced.
+/// The doctor's refusals; an error unless forced.
 fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyError> {
     let with = |severity| {
         let found = findings.iter().filter(move |f| f.severity == severity);
@@ -362,8 +360,7 @@ fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyErr
     if force { Ok(Some(refused.join("; ").trim().to_owned())) } else { Err(StudyError::Doctor(refused.join("\n"))) }
 }
 
-/// Moves workloads that this very server cannot run, because of its settings, to those that are
-/// skipped; with `--force` they are marked instead.
+/// Skips workloads that the server cannot run because of its settings; with `--force`, marks them instead.
 fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
     let capabilities = target.capabilities()?;
     for mut workload in std::mem::take(&mut plan.workloads) {
@@ -388,7 +385,7 @@ fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError>
     Ok(())
 }
 
-/// Checks the plan's job counts against what the target takes; returns the most for a sweep.
+/// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
     match &plan.jobs {
@@ -411,13 +408,13 @@ impl Context {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Removes what the run made on the target.
+    /// Removes what the run created on the target.
     fn leave(&mut self, temporary: bool, request: &OpenRequest, listener: &mut dyn Listener) {
         self.lock = None;
         if temporary {
             return;
         }
-        // The server lets go of the lock when it notices that its session has ended.
+        // The server releases the lock when it notices that the session has ended.
         let keep = self.manifest.plan.keep_data;
         let mut cleaned = self.target.clean_after_run(keep);
         for _ in 0..RELEASE_TRIES {
@@ -430,7 +427,7 @@ impl Context {
         if let Err(e) = cleaned {
             let url = loadline_database::redact(&request.url);
             listener.on(Event::Warning(format!(
-                "loadline's tables could not be removed ({e}): `loadline clean --target {url}` does it"
+                "loadline's tables could not be removed ({e}): run `loadline clean --target {url}`"
             )));
         }
     }

@@ -1,4 +1,4 @@
-//! One test: sessions, common window, collectors, and what comes out of it.
+//! One test: opens the sessions, runs all jobs in a common window, collects the counters.
 
 pub(crate) mod client_job;
 mod database_job;
@@ -27,7 +27,7 @@ use loadline_workload::{Program, Stream};
 use client_job::Timing;
 use pace::Pace;
 
-/// What one test is asked to do.
+/// What a test does.
 #[derive(Clone)]
 pub struct Request {
     /// The database.
@@ -44,7 +44,7 @@ pub struct Request {
     pub duration_s: f64,
     /// Rate over all jobs (open loop).
     pub rate_tps: Option<f64>,
-    /// Where CPU figures come from.
+    /// Source of CPU figures.
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
@@ -54,72 +54,71 @@ pub struct Request {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Everything that was measured.
+/// Measurements of a test.
 #[derive(Debug)]
 pub struct Measured {
     /// The window.
     pub schedule: Schedule,
-    /// Wall-clock time at which it opened.
+    /// Wall-clock time of the window start.
     pub opened_at: SystemTime,
-    /// What each job brought back.
+    /// Result of each job.
     pub jobs: Vec<JobResult>,
-    /// All of it together.
+    /// Results of all jobs, merged.
     pub merged: JobResult,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    /// Counters at the edges of the window.
+    /// Counters at window start and window end.
     pub edges: Edges,
-    /// Counters after the jobs had gone.
+    /// Counters after the jobs disconnected.
     pub after: Result<Snapshot, String>,
-    /// Series, waits, problems.
+    /// Time series, waits, problems.
     pub collected: Collected,
 }
 
 impl Measured {
-    /// What the sessions were seen waiting for in the window.
+    /// Sampled wait events of the window.
     pub(crate) fn waits(&self) -> WaitProfile {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
     }
 }
 
-/// What runs beside the jobs of a test.
-pub trait Beside {
-    /// The sessions of all jobs are open; the jobs begin when this returns. What is started here ends by itself
-    /// when `shared` says so.
+/// Called by a test before its jobs start and after they have ended.
+pub trait TestHooks {
+    /// All sessions are open; the jobs start when this returns. What it starts must end when `shared` says so.
     ///
     /// # Errors
-    /// When it cannot run; there is no test then.
+    /// If it cannot start; the test then fails.
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError>;
 
-    /// The jobs have ended with these results: ends what was started.
+    /// Ends what was started. Called after the jobs have ended.
     fn stop(&mut self, jobs: &[JobResult]);
 }
 
-/// Nothing.
-impl Beside for () {
+/// No hooks.
+impl TestHooks for () {
     fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
         Ok(())
     }
     fn stop(&mut self, _: &[JobResult]) {}
 }
 
-/// Counters at the edges. Each edge is read twice: on time, for what moves all the time (position of
-/// the log, the operating system's counters), and once more when all jobs have made visible what they
-/// did up to the edge (commits, syncs), which can take as long as their transaction under way.
+/// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
+/// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
+/// take as long as their current transaction.
 #[derive(Debug)]
 pub struct Edges {
-    /// On time at the opening.
+    /// On time at the window start.
     pub at_open: Edge,
-    /// On time at the close.
+    /// On time at the window end.
     pub at_close: Edge,
-    /// When all jobs had passed the opening.
+    /// When all jobs had passed the window start.
     pub passed_open: Edge,
-    /// When all jobs had passed the close.
+    /// When all jobs had passed the window end.
     pub passed_close: Edge,
 }
 
 impl Edges {
-    /// Why the counters at the edges could not be read, if they could not.
+    /// Why the counters could not be read, if so.
     pub(crate) fn unread(&self) -> Option<String> {
         let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
@@ -127,7 +126,7 @@ impl Edges {
     }
 }
 
-/// Why a test did not come about.
+/// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     /// The user wants to stop.
@@ -136,10 +135,10 @@ pub enum TestError {
     /// The target failed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The counters could not be read at an edge of the window.
+    /// The counters could not be read at window start or window end.
     #[error("the counters could not be read: {0}")]
     Counters(String),
-    /// The system gave no thread.
+    /// The operating system refused to start a thread.
     #[error(
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
     )]
@@ -151,22 +150,23 @@ pub enum TestError {
     },
 }
 
-/// How long jobs may take to pass an edge of the window before its snapshot is taken all the same.
-const PASS_AT_MOST: Duration = Duration::from_millis(1000);
-/// How long jobs may take to do their first transaction; then the window is set all the same, and the
-/// test is invalid if one of them is still missing.
-const START_AT_MOST: Duration = Duration::from_secs(60);
-/// How long a job may take to end after it has been told to before its session is cut, at least.
-const END_AT_MOST: Duration = Duration::from_secs(30);
+/// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
+const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
+/// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
+/// job is still missing.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Minimum time for jobs to end before their sessions are cancelled.
+const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same for a window: a transaction that is longer than half of it makes the test invalid anyway.
-fn end_at_most(window_ns: u64) -> Duration {
-    END_AT_MOST.max(Duration::from_nanos(window_ns))
+/// Time for jobs to end before their sessions are cancelled: at least the length of the window. Longer transactions
+/// make the test invalid anyway.
+fn end_timeout(window_ns: u64) -> Duration {
+    MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
 }
 /// Time between the last session being ready and the common start.
-const LEAD: Duration = Duration::from_millis(20);
+const START_DELAY: Duration = Duration::from_millis(20);
 
-/// A target's observer as the sampler wants it.
+/// Adapts a target's observer to the sampler.
 struct ObserverSource(Box<dyn Observer>);
 
 impl Source for ObserverSource {
@@ -178,35 +178,35 @@ impl Source for ObserverSource {
     }
 }
 
-/// A job's session with what it needs to run.
-enum Session {
+/// A job's session.
+enum JobSession {
     Client(Box<dyn ClientSession>, Stream),
     Database(Box<dyn DatabaseSession>),
 }
 
-impl Session {
-    fn open(request: &Request, job: u32) -> Result<Session, TargetError> {
+impl JobSession {
+    fn open(request: &Request, job: u32) -> Result<JobSession, TargetError> {
         Ok(match request.driver {
             Driver::Client => {
-                Session::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
+                JobSession::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
             }
             Driver::Database => {
-                Session::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
+                JobSession::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
             }
         })
     }
 
     fn canceller(&self) -> Canceller {
         match self {
-            Session::Client(s, _) => s.canceller(),
-            Session::Database(s) => s.canceller(),
+            JobSession::Client(s, _) => s.canceller(),
+            JobSession::Database(s) => s.canceller(),
         }
     }
 
     fn run(&mut self, job: u32, program: &Program, timing: Timing, shared: &Shared, pace: Option<Pace>) -> JobResult {
         match self {
-            Session::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
-            Session::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
+            JobSession::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
+            JobSession::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
         }
     }
 }
@@ -221,14 +221,14 @@ struct Ready {
     outcome: Result<Canceller, TargetError>,
 }
 
-/// Runs one test, with `beside` beside its jobs. `tick` is called about once a second with the seconds since the
-/// start and the transactions completed so far.
+/// Runs one test. Calls `tick` about once a second with the seconds since the start and the transactions completed so
+/// far.
 ///
 /// # Errors
-/// [`TestError`]; nothing of the test is then of use.
+/// [`TestError`]; there are no results then.
 pub fn run_test(
     request: &Request,
-    beside: &mut dyn Beside,
+    hooks: &mut dyn TestHooks,
     mut tick: impl FnMut(f64, u64),
 ) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
@@ -236,15 +236,15 @@ pub fn run_test(
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
     let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
-    if let Err(e) = beside.start(request, &shared) {
+    if let Err(e) = hooks.start(request, &shared) {
         end_jobs(jobs, &cancellers, &shared);
         return Err(e.into());
     }
 
-    let start_ns = now_ns() + LEAD.as_nanos() as u64;
+    let start_ns = now_ns() + START_DELAY.as_nanos() as u64;
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     for job in &jobs {
-        // A job that is gone has said why already, or will when it is joined.
+        // A job that has ended reports why when it is joined.
         let _ = job.go.send(timing);
     }
     wait_started(&shared, &jobs);
@@ -263,13 +263,13 @@ pub fn run_test(
             return Err(TestError::Counters(e.to_string()));
         }
     };
-    let edges = attend(&schedule, &shared, &jobs, &sampler, &mut tick);
+    let edges = watch_window(&schedule, &shared, &jobs, &sampler, &mut tick);
     let results = end_jobs(jobs, &cancellers, &shared);
-    beside.stop(&results);
+    hooks.stop(&results);
     let mut collected = sampler.finish();
     let after = match collected.source.as_mut() {
         Some(source) => source.snapshot(),
-        None => Err("the session that reads the counters hangs".to_owned()),
+        None => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
@@ -280,7 +280,7 @@ pub fn run_test(
     Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected })
 }
 
-/// If the jobs lost their sessions, that is the reason, and not that the counters stayed away.
+/// If a job lost its session, reports that instead of the missing counters.
 fn lost_first(results: &[JobResult], text: String) -> TestError {
     match results.iter().find_map(|r| r.lost.clone()) {
         Some(lost) => TestError::Target(TargetError::Lost(lost)),
@@ -288,7 +288,7 @@ fn lost_first(results: &[JobResult], text: String) -> TestError {
     }
 }
 
-/// Starts a thread a job, which opens its session and waits; returns when all are ready.
+/// Starts a thread per job, which opens its session and waits. Returns when all are ready.
 fn open_jobs(
     request: &Request,
     shared: &Arc<Shared>,
@@ -331,7 +331,7 @@ fn open_jobs(
 }
 
 fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
-    let session = Session::open(request, job);
+    let session = JobSession::open(request, job);
     let (mut session, outcome) = match session {
         Ok(s) => {
             let canceller = s.canceller();
@@ -340,25 +340,25 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
         Err(e) => (None, Err(e)),
     };
     let _ = ready.send(Ready { outcome });
-    // No schedule: another job could not be opened, or the user stops.
+    // No timing: another session could not be opened, or the user interrupted.
     match (session.as_mut(), go.recv()) {
         (Some(session), Ok(timing)) => {
             let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
             let mut result = session.run(job, &request.work.program, timing, shared, pace);
             if request.driver == Driver::Database && request.work.program.varies() {
-                // The database says how many transactions there were; what each did follows from its number.
+                // The database reports the number of transactions; the changes of each follow from its number.
                 if let Ok(stream) = request.work.stream(job) {
                     result.rows_changed = stream.rows_changed_by(&request.work.program, result.total);
                 }
             }
             result
         }
-        _ => JobResult { lost: Some("the job never began".into()), ..JobResult::default() },
+        _ => JobResult { lost: Some("the job never started".into()), ..JobResult::default() },
     }
 }
 
-/// Waits for the window to open and close and takes the snapshots at its edges.
-fn attend(
+/// Waits for window start and window end, and takes the snapshots there.
+fn watch_window(
     schedule: &Schedule,
     shared: &Shared,
     jobs: &[Job],
@@ -378,7 +378,7 @@ fn attend(
             std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
         }
     };
-    // Announced ahead, so that the sampler does nothing else just then.
+    // Requested in advance, so that the sampler does nothing else at that moment.
     let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
     wait_until(schedule.open_ns);
     wait_passed(&shared.passed_open, jobs, shared);
@@ -389,11 +389,11 @@ fn attend(
     let interrupted = shared.stopped();
     shared.stop.store(true, Ordering::Relaxed);
     if interrupted {
-        // Nobody waits for an edge that is still to come.
+        // Do not wait for a snapshot that is still to come.
         return Err("interrupted".to_owned());
     }
     let (passed_open, passed_close) = (passed_open?, sampler.edge("passed close").map_err(text)?);
-    // An edge that the jobs did not live to see is read now.
+    // If the jobs ended before, read the counters now.
     let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
         if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
     };
@@ -405,11 +405,11 @@ fn attend(
     })
 }
 
-/// Waits until every job that still lives has done its first transaction.
+/// Waits until every job has completed its first transaction.
 fn wait_started(shared: &Shared, jobs: &[Job]) {
-    let deadline = Instant::now() + START_AT_MOST;
+    let deadline = Instant::now() + START_TIMEOUT;
     while (shared.started.load(Ordering::Relaxed) as usize) < jobs.len() {
-        // A job that has ended by now makes the test invalid: there is nothing to wait for.
+        // A job that has ended already makes the test invalid: do not wait.
         let gone = jobs.iter().any(|j| j.thread.is_finished());
         if gone || Instant::now() >= deadline || shared.stopped() {
             return;
@@ -418,9 +418,9 @@ fn wait_started(shared: &Shared, jobs: &[Job]) {
     }
 }
 
-/// Waits until all jobs that still live have passed an edge: their counters are then visible.
+/// Waits until all running jobs have passed window start or window end: their counters are then visible.
 fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Shared) {
-    let deadline = Instant::now() + PASS_AT_MOST;
+    let deadline = Instant::now() + PASS_TIMEOUT;
     while (passed.load(Ordering::Relaxed) as usize) < jobs.len() && Instant::now() < deadline && !shared.stopped() {
         if jobs.iter().all(|j| j.thread.is_finished()) {
             return;
@@ -429,15 +429,15 @@ fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Sha
     }
 }
 
-/// Tells all jobs to end and collects what they bring; cuts the sessions of those that hang.
+/// Ends all jobs and collects their results; cancels the sessions of jobs that do not end.
 fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<JobResult> {
     shared.stop.store(true, Ordering::Relaxed);
     let threads: Vec<JoinHandle<JobResult>> = jobs.into_iter().map(|j| j.thread).collect();
-    let at_most = end_at_most(shared.window.get().map_or(0, Schedule::window_ns));
+    let at_most = end_timeout(shared.window.get().map_or(0, Schedule::window_ns));
     let deadline = Instant::now() + at_most;
     let mut cut = false;
     while threads.iter().any(|t| !t.is_finished()) {
-        // The user who interrupts does not wait for a hanging server.
+        // After an interrupt, do not wait long for a server that does not respond.
         let urgent = shared.interrupted.load(Ordering::Relaxed);
         let limit =
             if urgent { deadline.checked_sub(at_most - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
@@ -451,7 +451,7 @@ fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<Jo
         .into_iter()
         .map(|t| {
             t.join().unwrap_or_else(|_| JobResult {
-                lost: Some("the job ended by a defect of loadline: please report it".into()),
+                lost: Some("the job crashed: this is a bug in loadline, please report it".into()),
                 ..JobResult::default()
             })
         })

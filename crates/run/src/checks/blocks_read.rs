@@ -4,7 +4,7 @@ use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{column, format};
 
-use super::data_source::{DEVICE_FROM, DataSource, beyond_own_cache, device_share};
+use super::data_source::{DataSource, MIN_DEVICE_SHARE, beyond_own_cache, device_share};
 use crate::figures::MIB;
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
@@ -13,10 +13,10 @@ use crate::figures::counters::Counters;
 use crate::window::Request;
 
 /// Reads of a window with fewer than that say nothing about where they came from.
-pub(crate) const FEW_READS: f64 = 20.0;
+pub(crate) const MIN_READS: f64 = 20.0;
 
 /// Least share of block reads that the database's own cache serves where that is what is measured.
-const HIT_FROM: f64 = 0.999;
+const MIN_HIT_SHARE: f64 = 0.999;
 
 /// What is known of caches before a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub(crate) struct CacheFacts {
 }
 
 /// Share of the database's reads that came from the device, which made `device` reads per second.
-fn from_the_device(w: &Counters<'_>, device: Option<Reads>, access: Access) -> Result<Option<f64>, String> {
+fn device_share_of_reads(w: &Counters<'_>, device: Option<Reads>, access: Access) -> Result<Option<f64>, String> {
     let device = device.ok_or("the reads of the device under the data are not known")?;
     let count = w.grown(counter::READ_CALLS).ok_or("the database does not count its reads")?;
     let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
-    if count < FEW_READS {
+    if count < MIN_READS {
         return Ok(None);
     }
     let device = Reads { count: device.count * w.seconds, bytes: device.bytes * w.seconds };
@@ -52,11 +52,11 @@ pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
     match figures.figure(column::CACHE_HIT_PCT) {
         Some(pct) => Check::require(
             ID,
-            pct >= HIT_FROM * 100.0,
+            pct >= MIN_HIT_SHARE * 100.0,
             format!(
                 "the database's cache served {pct:.3} % of {} blocks per second; at least {:.1} % must come from there",
                 format::number(figures.figure(column::BLOCK_GETS_PER_S).unwrap_or(0.0), 0),
-                HIT_FROM * 100.0
+                MIN_HIT_SHARE * 100.0
             ),
         ),
         None if !has_blocks => Check::new(ID, Outcome::NotMade, "the target has no blocks to be cached".to_owned()),
@@ -65,7 +65,7 @@ pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
             false,
             format!(
                 "what the database's cache served is not known: {}",
-                figures.why_absent(column::CACHE_HIT_PCT).unwrap_or("it is not counted")
+                figures.absence_reason(column::CACHE_HIT_PCT).unwrap_or("it is not counted")
             ),
         ),
     }
@@ -74,17 +74,17 @@ pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
 /// Blocks that the transactions of the window asked for, at least. A transaction that crosses an edge is
 /// counted whole where it ends, and its reads where they are made: half a transaction of each job may be
 /// counted too much, which matters where a window holds few.
-fn asked(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    asked_by_all(figures, request, w).map(|blocks| blocks * sure(figures, request.jobs))
+fn certain_blocks_requested(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
+    blocks_requested(figures, request, w).map(|blocks| blocks * certain_share(figures, request.jobs))
 }
 
-/// Share of the window's transactions that lies in it for sure.
-pub(crate) fn sure(figures: &Figures, jobs: u32) -> f64 {
+/// Share of the window's transactions that lies in it for certain_share.
+pub(crate) fn certain_share(figures: &Figures, jobs: u32) -> f64 {
     let transactions = figures.figure(column::COMMITS).unwrap_or(0.0).max(1.0);
     (1.0 - f64::from(jobs) / 2.0 / transactions).max(0.0)
 }
 
-fn asked_by_all(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
+fn blocks_requested(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
     match Access::of(&request.work) {
         Access::Sequential => {
             let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
@@ -108,16 +108,17 @@ pub(crate) fn data_source(
     facts: &CacheFacts,
 ) {
     const ID: &str = DATA_SOURCE;
-    let share = from_the_device(w, device, Access::of(&request.work));
+    let share = device_share_of_reads(w, device, Access::of(&request.work));
     let read = w.grown(counter::BLOCK_READS);
-    let beyond = asked(figures, request, w).zip(read).and_then(|(asked, read)| beyond_own_cache(asked, read));
+    let beyond =
+        certain_blocks_requested(figures, request, w).zip(read).and_then(|(asked, read)| beyond_own_cache(asked, read));
     let (source, detail) = match (share, beyond) {
         (Err(why), _) => {
             let text = format!("where the blocks came from is not known: {why}");
-            return judge(out, facts, ID, Err(text));
+            return add_check(out, facts, ID, Err(text));
         }
-        (Ok(None), Some(beyond)) if beyond >= 1.0 - HIT_FROM => {
-            return judge(out, facts, ID, Err("too few blocks were read to tell where they came from".to_owned()));
+        (Ok(None), Some(beyond)) if beyond >= 1.0 - MIN_HIT_SHARE => {
+            return add_check(out, facts, ID, Err("too few blocks were read to tell where they came from".to_owned()));
         }
         (Ok(share), beyond) => {
             let (share, beyond) = (share.unwrap_or(0.0), beyond.unwrap_or(1.0));
@@ -126,7 +127,7 @@ pub(crate) fn data_source(
                  from the device (at least {:.0} % in all must){}",
                 beyond * 100.0,
                 share * 100.0,
-                DEVICE_FROM * 100.0,
+                MIN_DEVICE_SHARE * 100.0,
                 advice(beyond, share, facts)
             );
             (DataSource::of_share(share * beyond), detail)
@@ -134,15 +135,15 @@ pub(crate) fn data_source(
     };
     out.data_source = Some(source.name());
     let verdict = if source == DataSource::Device { Ok(detail) } else { Err(format!("{}: {detail}", source.name())) };
-    judge(out, facts, ID, verdict);
+    add_check(out, facts, ID, verdict);
 }
 
 /// What to do about blocks that did not come from the device.
 fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     let mut out = String::new();
-    if beyond < DEVICE_FROM {
+    if beyond < MIN_DEVICE_SHARE {
         match (facts.cache_bytes, facts.table_bytes) {
-            (Some(cache), Some(tables)) if cache < tables / CACHE_OF_DATA => {
+            (Some(cache), Some(tables)) if cache < tables / DATA_PER_CACHE => {
                 out += &format!(
                     ": the database's own cache is {} and the data are {}, so it should not hold that much: a longer window \
                      tells",
@@ -161,7 +162,7 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
             _ => out += ": the database's own cache holds too much of the data: give a larger --size",
         }
     }
-    if share < DEVICE_FROM {
+    if share < MIN_DEVICE_SHARE {
         match &facts.not_kept_out {
             Some(why) => out += &format!("; the operating system's page cache was not kept empty: {why}"),
             None => {
@@ -173,16 +174,16 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
 }
 
 /// A cache with less than this part of the data holds too little of them to matter.
-const CACHE_OF_DATA: u64 = 12;
+const DATA_PER_CACHE: u64 = 12;
 
 /// Size of the data set of which a cache holds a tenth at most, for the command line.
 fn size_for(cache_bytes: u64) -> String {
-    let mib = cache_bytes.saturating_mul(CACHE_OF_DATA).div_ceil(1 << 20);
+    let mib = cache_bytes.saturating_mul(DATA_PER_CACHE).div_ceil(1 << 20);
     if mib >= 1 << 10 { format!("{}GiB", mib.div_ceil(1 << 10)) } else { format!("{mib}MiB") }
 }
 
 /// Adds the check of a `verdict`: what does not hold fails, or with `--allow-cached` is a note and a mark.
-pub(crate) fn judge(out: &mut Figures, facts: &CacheFacts, id: &str, verdict: Result<String, String>) {
+pub(crate) fn add_check(out: &mut Figures, facts: &CacheFacts, id: &str, verdict: Result<String, String>) {
     out.not_the_devices |= verdict.is_err() && facts.allow_cached;
     out.checks.push(match verdict {
         Ok(detail) => Check::require(id, true, detail),
@@ -214,7 +215,7 @@ mod tests {
     fn a_cache_that_nobody_counts_is_no_proof() {
         let mut figures = Figures::default();
         assert_eq!(cache_hit(&figures, false).outcome, Outcome::NotMade, "the null engine");
-        figures.leave_out(column::CACHE_HIT_PCT, "no right to read it");
+        figures.set_absent(column::CACHE_HIT_PCT, "no right to read it");
         let check = cache_hit(&figures, true);
         assert!(check.outcome == Outcome::Failed && check.detail.contains("no right to read it"), "{check:?}");
         figures.set(column::CACHE_HIT_PCT, 99.95);

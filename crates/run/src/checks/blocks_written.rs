@@ -5,8 +5,8 @@ use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, column, format};
 
-use super::blocks_read::{CacheFacts, judge, sure};
-use super::data_source::DEVICE_FROM;
+use super::blocks_read::{CacheFacts, add_check, certain_share};
+use super::data_source::MIN_DEVICE_SHARE;
 use crate::figures::MIB;
 use crate::figures::access::only_adds;
 use crate::figures::collected::Figures;
@@ -20,9 +20,9 @@ pub(crate) const DATA_WRITTEN: &str = "data-written";
 /// than the one before, and the cache has no room for many of them. What the last ones leave comes later, and
 /// some are changed twice before they go. Seen in windows of a second, with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL
 /// 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
-const CHANGED_FROM: f64 = 0.5;
+const MIN_WRITTEN_SHARE: f64 = 0.5;
 /// By how much the database's count of changed rows may differ from the jobs'.
-const ROWS_OFF: f64 = 0.05;
+const MAX_ROWS_OFF_SHARE: f64 = 0.05;
 
 /// Bytes that the device under the data wrote per second.
 pub(crate) fn written(open: &Edge, close: &Edge) -> Option<f64> {
@@ -55,7 +55,7 @@ impl Writes {
 
 /// Bytes per second that must have been written to data files.
 #[derive(Debug, Clone)]
-struct Owed {
+struct ExpectedWrites {
     bytes: f64,
     /// Least part of them.
     part: f64,
@@ -73,9 +73,9 @@ pub(crate) fn data_written(
     device: Option<f64>,
     facts: &CacheFacts,
 ) {
-    let found = writes(figures, request, w, device).and_then(|writes| Ok((writes, owed(figures, request)?)));
-    let verdict = found.map_err(str::to_owned).and_then(|(writes, owed)| verdict(&writes, &owed, facts));
-    judge(out, facts, DATA_WRITTEN, verdict);
+    let found = writes(figures, request, w, device).and_then(|writes| Ok((writes, expected(figures, request)?)));
+    let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| verdict(&writes, &expected, facts));
+    add_check(out, facts, DATA_WRITTEN, verdict);
 }
 
 /// Bytes of the new rows per second, of work that adds some.
@@ -100,33 +100,37 @@ fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option
     Ok(Writes { database, blocks, device, log }.without(growth))
 }
 
-fn owed(figures: &Figures, request: &Request) -> Result<Owed, &'static str> {
-    let sure = sure(figures, request.jobs);
+fn expected(figures: &Figures, request: &Request) -> Result<ExpectedWrites, &'static str> {
+    let certain_share = certain_share(figures, request.jobs);
     if only_adds(&request.work) {
-        let bytes = added(figures, request).ok_or("how large the new rows are is not known")? * sure;
-        return Ok(Owed { bytes, part: DEVICE_FROM, what: "the new rows are {} MiB/s" });
+        let bytes = added(figures, request).ok_or("how large the new rows are is not known")? * certain_share;
+        return Ok(ExpectedWrites { bytes, part: MIN_DEVICE_SHARE, what: "the new rows are {} MiB/s" });
     }
     let block = request.target.facts().block_bytes.ok_or("how large its blocks are is not known")? as f64;
     let rows =
         request.work.program.mean_rows_changed_per_tx() * figures.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
-    Ok(Owed { bytes: rows * sure * block, part: CHANGED_FROM, what: "the blocks changed are {} MiB/s" })
+    Ok(ExpectedWrites {
+        bytes: rows * certain_share * block,
+        part: MIN_WRITTEN_SHARE,
+        what: "the blocks changed are {} MiB/s",
+    })
 }
 
 /// Whether all got where it must, and the figures.
-fn verdict(w: &Writes, owed: &Owed, facts: &CacheFacts) -> Result<String, String> {
+fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<String, String> {
     let mib = |bytes: f64| format!("{:.1}", bytes / MIB);
     let log = if w.log > 0.0 { format!(", {} of them its log", mib(w.log)) } else { String::new() };
     let detail = format!(
         "{}, of which at least {:.0} % must be written in the window; the database wrote {} MiB/s of blocks to its data files, \
          {} MiB/s in all, and the device under them {} MiB/s{log} (at least {:.0} % must get there)",
-        owed.what.replace("{}", &mib(owed.bytes)),
-        owed.part * 100.0,
+        expected.what.replace("{}", &mib(expected.bytes)),
+        expected.part * 100.0,
         mib(w.blocks),
         mib(w.database),
         mib(w.device),
-        DEVICE_FROM * 100.0
+        MIN_DEVICE_SHARE * 100.0
     );
-    let must = owed.bytes * owed.part;
+    let must = expected.bytes * expected.part;
     if w.blocks < must {
         let cache = facts.cache_bytes.map_or(String::new(), |bytes| format!(" ({})", format::bytes(bytes as f64)));
         return Err(format!(
@@ -134,7 +138,7 @@ fn verdict(w: &Writes, owed: &Owed, facts: &CacheFacts) -> Result<String, String
              smaller cache makes it write"
         ));
     }
-    if w.device - w.log < must.max(w.database * DEVICE_FROM) {
+    if w.device - w.log < must.max(w.database * MIN_DEVICE_SHARE) {
         return Err(format!("{detail}: the rest is still in the operating system's page cache"));
     }
     Ok(detail)
@@ -160,7 +164,7 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
             "the target does not count the rows that are changed".to_owned(),
         ));
     };
-    let allowed = rows_off(expected, per_tx, request.jobs, (w.off_s + w.lag_s) / w.seconds);
+    let allowed = allowed_rows_off(expected, per_tx, request.jobs, (w.off_s + w.lag_s) / w.seconds);
     Some(Check::require(
         ID,
         (counted - expected).abs() <= allowed,
@@ -173,8 +177,8 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
 
 /// By how much the counts of changed rows may differ: a transaction of each job that crosses an edge is in one
 /// count and not in the other, and counters are read `late` (a share of the window) after the edges.
-fn rows_off(expected: f64, per_tx: f64, jobs: u32, late: f64) -> f64 {
-    expected * (ROWS_OFF + late) + 2.0 * per_tx * f64::from(jobs)
+fn allowed_rows_off(expected: f64, per_tx: f64, jobs: u32, late: f64) -> f64 {
+    expected * (MAX_ROWS_OFF_SHARE + late) + 2.0 * per_tx * f64::from(jobs)
 }
 
 #[cfg(test)]
@@ -183,40 +187,40 @@ mod tests {
 
     const GOOD: Writes = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, device: 85.0 * MIB, log: 30.0 * MIB };
 
-    fn owed(mib: f64, part: f64) -> Owed {
-        Owed { bytes: mib * MIB, part, what: "the new rows are {} MiB/s" }
+    fn expected(mib: f64, part: f64) -> ExpectedWrites {
+        ExpectedWrites { bytes: mib * MIB, part, what: "the new rows are {} MiB/s" }
     }
 
-    fn judge(w: Writes, owed: &Owed) -> Result<String, String> {
-        verdict(&w, owed, &CacheFacts { cache_bytes: Some(64 << 30), ..CacheFacts::default() })
+    fn judge(w: Writes, expected: &ExpectedWrites) -> Result<String, String> {
+        verdict(&w, expected, &CacheFacts { cache_bytes: Some(64 << 30), ..CacheFacts::default() })
     }
 
     #[test]
     fn the_log_on_the_same_device_is_no_data() {
-        let detail = judge(GOOD, &owed(50.0, 0.9)).unwrap();
+        let detail = judge(GOOD, &expected(50.0, 0.9)).unwrap();
         assert!(detail.contains("50.0") && detail.contains("85.0") && detail.contains("30.0"), "{detail}");
         // All that the device wrote is the log, and more than the data files would need.
         let log_only = Writes { device: 60.0 * MIB, log: 60.0 * MIB, ..GOOD };
-        let why = judge(log_only, &owed(50.0, 0.9)).unwrap_err();
+        let why = judge(log_only, &expected(50.0, 0.9)).unwrap_err();
         assert!(why.contains("page cache"), "{why}");
-        assert!(judge(Writes { log: 0.0, ..log_only }, &owed(50.0, 0.9)).is_ok(), "a log of its own device");
+        assert!(judge(Writes { log: 0.0, ..log_only }, &expected(50.0, 0.9)).is_ok(), "a log of its own device");
     }
 
     #[test]
     fn what_waits_in_the_databases_cache_is_not_written() {
         let nothing = Writes { database: 0.0, blocks: 0.0, device: 30.0 * MIB, log: 30.0 * MIB };
-        let why = judge(nothing, &owed(40.0, 0.9)).unwrap_err();
+        let why = judge(nothing, &expected(40.0, 0.9)).unwrap_err();
         assert!(why.contains("64.0 GiB") && why.contains("longer warm-up"), "{why}");
-        assert!(judge(nothing, &owed(40.0, 0.5)).is_err());
+        assert!(judge(nothing, &expected(40.0, 0.5)).is_err());
         // Written twice, but each block once at its place.
         let doubled = Writes { database: 50.0 * MIB, blocks: 25.0 * MIB, ..GOOD };
-        assert!(judge(doubled, &owed(40.0, 0.9)).is_err());
-        assert!(judge(doubled, &owed(25.0, 0.9)).is_ok());
+        assert!(judge(doubled, &expected(40.0, 0.9)).is_err());
+        assert!(judge(doubled, &expected(25.0, 0.9)).is_ok());
         // The device has less than the rows need, though all that the database says it wrote.
         assert!(
             judge(
                 Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: 64.0 * MIB, log: 30.0 * MIB },
-                &owed(41.0, 0.9)
+                &expected(41.0, 0.9)
             )
             .is_err()
         );
@@ -226,16 +230,16 @@ mod tests {
     fn room_that_is_made_is_no_content() {
         // Counted twice, as the database counts room: the device has each block once.
         let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: 52.0 * MIB, log: 0.0 };
-        assert!(judge(counted, &owed(50.0, 0.9)).is_err());
-        assert!(judge(counted.without(50.0 * MIB), &owed(50.0, 0.9)).is_ok());
+        assert!(judge(counted, &expected(50.0, 0.9)).is_err());
+        assert!(judge(counted.without(50.0 * MIB), &expected(50.0, 0.9)).is_ok());
         let room_only = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, ..counted };
-        assert!(judge(room_only.without(50.0 * MIB), &owed(50.0, 0.9)).is_err());
+        assert!(judge(room_only.without(50.0 * MIB), &expected(50.0, 0.9)).is_err());
     }
 
     #[test]
     fn a_short_window_does_not_hide_rows() {
         // 100 transactions of a row each, by two jobs.
-        assert_eq!(rows_off(100.0, 1.0, 2, 0.0), 9.0);
-        assert!(rows_off(100.0, 1.0, 2, 0.1) < 20.0, "64 rows a job would be more than there are");
+        assert_eq!(allowed_rows_off(100.0, 1.0, 2, 0.0), 9.0);
+        assert!(allowed_rows_off(100.0, 1.0, 2, 0.1) < 20.0, "64 rows a job would be more than there are");
     }
 }

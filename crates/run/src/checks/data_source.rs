@@ -6,25 +6,25 @@ use crate::figures::blocks::Reads;
 /// Where blocks came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataSource {
-    /// From a cache: less than [`CACHED_BELOW`] came from the device.
+    /// From a cache: less than [`MAX_CACHED_SHARE`] came from the device.
     Cached,
     /// From both.
     Lukewarm,
-    /// From the device: at least [`DEVICE_FROM`].
+    /// From the device: at least [`MIN_DEVICE_SHARE`].
     Device,
 }
 
 /// Share of the device from which on data are the device's.
-pub(crate) const DEVICE_FROM: f64 = 0.9;
+pub(crate) const MIN_DEVICE_SHARE: f64 = 0.9;
 /// Share of the device below which data are a cache's.
-pub(crate) const CACHED_BELOW: f64 = 0.1;
+pub(crate) const MAX_CACHED_SHARE: f64 = 0.1;
 
 impl DataSource {
     /// By the share (0…1) that came from the device.
     pub(crate) fn of_share(share: f64) -> DataSource {
-        if share >= DEVICE_FROM {
+        if share >= MIN_DEVICE_SHARE {
             DataSource::Device
-        } else if share < CACHED_BELOW {
+        } else if share < MAX_CACHED_SHARE {
             DataSource::Cached
         } else {
             DataSource::Lukewarm

@@ -7,7 +7,7 @@ use loadline_workload::{Commit, RedoSize};
 use crate::figures::Proof;
 use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
-use crate::figures::database::blurred_commits;
+use crate::figures::database::commits_not_comparable;
 use crate::window::{JobResult, Measured, Request, Schedule};
 
 /// What the checks look at.
@@ -24,7 +24,7 @@ pub(crate) struct Facts<'a> {
     /// Whether commits wait until they are durable.
     pub(crate) durable: bool,
     /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
-    pub(crate) commits_blurred: Option<&'static str>,
+    pub(crate) commits_not_comparable: Option<&'static str>,
     /// Why the counters at the edges of the window could not be read, if they could not.
     pub(crate) unread: Option<String>,
     /// The same before the jobs connected or after they had gone.
@@ -75,7 +75,7 @@ impl<'a> Facts<'a> {
     ) -> Facts<'a> {
         let (program, workload) = (&request.work.program, request.work.workload);
         let grown = |name| counters.as_ref().ok().and_then(|c| c.grown(name));
-        let blurred = blurred_commits(request);
+        let not_comparable = commits_not_comparable(request);
         let whole = measured.before.as_ref().ok().zip(measured.after.as_ref().ok());
         let through = workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
         let through = through.filter(|_| !program.writes());
@@ -86,11 +86,11 @@ impl<'a> Facts<'a> {
             merged: &measured.merged,
             rate_tps: request.rate_tps,
             durable: program.commit == Commit::Wait && program.writes(),
-            commits_blurred: blurred,
+            commits_not_comparable: not_comparable,
             unread: measured.edges.unread(),
             unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
-            window_commits: grown(counter::COMMITS).filter(|_| blurred.is_none()),
-            all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| blurred.is_none()),
+            window_commits: grown(counter::COMMITS).filter(|_| not_comparable.is_none()),
+            all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
             window_syncs: grown(counter::REDO_SYNCS),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
             counter_lag_s: request.target.facts().counter_lag_s,
@@ -102,7 +102,7 @@ impl<'a> Facts<'a> {
             consistency: &proof.consistency,
             redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
             client_cpu_share: cpu
-                .ok_or_else(|| figures.why_absent(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
+                .ok_or_else(|| figures.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
             cpus: proof.cpus,
             client_driver: request.driver == Driver::Client,
         }

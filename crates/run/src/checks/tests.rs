@@ -43,7 +43,7 @@ impl Case {
             merged: &self.merged,
             rate_tps: None,
             durable: true,
-            commits_blurred: None,
+            commits_not_comparable: None,
             unread: None,
             unread_whole: None,
             rows_read: None,
@@ -223,5 +223,5 @@ fn counters_that_could_not_be_read_are_not_said_to_be_missing() {
     }
     let f = Facts { window_commits: None, ..case.facts() };
     let check = verify(&f).into_iter().find(|c| c.id == "commits-window").unwrap();
-    assert_eq!(check.detail, UNCOUNTED);
+    assert_eq!(check.detail, COMMITS_NOT_COUNTED);
 }

@@ -1,19 +1,19 @@
-//! How a workload's transactions go through their data.
+//! Access pattern of a workload's transactions.
 
 use loadline_database::Work;
 use loadline_workload::{Effect, RowCount, Step};
 
-/// How a workload goes through its data.
+/// Access pattern of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Single blocks here and there.
+    /// Single blocks at random.
     Random,
-    /// From one end to the other: neighbouring blocks become one read of the device.
+    /// Sequential: the device reads several adjacent blocks at once.
     Sequential,
 }
 
 impl Access {
-    /// That of `work`.
+    /// Access pattern of `work`.
     pub(crate) fn of(work: &Work) -> Access {
         let volume = work.workload.volume.map(|of| of(&work.params));
         if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
@@ -32,7 +32,7 @@ pub(crate) fn is_one_read(work: &Work) -> bool {
         && program.body.iter().filter_map(executed).all(|e| e == Effect::Read(1))
 }
 
-/// Whether its transactions add rows and ask for none that are there.
+/// Whether its transactions only add rows and read none.
 #[must_use]
 pub fn only_adds(work: &Work) -> bool {
     work.program.rows_changed_per_tx() > 0 && work.workload.tables.iter().all(|t| t.rows == RowCount::Empty)

@@ -1,4 +1,4 @@
-//! Figures of blocks, of the database's reads and writes, and of the device under its data.
+//! Figures of blocks, of the database's reads and writes, and of its data device.
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
@@ -13,14 +13,14 @@ use super::counters::Counters;
 use super::machine::seconds_between;
 use crate::window::{Measured, Request};
 
-/// Blocks read per transaction with which a transaction's time stands for that of a read.
+/// Range of blocks read per transaction in which a transaction's time counts as the time of one read.
 const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
-/// Bound of the share of short reads, as DBAs read wait histograms.
+/// Upper bound of a short read, as in the database's wait histograms.
 const SHORT_READ_NS: u64 = 512_000;
 
-/// What is said of a counter that is not there, if the target does not say more.
+/// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target does not provide the counter";
-/// Figures that come from the counters of blocks, all of them.
+/// All columns computed from block counters.
 const COLUMNS: [&Column; 13] = [
     column::CACHE_HIT_PCT,
     column::BLOCK_GETS_PER_S,
@@ -37,7 +37,7 @@ const COLUMNS: [&Column; 13] = [
     column::REDO_SYNC_TIME_US,
 ];
 
-/// Those of every test; `tps` is what the jobs counted.
+/// Figures of blocks; `tps` is the jobs' throughput.
 pub(super) fn figures(
     request: &Request,
     measured: &Measured,
@@ -46,30 +46,30 @@ pub(super) fn figures(
 ) -> Figures {
     let mut out = Figures::default();
     let bytes = request.target.facts().block_bytes.map(|bytes| bytes as f64);
-    out.set_or_leave_out(column::BLOCK_BYTES, bytes, "the target does not say");
+    out.set_or_absent(column::BLOCK_BYTES, bytes, "the target does not report its block size");
     let percent = request.work.params.to_map().get("write-pct").map(|percent| *percent as f64);
-    out.set_or_leave_out(column::WRITE_PCT, percent, "the workload has no mix of reads and updates");
+    out.set_or_absent(column::WRITE_PCT, percent, "the workload has no mix of reads and updates");
     let device = device_reads(&measured.edges.at_open, &measured.edges.at_close);
-    let why = "the device under the data is not known, or is on another machine";
-    out.set_or_leave_out(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
-    out.set_or_leave_out(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
+    let why = "the data device is unknown or on another machine";
+    out.set_or_absent(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
+    out.set_or_absent(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
     match counters {
         Ok(counters) => {
             rates(&mut out, counters);
             read_times(&mut out, request, measured, counters, tps);
             let pct = read_wait_pct(counters, request.jobs);
-            out.set_or(column::READ_WAIT_PCT, pct, "the database does not time its reads");
+            out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
             buffer_waits(&mut out, request, measured, counters);
             let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
             out.notes.extend(growth.map(str::to_owned));
         }
-        Err(why) => COLUMNS.iter().for_each(|id| out.fall_back(id, why)),
+        Err(why) => COLUMNS.iter().for_each(|id| out.set_fallback_reason(id, why)),
     }
     out
 }
 
 fn rates(out: &mut Figures, w: &Counters<'_>) {
-    let mut set = |id, value| out.set_or(id, value, NOT_PROVIDED);
+    let mut set = |id, value| out.set_or_fallback(id, value, NOT_PROVIDED);
     let hits = w.both(counter::BLOCK_GETS, counter::BLOCK_READS).filter(|(gets, _)| *gets > 0.0);
     set(column::CACHE_HIT_PCT, hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
     set(column::BLOCK_GETS_PER_S, w.rate(counter::BLOCK_GETS));
@@ -99,7 +99,7 @@ pub(crate) struct Reads {
     pub(crate) bytes: f64,
 }
 
-/// Reads of the device under the data, per second.
+/// Reads of the data device per second.
 pub(crate) fn device_reads(open: &Edge, close: &Edge) -> Option<Reads> {
     let seconds = seconds_between(open, close);
     let grown = |a: &DiskCounters, b: &DiskCounters| {
@@ -116,21 +116,22 @@ fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Cou
     let mean = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n / 1e3);
     let transactions = &measured.merged.transaction;
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
-    out.set_or(column::READ_TIME_US_MEAN, mean, "the database does not time its reads");
+    out.set_or_fallback(column::READ_TIME_US_MEAN, mean, "the database does not time its reads");
     match per_tx {
         Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
             let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
-            out.set_or(column::READ_TIME_US_P50, us(transactions.quantile_ns(0.5)), NOT_PROVIDED);
-            out.set_or(column::READ_TIME_US_P99, us(transactions.quantile_ns(0.99)), NOT_PROVIDED);
+            out.set_or_fallback(column::READ_TIME_US_P50, us(transactions.quantile_ns(0.5)), NOT_PROVIDED);
+            out.set_or_fallback(column::READ_TIME_US_P99, us(transactions.quantile_ns(0.99)), NOT_PROVIDED);
             let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
             let all = transactions.count() as f64;
-            out.set_or(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
-            let timed = if mean.is_some() { "their mean is the database's own" } else { "so is their mean" };
+            out.set_or_fallback(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
+            let timed = if mean.is_some() { "the mean is the database's own" } else { "so is the mean" };
             if let Some(ns) = transactions.mean_ns().filter(|_| mean.is_none()) {
                 out.set(column::READ_TIME_US_MEAN, ns / 1e3);
             }
             out.notes.push(format!(
-                "median, p99 and share of the reads are times of transactions, each of which read {n:.2} blocks; {timed}"
+                "median, p99 and share of reads are computed from transaction times, with {n:.2} blocks read per \
+                transaction; {timed}"
             ));
         }
         _ => {
@@ -138,20 +139,20 @@ fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Cou
                 Some(n) if is_one_read(&request.work) => {
                     format!("a transaction read {n:.2} blocks: its time is not that of one read")
                 }
-                _ => "only of transactions that read a single block each the times tell those of reads".to_owned(),
+                _ => "read times are known only for transactions that read a single block each".to_owned(),
             };
-            out.leave_all_out(&SPREAD, &why);
+            out.set_all_absent(&SPREAD, &why);
         }
     }
 }
 
-/// Time that the database's reads took by its own clock as a share of the jobs', %. Nothing stands for it: from
-/// the jobs' own times it would follow that they did nothing but wait.
+/// Time of the database's reads by its own clock as a share of the jobs' time, %. Never estimated from the jobs'
+/// times, which include more than reads.
 fn read_wait_pct(w: &Counters<'_>, jobs: u32) -> Option<f64> {
     w.rate(counter::READ_NS).map(|ns| ns / 1e9 / f64::from(jobs.max(1)) * 100.0)
 }
 
-/// Time in which jobs waited for a place in the cache, as counted, or else as sampled.
+/// Time that jobs waited for a free buffer, as counted or else as sampled.
 fn buffer_waits(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>) {
     const ID: &Column = column::BUFFER_WAIT_PCT;
     let jobs = f64::from(request.jobs.max(1));
@@ -166,22 +167,21 @@ fn buffer_waits(out: &mut Figures, request: &Request, measured: &Measured, w: &C
         Some(waiting) => {
             out.set(ID, (waiting / jobs * 100.0).min(100.0));
             if request.work.workload.has(Instrument::Device) {
-                let log = if log.is_empty() { "" } else { ", those for the log among them, as no commit waits for it" };
+                let log =
+                    if log.is_empty() { "" } else { ", including waits for the log, because no commit waits for it" };
                 out.notes.push(format!(
                     "buffer waits are estimated from {} samples of the sessions' wait events{log}",
                     profile.samples
                 ));
             }
         }
-        None if events[0].is_empty() => {
-            out.fall_back(ID, "the target does not tell the time that sessions wait for buffers")
-        }
-        None => out.fall_back(ID, "too few samples of what sessions wait for"),
+        None if events[0].is_empty() => out.set_fallback_reason(ID, "the target does not time waits for buffers"),
+        None => out.set_fallback_reason(ID, "too few samples of wait events"),
     }
 }
 
-/// Sessions that waited for buffers, on average: in the events of buffers, and in those of the log where commits
-/// do not wait for it, because who needs the place of a changed block has its redo written first.
+/// Mean number of sessions that waited for buffers. Includes log events if commits do not wait for the log: the redo
+/// of a changed block is written before its buffer is reused.
 fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> Option<f64> {
     if buffers.is_empty() || profile.samples < 5 {
         return None;
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_for_buffers_are_those_for_the_log_where_no_commit_is() {
+    fn waits_for_the_log_count_if_no_commit_waits_for_it() {
         let mut profile = WaitProfile { samples: 10, ..WaitProfile::default() };
         for (event, n) in [("IO:DataFileWrite", 5), ("IO:WALSync", 10), ("CPU", 20)] {
             profile.sessions.insert(event.to_owned(), n);
@@ -205,13 +205,13 @@ mod tests {
         let (buffers, log): (&[&str], &[&str]) = (&["IO:DataFileWrite"], &["IO:WALSync"]);
         assert_eq!(sampled_buffer_wait(&profile, [buffers, &[]]), Some(0.5));
         assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), Some(1.5));
-        assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "the log alone says nothing of buffers");
+        assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "log events alone prove nothing about buffers");
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
     }
 
     #[test]
-    fn waits_for_reads_are_told_by_the_databases_clock_only() {
+    fn read_waits_come_only_from_the_databases_clock() {
         let at = |calls: f64, ns: Option<f64>| {
             let counters =
                 [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];

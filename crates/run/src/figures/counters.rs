@@ -4,25 +4,25 @@ use loadline_model::Snapshot;
 
 use crate::window::{Measured, Request};
 
-/// Snapshots of the counters at both ends of a window.
+/// Snapshots of the counters at window start and window end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counters<'a> {
-    /// Those that hold what the jobs did up to the window start.
+    /// Includes all that the jobs did up to the window start.
     pub(crate) open: &'a Snapshot,
     /// The same for the window end.
     pub(crate) close: &'a Snapshot,
-    /// Those taken on time, for what moves all the time.
+    /// Taken on time, for counters that change continuously.
     pub(crate) on_time: [&'a Snapshot; 2],
-    /// What `open` and `close` cover, s.
+    /// Time between `open` and `close`, s.
     pub(crate) seconds: f64,
-    /// How far they lie from the window's start and end, both together, s.
+    /// Distance of `open` and `close` from window start and window end, sum, s.
     pub(crate) off_s: f64,
-    /// How far they may lag behind what sessions did, s.
+    /// Maximum lag of the counters behind the sessions, s.
     pub(crate) lag_s: f64,
 }
 
 impl<'a> Counters<'a> {
-    /// Those of a test.
+    /// Counters of a test.
     ///
     /// # Errors
     /// Why they could not be read.
@@ -35,7 +35,7 @@ impl<'a> Counters<'a> {
         };
         let on_time = both(&edges.at_open.snapshot, &edges.at_close.snapshot)?;
         let facts = request.target.facts();
-        // What sessions publish when they pass an edge is what they did up to it.
+        // Sessions publish their counters when they pass window start and window end.
         let (open, close) = if facts.publishes_counters {
             both(&edges.passed_open.snapshot, &edges.passed_close.snapshot)?
         } else {
@@ -63,7 +63,7 @@ impl<'a> Counters<'a> {
         self.grown(a).zip(self.grown(b))
     }
 
-    /// Growth per second of a counter that moves all the time.
+    /// Growth per second of a counter that changes continuously.
     pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
         open.delta(close, name).map(|d| d / open.seconds_until(close))

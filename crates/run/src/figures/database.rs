@@ -1,4 +1,4 @@
-//! Figures from the database's counters of its log and its commits.
+//! Figures from the database's counters of log and commits.
 
 use loadline_database::Target;
 use loadline_model::snapshot::counter;
@@ -20,26 +20,26 @@ const COLUMNS: &[&Column] = &[
     column::COMMITS_DATABASE,
     column::COMMITS_PER_REDO_SYNC,
 ];
-/// What is said of a counter that is not there, if the target does not say more.
-const NOT_PROVIDED: &str = "the target did not provide the counter at both edges of the window";
+/// Default reason for an absent counter.
+const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
-/// Redo, commits, and how they go together; `tps` is what the jobs counted.
+/// Redo, commits and their ratios; `tps` is the jobs' throughput.
 pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>, tps: f64) -> Figures {
     const FLASH: &Column = column::FLASH_CACHE_WRITE_PCT;
     let mut out = Figures::default();
-    out.fall_back(FLASH, "only Oracle on Exadata has a flash cache that takes writes");
-    let blurred = blurred_commits(request);
-    if let Some(why) = blurred {
-        out.leave_all_out(&[column::COMMITS_DATABASE, column::COMMITS_PER_REDO_SYNC], why);
+    out.set_fallback_reason(FLASH, "only Oracle on Exadata has a flash cache for writes");
+    let not_comparable = commits_not_comparable(request);
+    if let Some(why) = not_comparable {
+        out.set_all_absent(&[column::COMMITS_DATABASE, column::COMMITS_PER_REDO_SYNC], why);
     }
     let c = match counters {
         Ok(counters) => counters,
         Err(why) => {
-            out.leave_all_out(COLUMNS, why);
+            out.set_all_absent(COLUMNS, why);
             return out;
         }
     };
-    let mut set = |id, value| out.set_or(id, value, NOT_PROVIDED);
+    let mut set = |id, value| out.set_or_fallback(id, value, NOT_PROVIDED);
     set(column::REDO_BLOCKS_PER_S, c.rate(counter::REDO_BLOCKS));
     set(column::REDO_WRITES_PER_S, c.rate(counter::REDO_WRITES));
     set(column::REDO_SYNC_WRITES_PER_S, c.rate(counter::REDO_SYNCS));
@@ -48,18 +48,18 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     set(column::REDO_MIB_PER_S, redo.map(|bytes| bytes / MIB));
     set(column::REDO_BYTES_PER_TX, per_tx);
     set(column::REDO_KIB_PER_TX, per_tx.map(|bytes| bytes / KIB));
-    if blurred.is_none() {
+    if not_comparable.is_none() {
         let commits = c.grown(counter::COMMITS);
         let syncs = c.grown(counter::REDO_SYNCS).filter(|s| *s > 0.0);
         set(column::COMMITS_DATABASE, commits);
-        // Where the database does not count its commits, the jobs do.
+        // If the database does not count its commits, use the jobs' count.
         set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(tps * c.seconds) / syncs));
     }
     match c.both(counter::FLASH_WRITES, counter::WRITES) {
         Some((flash, all)) if all > 0.0 && flash <= all => out.set(FLASH, flash / all * 100.0),
         Some((flash, all)) => {
             let why = format!("of {all:.0} physical writes in the window {flash:.0} went to the flash cache");
-            out.leave_out(FLASH, why);
+            out.set_absent(FLASH, why);
         }
         None => {}
     }
@@ -69,12 +69,12 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     out
 }
 
-/// Why the database's count of commits is not that of the jobs' transactions, if it is not.
-pub(crate) fn blurred_commits(request: &Request) -> Option<&'static str> {
+/// Why the database's count of commits cannot be compared with the jobs', if so.
+pub(crate) fn commits_not_comparable(request: &Request) -> Option<&'static str> {
     request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
 }
 
-/// Where the time of a commit went, and how commits were grouped, where the target says so.
+/// Parts of the commit time, and group commits, if the target reports them.
 fn log_parts(out: &mut Figures, c: &Counters<'_>) {
     const NONE: &str = "the target does not time the parts of its commits";
     let commits = c.grown(counter::COMMITS).filter(|commits| *commits > 0.0);
@@ -89,17 +89,13 @@ fn log_parts(out: &mut Figures, c: &Counters<'_>) {
         (column::LOG_FILL_KIB, counter::LOG_FILL_BYTES, groups, KIB),
     ] {
         let mean = c.grown(name).zip(per).map(|(sum, n)| sum / n / unit);
-        out.set_or_leave_out(id, mean, NONE);
+        out.set_or_absent(id, mean, NONE);
     }
-    out.set_or_leave_out(
-        column::LOG_GROUP_COMMITS,
-        commits.zip(groups).map(|(commits, groups)| commits / groups),
-        NONE,
-    );
+    out.set_or_absent(column::LOG_GROUP_COMMITS, commits.zip(groups).map(|(commits, groups)| commits / groups), NONE);
 }
 
-/// From the database's own measurement where it makes one; else by Little's law: sessions waiting for the log
-/// writer at a time = commits per second × wait per commit. `lacking` is whether the target says that it has none.
+/// Time of log file sync, as measured by the database; else by Little's law: sessions waiting for the log writer =
+/// commits per second × wait per commit. `lacking`: whether the target lacks the column.
 pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, lacking: bool) -> Figures {
     const ID: &Column = column::LOG_FILE_SYNC_MS;
     let mut out = Figures::default();
@@ -110,7 +106,7 @@ pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, 
     if let Some(ns_per_s) = ns_per_s.filter(|_| tps > 0.0) {
         out.set(ID, ns_per_s / tps / 1e6);
     } else if events.is_empty() {
-        out.fall_back(ID, "the target does not say what sessions wait for");
+        out.set_fallback_reason(ID, "the target does not report wait events");
     } else if !lacking {
         let profile = measured.waits();
         match profile.mean_sessions(events) {
@@ -121,7 +117,7 @@ pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, 
                     profile.samples
                 ));
             }
-            _ => out.leave_out(ID, format!("only {} samples of wait events in the window", profile.samples)),
+            _ => out.set_absent(ID, format!("only {} samples of wait events in the window", profile.samples)),
         }
     }
     out

@@ -1,4 +1,4 @@
-//! Figures of the data-load table that come from the jobs' own times and parameters.
+//! Figures of the data-load table, from the jobs' times and parameters.
 
 use loadline_database::Work;
 use loadline_model::column;
@@ -6,22 +6,18 @@ use loadline_model::column;
 use super::collected::Figures;
 use crate::window::JobResult;
 
-/// Those of all jobs together; `no_commit` is why no commit was timed, if none was.
+/// Figures of all jobs; `no_commit`: why no commit was timed.
 pub(super) fn figures(work: &Work, merged: &JobResult, no_commit: &str) -> Figures {
     let mut out = Figures::default();
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
-    out.set_or_leave_out(
-        column::SQL_SERVICE_TIME_S,
-        times.map(|(all, commit)| (all - commit).max(0.0) / 1e9),
-        no_commit,
-    );
+    out.set_or_absent(column::SQL_SERVICE_TIME_S, times.map(|(all, commit)| (all - commit).max(0.0) / 1e9), no_commit);
     let has_indexes = work.params.to_map().contains_key("indexes");
     let indexes = has_indexes.then(|| indexes(work) as f64);
-    out.set_or_leave_out(column::INDEXES, indexes, "only DBL-22 loads tables without and with indexes");
+    out.set_or_absent(column::INDEXES, indexes, "only DBL-22 loads tables without and with indexes");
     out
 }
 
-/// Indexes of the tables that the program loads, those of primary keys among them.
+/// Number of indexes of the tables that the program loads, including primary keys.
 fn indexes(work: &Work) -> usize {
     let tables = work.program.bulk_tables().into_iter().filter_map(|table| work.workload.tables.get(table));
     tables.map(|t| t.indexes.len() + usize::from(t.primary_key().is_some())).sum()

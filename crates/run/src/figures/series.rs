@@ -1,4 +1,4 @@
-//! The course of a test, second by second.
+//! Time series of a test, one row per second.
 
 use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
@@ -8,7 +8,7 @@ use loadline_model::{Series, column};
 use super::MIB;
 use crate::window::Measured;
 
-/// One row a second: the jobs' own counts, and rates from the counters between whole seconds.
+/// One row per second: the jobs' counts, and rates of counters.
 pub(crate) fn series(measured: &Measured) -> Series {
     let columns = [
         column::COMMIT_THROUGHPUT_TPS,
@@ -22,7 +22,7 @@ pub(crate) fn series(measured: &Measured) -> Series {
     ];
     let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
     let points = &measured.collected.points;
-    // The reading nearest to a moment, if it was taken within a fifth of a second of it.
+    // The reading nearest to a time, if at most 0.2 s away.
     let near =
         |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
     let rows = measured.merged.per_second.iter().enumerate().map(|(i, n)| {

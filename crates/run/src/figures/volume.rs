@@ -1,4 +1,4 @@
-//! What transactions worked through: queries, rows, bytes, operations per second.
+//! Volume of work: queries, rows, bytes and operations per second.
 
 use loadline_database::Work;
 use loadline_model::column;
@@ -7,29 +7,29 @@ use super::collected::Figures;
 use super::{MIB, NONE_COMPLETED};
 use crate::window::Measured;
 
-/// What follows from a throughput of `tps` and from what one transaction does. `data_bytes` is what it works
-/// through, where it works through whole tables.
+/// Figures computed from the throughput `tps` and the work of one transaction. `data_bytes`: bytes of the whole
+/// tables that it reads or loads, if it does.
 pub(super) fn figures(work: &Work, measured: &Measured, tps: f64, data_bytes: &Result<Option<f64>, String>) -> Figures {
     let mut out = Figures::default();
     statements(&mut out, work, measured.merged.transaction.mean_ns(), tps);
     let (bytes, why) = match data_bytes {
-        Ok(bytes) => (*bytes, "a transaction works through rows, not through whole tables"),
+        Ok(bytes) => (*bytes, "a transaction reads or changes rows, not whole tables"),
         Err(why) => (None, why.as_str()),
     };
-    out.set_or_leave_out(column::DATA_MIB_PER_S, bytes.map(|bytes| bytes / MIB * tps), why);
+    out.set_or_absent(column::DATA_MIB_PER_S, bytes.map(|bytes| bytes / MIB * tps), why);
     let volume = work.workload.volume.map(|of| of(&work.params)).unwrap_or_default();
     let mops = (volume.operations > 0.0).then(|| volume.operations * tps / 1e6);
     let per_job = mops.map(|mops| mops / measured.jobs.len().max(1) as f64);
     for (id, value) in [(column::MOPS_PER_S, mops), (column::MOPS_PER_S_PER_JOB, per_job)] {
-        out.set_or_leave_out(id, value, "only procedural code counts operations");
+        out.set_or_absent(id, value, "only procedural code counts operations");
     }
     let groups = Some(volume.groups).filter(|groups| *groups > 0.0);
-    out.set_or_leave_out(column::GROUPS, groups, "transactions do not group rows");
+    out.set_or_absent(column::GROUPS, groups, "transactions do not group rows");
     out.set(column::THREADS, f64::from(work.parallel_workers().unwrap_or(1)));
     out
 }
 
-/// Queries and their rows, where transactions execute statements; `mean_ns` is the time of a transaction.
+/// Queries and their rows, if transactions execute statements; `mean_ns`: mean transaction time.
 fn statements(out: &mut Figures, work: &Work, mean_ns: Option<f64>, tps: f64) {
     let statements = work.program.mean_statements_per_tx();
     if statements <= 0.0 {
@@ -40,18 +40,18 @@ fn statements(out: &mut Figures, work: &Work, mean_ns: Option<f64>, tps: f64) {
             column::QUERY_TIME_US_MEAN,
             column::STATEMENTS_PER_TX,
         ];
-        return out.leave_all_out(&all, "a transaction executes no statement: it computes");
+        return out.set_all_absent(&all, "transactions execute no statements: they only compute");
     }
     out.set(column::STATEMENTS_PER_TX, statements);
     out.set(column::QUERIES_PER_S, statements * tps);
-    let why = if mean_ns.is_some() { "transactions do not only read" } else { NONE_COMPLETED };
+    let why = if mean_ns.is_some() { "transactions also write" } else { NONE_COMPLETED };
     let query_us = mean_ns.filter(|_| !work.program.writes()).map(|ns| ns / 1e3 / statements);
-    out.set_or_leave_out(column::QUERY_TIME_US_MEAN, query_us, why);
+    out.set_or_absent(column::QUERY_TIME_US_MEAN, query_us, why);
     let of_volume = work.workload.volume.map(|of| of(&work.params).rows).filter(|rows| *rows > 0.0);
     let rows = of_volume.or_else(|| work.program.rows_are_known().then(|| work.program.mean_rows_per_tx()));
     for (id, per_tx) in [(column::ROWS_PER_TX, 1.0), (column::ROWS_PER_S, tps)] {
-        let why = "a statement returns any number of rows (read-any), which is not counted";
-        out.set_or_leave_out(id, rows.map(|rows| rows * per_tx), why);
+        let why = "rows of a statement with the effect read-any are not counted";
+        out.set_or_absent(id, rows.map(|rows| rows * per_tx), why);
     }
 }
 
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_nobody_counts_are_left_out_with_the_reason() {
+    fn rows_that_are_not_counted_are_absent_with_the_reason() {
         let known = rows_of("VOLUME-KNOWN", "{ read = 3 }");
         let rounded = |column| known.figure(column).map(|f| (f * 10.0).round() as i64);
         assert_eq!((rounded(column::ROWS_PER_TX), rounded(column::ROWS_PER_S)), (Some(12), Some(1200)));
         let any = rows_of("VOLUME-ANY", "\"read-any\"");
         for id in [column::ROWS_PER_TX, column::ROWS_PER_S] {
             assert_eq!(any.figure(id), None, "{id}");
-            assert!(any.why_absent(id).unwrap().contains("read-any"), "{any:?}");
+            assert!(any.absence_reason(id).unwrap().contains("read-any"), "{any:?}");
         }
         assert_eq!(any.figure(column::QUERIES_PER_S), Some(100.0), "statements are known");
     }

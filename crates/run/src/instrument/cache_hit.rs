@@ -1,17 +1,17 @@
-//! Reads from the database's own cache: it is filled before a test, and must have served nearly all.
+//! Reads from the database's own cache: filled before a test, it must serve nearly all blocks.
 
 use loadline_database::TargetError;
 use loadline_model::check::Check;
-use loadline_workload::Instrument as Listed;
+use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind, Over, Run};
+use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::checks::blocks_read::{CACHE_HIT, cache_hit};
 use crate::figures::Figures;
 use crate::queries::rows;
 use crate::window::Request;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == Listed::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
+    make: |listed| (listed == InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
     columns: &[],
     absent: "",
 };
@@ -19,17 +19,17 @@ pub(super) const KIND: Kind = Kind {
 struct CacheHit;
 
 impl Instrument for CacheHit {
-    fn prepare(&mut self, request: &mut Request, _: &Run<'_>) -> Result<(), TargetError> {
+    fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
         for table in request.work.workload.tables {
             rows(request.target.as_ref(), &request.work, table.name)?;
         }
         Ok(())
     }
 
-    fn finish(&mut self, over: &Over<'_>) -> Figures {
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
         let mut out = Figures::default();
-        out.checks.push(match over.counters {
-            Ok(_) => cache_hit(over.figures, over.request.target.facts().block_bytes.is_some()),
+        out.checks.push(match ended.counters {
+            Ok(_) => cache_hit(ended.figures, ended.request.target.facts().block_bytes.is_some()),
             Err(why) => Check::require(CACHE_HIT, false, why.clone()),
         });
         out

@@ -1,4 +1,4 @@
-//! A checkpoint in the middle of a window: asked for, timed, and transaction times split by it.
+//! Requests a checkpoint in the window, times it, and splits transaction times by it.
 
 use loadline_model::column;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use loadline_database::clock::now_ns;
 use loadline_database::{Target, TargetError};
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
-use loadline_workload::Instrument as Listed;
+use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind, Over};
+use super::{EndedTest, Instrument, Kind};
 use crate::figures::Figures;
 use crate::window::phase::{Phase, Split};
 use crate::window::{JobResult, Request, Schedule, Shared};
 
-/// Part of the window after which the checkpoint is asked for.
+/// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;
 /// The id of the check.
 const ID: &str = "checkpoint";
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == Listed::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>),
+    make: |listed| (listed == InstrumentSpec::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>),
     columns: &[
         column::CHECKPOINT_SHARE_PCT,
         column::CHECKPOINT_TPS,
@@ -30,7 +30,7 @@ pub(super) const KIND: Kind = Kind {
         column::CHECKPOINT_TIME_NS_P99,
         column::CALM_TIME_NS_P99,
     ],
-    absent: "no checkpoint was asked for",
+    absent: "no checkpoint was requested",
 };
 
 /// When a checkpoint began and ended.
@@ -41,7 +41,7 @@ struct Times {
 }
 
 impl Times {
-    /// How much of the window it took, and how much it left, ns.
+    /// Time of the window inside and outside the checkpoint, ns.
     fn split(self, schedule: &Schedule) -> [u64; 2] {
         let inside = self.end_ns.min(schedule.close_ns).saturating_sub(self.begin_ns.max(schedule.open_ns));
         [inside, schedule.window_ns().saturating_sub(inside)]
@@ -59,23 +59,25 @@ impl Instrument for Checkpoint {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let _ = shared.phase.set(Phase::default());
         let thread = std::thread::Builder::new().name(ID.to_owned()).spawn(move || ask(target.as_ref(), &shared));
-        self.thread = Some(thread.map_err(|e| TargetError::Local(format!("no thread for the checkpoint: {e}")))?);
+        self.thread = Some(
+            thread.map_err(|e| TargetError::Local(format!("no thread could be started for the checkpoint: {e}")))?,
+        );
         Ok(())
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        let ended = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|_| Err("its thread ended early".to_owned()));
+        let ended = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()));
         self.outcome = self.thread.take().map(ended);
     }
 
-    fn finish(&mut self, over: &Over<'_>) -> Figures {
-        let outcome = self.outcome.take().unwrap_or_else(|| Err("it was not asked for".to_owned()));
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
+        let outcome = self.outcome.take().unwrap_or_else(|| Err("it was not requested".to_owned()));
         let mut out = Figures::default();
-        match outcome.and_then(|times| Ok((times, over.measured.merged.split.as_deref().ok_or("no job ran")?))) {
-            Ok((times, split)) => figures(&mut out, over, times, split),
+        match outcome.and_then(|times| Ok((times, ended.measured.merged.split.as_deref().ok_or("no job ran")?))) {
+            Ok((times, split)) => figures(&mut out, ended, times, split),
             Err(why) => {
                 let text = format!("there was no checkpoint in the window: {why}");
-                out.leave_all_out(KIND.columns, &text);
+                out.set_all_absent(KIND.columns, &text);
                 out.checks.push(Check::require(ID, false, text));
             }
         }
@@ -83,7 +85,7 @@ impl Instrument for Checkpoint {
     }
 }
 
-/// Asks for a checkpoint when a third of the window has passed.
+/// Requests the checkpoint.
 fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     const LOOK: u64 = 20_000_000;
     let left_ns = || match shared.window.get() {
@@ -93,24 +95,24 @@ fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     loop {
         match left_ns() {
             0 => break,
-            _ if shared.stopped() => return Err("the test ended before".to_owned()),
+            _ if shared.stopped() => return Err("the test ended earlier".to_owned()),
             left => std::thread::sleep(Duration::from_nanos(left.min(LOOK))),
         }
     }
-    let under_way = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.set(is));
-    under_way(true);
+    let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.set(is));
+    set_active(true);
     let begin_ns = now_ns();
     let done = match target.abilities().checkpoints {
         Some(target) => target.checkpoint().map_err(|e| e.to_string()),
         None => Err("this target has no checkpoints".to_owned()),
     };
     let end_ns = now_ns();
-    under_way(false);
+    set_active(false);
     done.map(|()| Times { begin_ns, end_ns })
 }
 
-fn figures(out: &mut Figures, over: &Over<'_>, times: Times, split: &Split) {
-    let schedule = &over.measured.schedule;
+fn figures(out: &mut Figures, ended: &EndedTest<'_>, times: Times, split: &Split) {
+    let schedule = &ended.measured.schedule;
     let [inside_ns, outside_ns] = times.split(schedule);
     out.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
     for (tps, p99, times, ns) in [
@@ -118,27 +120,27 @@ fn figures(out: &mut Figures, over: &Over<'_>, times: Times, split: &Split) {
         (column::CALM_TPS, column::CALM_TIME_NS_P99, &split.outside, outside_ns),
     ] {
         if ns == 0 {
-            out.leave_all_out(&[tps, p99], "it was too short for any transaction to be told apart");
+            out.set_all_absent(&[tps, p99], "it was too short to measure transactions");
             continue;
         }
         out.set(tps, times.count() as f64 / (ns as f64 / 1e9));
         let slow = times.quantile_ns(0.99).map(|ns| ns as f64);
-        out.set_or_leave_out(p99, slow, "no transaction ended in it");
+        out.set_or_absent(p99, slow, "no transaction ended in it");
     }
-    let counted = over.counters.as_ref().ok().and_then(|c| c.grown(counter::CHECKPOINTS));
+    let counted = ended.counters.as_ref().ok().and_then(|c| c.grown(counter::CHECKPOINTS));
     let more = counted.map_or(0.0, |n| n - 1.0);
     if more >= 1.0 {
         out.notes.push(format!(
-            "besides the checkpoint that loadline asked for the database made {more:.0} more in the window: they are among \
-             the calm times"
+            "the database made {more:.0} more checkpoints in the window: they count as outside the checkpoint that \
+            loadline requested"
         ));
     }
-    let ended = if times.end_ns > schedule.close_ns { "; it ended after the window" } else { "" };
+    let late = if times.end_ns > schedule.close_ns { "; it ended after the window" } else { "" };
     out.checks.push(Check::require(
         ID,
         times.begin_ns < schedule.close_ns,
         format!(
-            "a checkpoint took {:.0} ms, {:.0} ms of them in the window, in which {} transactions ended{ended}",
+            "a checkpoint took {:.0} ms, {:.0} ms of it in the window; {} transactions ended in it{late}",
             times.end_ns.saturating_sub(times.begin_ns) as f64 / 1e6,
             inside_ns as f64 / 1e6,
             split.inside.count()
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lies_in_the_window_counts() {
+    fn only_time_in_the_window_counts() {
         let schedule = Schedule { start_ns: 0, open_ns: 100, close_ns: 1100 };
         assert_eq!(Times { begin_ns: 400, end_ns: 2000 }.split(&schedule), [700, 300]);
     }

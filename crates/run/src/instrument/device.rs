@@ -1,5 +1,4 @@
-//! Reads from the storage device, and writes that reach it: the data files are kept out of the page cache during a
-//! test, and the device's own counters prove what it served.
+//! Keeps the data files out of the page cache during a test, and proves reads and writes by the device's counters.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +8,10 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column, format};
-use loadline_workload::{Instrument as Listed, RowCount};
+use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
-use super::{Instrument, Kind, Over, Run};
-use crate::checks::blocks_read::{CacheFacts, DATA_SOURCE, FEW_READS, data_source, judge};
+use super::{EndedTest, Instrument, Kind, RunContext};
+use crate::checks::blocks_read::{CacheFacts, DATA_SOURCE, MIN_READS, add_check, data_source};
 use crate::checks::blocks_written::{DATA_WRITTEN, data_written, rows_changed, written};
 use crate::figures::Figures;
 use crate::figures::access::Access;
@@ -21,26 +20,27 @@ use crate::figures::counters::Counters;
 use crate::queries::table_bytes;
 use crate::window::{JobResult, Request};
 
-const SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
+const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == Listed::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
-    columns: &[SHARE],
-    absent: "only where reads must come from the device they are held against the device's",
+    make: |listed| (listed == InstrumentSpec::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
+    columns: &[READ_SHARE],
+    absent: "compared with the device's reads only if the workload must read from the device",
 };
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
 /// 3 % of the usual data set.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest pause where blocks are read in order, so that what is read ahead is used before it is dropped.
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// Rate of a fast device, bytes per second: the pause is so long that it reads a tenth of the data in it, half of which on average are still there.
+/// Maximum pause for sequential reads, so that blocks read ahead are used before they are dropped.
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+/// Rate of a fast device, bytes per second. In one pause it reads a tenth of the data; on average half of that is
+/// still cached.
 const FAST_SCAN: u64 = 500 << 20;
-/// Share of the files that may still be in the page cache after it was emptied without a word about it.
-const LEFT: f64 = 0.05;
+/// A larger share of the files that stays in the page cache after it was emptied is noted.
+const MAX_LEFT_SHARE: f64 = 0.05;
 
-/// Reads of the device to each of the database's beyond which they are not all the database's.
-const CROWDED: f64 = 1.3;
+/// Above this ratio of device reads to database reads, others use the device too.
+const MAX_READ_RATIO: f64 = 1.3;
 
 #[derive(Default)]
 struct Device {
@@ -50,7 +50,7 @@ struct Device {
 }
 
 impl Instrument for Device {
-    fn prepare(&mut self, request: &mut Request, run: &Run<'_>) -> Result<(), TargetError> {
+    fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
         let (target, work) = (request.target.as_ref(), &request.work);
         let mut bytes = Some(0);
         for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
@@ -70,9 +70,8 @@ impl Instrument for Device {
         if let Some(kept) = self.keeper.take().map(Keeper::stop) {
             let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
             self.notes.push(format!(
-                "{} data files were kept out of the operating system's page cache during the test by at least {} passes over \
-                 them (the longest took {:.0} ms), which took {cpu:.1} % of a CPU and had changed blocks written to the device \
-                 at once{}",
+                "{} data files were kept out of the operating system's page cache during the test by at least {} \
+                passes over them (the longest took {:.0} ms), at a cost of {cpu:.1} % of a CPU; changed blocks were written to the device at once{}",
                 kept.files,
                 kept.passes,
                 kept.slowest_pass_ns as f64 / 1e6,
@@ -81,12 +80,12 @@ impl Instrument for Device {
         }
     }
 
-    fn finish(&mut self, over: &Over<'_>) -> Figures {
-        let Over { request, figures, .. } = over;
-        let (open, close) = (&over.measured.edges.at_open, &over.measured.edges.at_close);
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
+        let EndedTest { request, figures, .. } = ended;
+        let (open, close) = (&ended.measured.edges.at_open, &ended.measured.edges.at_close);
         let mut out = Figures::default();
         out.notes.append(&mut self.notes);
-        let c = match over.counters {
+        let c = match ended.counters {
             Ok(counters) => counters,
             Err(why) => {
                 unread(&mut out, &request.work, &self.facts, why);
@@ -94,27 +93,27 @@ impl Instrument for Device {
             }
         };
         let device = device_reads(open, close);
-        share(&mut out, &request.work, c, device);
+        read_share(&mut out, &request.work, c, device);
         let [reads, changes] = proved(&request.work);
         if reads {
             data_source(&mut out, figures, request, c, device, &self.facts);
         }
         if changes {
             data_written(&mut out, figures, request, c, written(open, close), &self.facts);
-            out.checks.extend(rows_changed(request, c, &over.measured.merged.transaction));
+            out.checks.extend(rows_changed(request, c, &ended.measured.merged.transaction));
         }
         out
     }
 }
 
 impl Device {
-    /// Empties the page cache of the data files and keeps it empty.
+    /// Drops the data files from the page cache, and keeps doing so during the test.
     fn keep_out(&mut self, files: &Result<DataFiles, String>, work: &Work) -> Result<(), String> {
         let files = files.clone()?;
         let dropped = files.drop_all().map_err(|e| e.to_string())?;
-        if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * LEFT) {
+        if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * MAX_LEFT_SHARE) {
             self.notes.push(format!(
-                "of {} in {} data files {} stayed in the page cache when it was emptied",
+                "{2} of {0} in {1} data files stayed in the page cache when it was emptied",
                 format::bytes(dropped.bytes as f64),
                 dropped.files,
                 format::bytes(left as f64)
@@ -125,49 +124,47 @@ impl Device {
     }
 }
 
-/// Whether it has to be proved where the blocks came from, and where they went to. Where nothing is read but what
-/// is to be changed, writes are what is measured: who reads what another session has just read, or has it from the
-/// operating system, writes no less.
+/// Whether the source of blocks read, and the destination of blocks written, must be proved. If a workload reads only
+/// what it changes, only writes must be proved: cached reads do not reduce its writes.
 fn proved(work: &Work) -> [bool; 2] {
     [work.program.reads(), work.program.rows_changed_per_tx() > 0]
 }
 
-/// The checks of a test whose counters could not be read, `why`: what has to be proved is not.
+/// Fails the checks of a test whose counters could not be read.
 fn unread(out: &mut Figures, work: &Work, facts: &CacheFacts, why: &str) {
     let ids = [DATA_SOURCE, DATA_WRITTEN].into_iter().zip(proved(work)).filter(|(_, made)| *made);
-    ids.for_each(|(id, _)| judge(out, facts, id, Err(why.to_owned())));
+    ids.for_each(|(id, _)| add_check(out, facts, id, Err(why.to_owned())));
 }
 
-/// The device's reads as a share of the database's, and a word where others must have used the device.
-fn share(out: &mut Figures, work: &Work, w: &Counters<'_>, device: Option<Reads>) {
+/// The device's reads as a share of the database's, with a note if others use the device.
+fn read_share(out: &mut Figures, work: &Work, w: &Counters<'_>, device: Option<Reads>) {
     let database = w.both(counter::READ_BYTES, counter::READ_CALLS);
     let Some(((bytes, calls), device)) = database.zip(device) else {
-        out.leave_out(SHARE, "the reads of the database or of the device under its data are not known");
+        out.set_absent(READ_SHARE, "the reads of the database or of its data device are unknown");
         return;
     };
-    if calls < FEW_READS {
-        out.leave_out(SHARE, "the database read next to nothing from its files");
+    if calls < MIN_READS {
+        out.set_absent(READ_SHARE, "the database read almost nothing from its files");
         return;
     }
-    let over = device.bytes / (bytes / w.seconds);
-    out.set(SHARE, over * 100.0);
-    if over > CROWDED && Access::of(work) == Access::Sequential {
+    let ratio = device.bytes / (bytes / w.seconds);
+    out.set(READ_SHARE, ratio * 100.0);
+    if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
         out.notes.push(format!(
-            "the device under the data read {over:.1} bytes to each that the database asked for: others use it, or what the \
-             operating system reads ahead is dropped from its cache before it is used, which costs throughput; a larger --size \
-             lets it stay longer"
+            "the data device read {ratio:.1} bytes for each byte that the database read: others use the device, or \
+            the operating system's read-ahead is dropped from its cache before it is used, which costs throughput; a larger --size keeps it longer"
         ));
     }
     let more = device.count / (calls / w.seconds);
-    if more > CROWDED && Access::of(work) == Access::Random {
+    if more > MAX_READ_RATIO && Access::of(work) == Access::Random {
         out.notes.push(format!(
-            "the device under the data made {more:.1} reads to each of the database's: others use it at the same time, which \
-             makes the proof weak that reads came from the device, or the operating system reads ahead"
+            "the data device made {more:.1} reads for each read of the database: others use the device, which weakens \
+            the proof that reads came from it, or the operating system reads ahead"
         ));
     }
 }
 
-/// What to say of files that were not looked after.
+/// Describes files that were not kept out of the page cache.
 fn missed(missed: Missed) -> String {
     let mut out = String::new();
     if missed.unreadable > 0 {
@@ -175,14 +172,14 @@ fn missed(missed: Missed) -> String {
     }
     if missed.beyond_limit > 0 {
         out += &format!(
-            "; {} more, the smallest, are beyond the number of files that loadline may have open (half of ulimit -n)",
+            "; {} more, the smallest, exceed the number of files that loadline may open (half of ulimit -n)",
             missed.beyond_limit
         );
     }
     out
 }
 
-/// The data files of a target, or why they cannot be looked after.
+/// The data files of a target, or why they cannot be kept out of the page cache.
 pub(crate) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataFiles, String> {
     if !info.local {
         return Err("the database runs on another machine".to_owned());
@@ -190,16 +187,16 @@ pub(crate) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataF
     if let Some(own) = target.facts().own_files.clone() {
         return Ok(DataFiles::These { open: own.open, named: own.named });
     }
-    let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is not known")?;
+    let directory = info.data_dir.as_ref().map(PathBuf::from).ok_or("its data directory is unknown")?;
     Ok(DataFiles::Below { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
 }
 
-/// How long the keeper pauses between two passes.
+/// Pause of the keeper between two passes.
 fn pause(work: &Work) -> Duration {
     if Access::of(work) == Access::Random {
         return PAUSE;
     }
-    Duration::from_millis(work.params.size_bytes() / 10 / (FAST_SCAN / 1000)).clamp(PAUSE, LONGEST_PAUSE)
+    Duration::from_millis(work.params.size_bytes() / 10 / (FAST_SCAN / 1000)).clamp(PAUSE, MAX_PAUSE)
 }
 
 #[cfg(test)]
@@ -209,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_embedded_database_only_its_own_files_are_looked_after() {
+    fn an_embedded_database_has_only_its_own_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bench.db");
         let url = format!("sqlite:{}", path.display());
@@ -222,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_after_is_named_for_what_it_is() {
+    fn missed_files_are_named_with_the_reason() {
         assert_eq!(missed(Missed::default()), "");
         let text = missed(Missed { unreadable: 0, beyond_limit: 3 });
         assert!(text.contains("ulimit -n") && !text.contains("user"), "{text}");
@@ -230,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_proves_nothing() {
+    fn unread_counters_prove_nothing() {
         let failed = |code: &str, facts: &CacheFacts| {
             let workload = loadline_workload::find(code).unwrap();
             let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);

@@ -1,28 +1,30 @@
-//! What the hardware allows for a test: the reference log writer does the same work right before and after it.
+//! The hardware limit of a test: the reference log writer does the same work directly before and after it.
 
 use loadline_database::TargetError;
 use loadline_model::{LogWriterPoint, TestLimit, column};
-use loadline_workload::{Commit, Instrument as Listed};
+use loadline_workload::{Commit, Instrument as InstrumentSpec};
 
-use super::{Instrument, Kind, Limits, Over, Run};
+use super::{EndedTest, Instrument, Kind, Limits, RunContext};
 use crate::figures::Figures;
-use crate::reference::Bracket;
+use crate::reference::PendingLimit;
 use crate::window::Request;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == Listed::Limit).then(|| Box::new(Limit { half: Ok(None) }) as Box<dyn Instrument>),
+    make: |listed| {
+        (listed == InstrumentSpec::Limit).then(|| Box::new(Limit { pending: Ok(None) }) as Box<dyn Instrument>)
+    },
     columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
-    absent: "the limit of the log is measured for workloads that are defined by their redo",
+    absent: "the limit of the log is measured only for workloads defined by their redo",
 };
 
 struct Limit {
-    /// What was measured before the test, if that is what is done, or why it could not be.
-    half: Result<Option<Bracket>, String>,
+    /// The measurement before the test, if one is made, or why it failed.
+    pending: Result<Option<PendingLimit>, String>,
 }
 
 impl Instrument for Limit {
-    fn prepare(&mut self, request: &mut Request, run: &Run<'_>) -> Result<(), TargetError> {
-        self.half = match run.limits {
+    fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
+        self.pending = match run.limits {
             Limits::Reference(reference) => {
                 redo_bytes(request, run).and_then(|redo| reference.before(&request.work, redo, request.jobs)).map(Some)
             }
@@ -32,42 +34,42 @@ impl Instrument for Limit {
         Ok(())
     }
 
-    fn finish(&mut self, over: &Over<'_>) -> Figures {
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
         let mut out = Figures::default();
-        match self.limit(over) {
+        match self.limit(ended) {
             Ok(limit) => {
                 out.set(column::LIMIT_TPS, limit.tps);
-                let share = over.figures.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
-                out.set_or_leave_out(column::LIMIT_SHARE_PCT, share, "there is no throughput to hold against it");
+                let share = ended.figures.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
+                out.set_or_absent(column::LIMIT_SHARE_PCT, share, "there is no throughput to compare with it");
                 out.limit = Some(limit);
             }
-            Err(why) => out.leave_all_out(KIND.columns, &why),
+            Err(why) => out.set_all_absent(KIND.columns, &why),
         }
         out
     }
 }
 
 impl Limit {
-    /// Measures the other half, or looks it up.
-    fn limit(&mut self, over: &Over<'_>) -> Result<TestLimit, String> {
-        let half = std::mem::replace(&mut self.half, Ok(None))?;
-        match (half, over.run.limits) {
-            (Some(half), Limits::Reference(reference)) => reference.after(half),
+    /// Measures after the test, or looks the limit up.
+    fn limit(&mut self, ended: &EndedTest<'_>) -> Result<TestLimit, String> {
+        let pending = std::mem::replace(&mut self.pending, Ok(None))?;
+        match (pending, ended.run.limits) {
+            (Some(pending), Limits::Reference(reference)) => reference.after(pending),
             (_, Limits::Points(points)) => {
-                let seen = over.figures.figure(column::REDO_BYTES_PER_TX);
-                let redo = redo_bytes(over.request, over.run)
-                    .or_else(|_| seen.ok_or("the redo of its transactions is not known"))?;
-                let work = &over.request.work;
+                let seen = ended.figures.figure(column::REDO_BYTES_PER_TX);
+                let redo = redo_bytes(ended.request, ended.run)
+                    .or_else(|_| seen.ok_or("the redo of its transactions is unknown"))?;
+                let work = &ended.request.work;
                 let mix = work.program.varies().then_some(work.workload.code);
-                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, over.request.jobs)
+                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, ended.request.jobs)
             }
             _ => Err("it was not measured".to_owned()),
         }
     }
 }
 
-/// Redo per transaction that the limit is measured with, bytes: what calibration saw.
-fn redo_bytes(request: &Request, run: &Run<'_>) -> Result<f64, String> {
+/// Redo per transaction for the limit, bytes, as calibrated.
+fn redo_bytes(request: &Request, run: &RunContext<'_>) -> Result<f64, String> {
     let calibrated = run.manifest.calibration.get(request.work.workload.code).and_then(|c| c.redo_bytes_per_tx);
-    calibrated.ok_or_else(|| "the redo of its transactions is not known before the test".to_owned())
+    calibrated.ok_or_else(|| "the redo of its transactions is unknown before the test".to_owned())
 }

@@ -1,7 +1,6 @@
-//! A scan of commit time over the redo since the last commit: one session, sizes in random order.
+//! A scan of commit time by transaction size (redo per transaction): one session, sizes in random order.
 //!
-//! The redo of each transaction is read from the target's own counter, before and after it: a size is
-//! what was written, not what was meant.
+//! The size of each transaction is measured: the target's redo counter is read before and after it.
 
 mod output;
 
@@ -19,19 +18,19 @@ pub(crate) use output::finished;
 use crate::calibrate::with;
 use crate::window::{Request, TestError};
 
-/// A sample whose redo is off its point's median by more than this share and this many bytes is none of
-/// that size: a checkpoint or another session wrote as well.
-const OFF_SHARE: f64 = 0.03;
-const OFF_BYTES: f64 = 16.0 * 1024.0;
+/// A sample whose redo differs from the median of its size by more than both limits is an outlier: a checkpoint or
+/// another session wrote too.
+const MAX_OFF_SHARE: f64 = 0.03;
+const MAX_OFF_BYTES: f64 = 16.0 * 1024.0;
 
-/// What was measured.
+/// Measurements of a scan.
 #[derive(Debug)]
 pub(crate) struct Scanned {
-    /// Sizes, rising.
+    /// Sizes, ascending.
     pub(super) sizes: Vec<SizePoint>,
-    /// Samples whose redo was not that of their size.
-    pub(super) left_out: u64,
-    /// Transactions of the scan, those left out included.
+    /// Number of outliers.
+    pub(super) outliers: u64,
+    /// Transactions of the scan, including outliers.
     pub(super) transactions: u64,
     /// Transactions of warm-up and scan.
     pub(super) committed: u64,
@@ -53,7 +52,7 @@ pub(crate) struct Scanned {
     pub(super) scan: Pair,
 }
 
-/// Snapshots of the counters at both ends of something.
+/// Two snapshots of the counters.
 #[derive(Debug)]
 pub(crate) struct Pair {
     open: Snapshot,
@@ -67,14 +66,14 @@ impl Pair {
     }
 }
 
-/// Being ahead of the pace by less than this is let pass: a sleep is not shorter.
-const AHEAD_NS: u64 = 200_000;
+/// Shorter sleeps are skipped: the kernel cannot sleep less.
+const MIN_SLEEP_NS: u64 = 200_000;
 
-/// Hands statements to the session, no faster than the pace.
+/// Executes statements no faster than the pace.
 struct Paced<'a> {
     session: &'a mut dyn ClientSession,
     start_ns: u64,
-    /// What a row may take, ns.
+    /// Minimum time per row, ns.
     row_ns: f64,
     rows: u64,
 }
@@ -87,7 +86,7 @@ impl Execute for Paced<'_> {
         self.rows += rows;
         let due_ns = self.start_ns + (self.rows as f64 * self.row_ns) as u64;
         let ahead_ns = due_ns.saturating_sub(now_ns());
-        if ahead_ns > AHEAD_NS {
+        if ahead_ns > MIN_SLEEP_NS {
             std::thread::sleep(Duration::from_nanos(ahead_ns));
         }
         Ok(rows)
@@ -105,17 +104,17 @@ struct Sample {
     commit_ns: u64,
 }
 
-struct Session {
+struct ScanSession {
     session: Box<dyn ClientSession>,
     observer: Box<dyn Observer>,
     committed: u64,
     rows: u64,
-    /// What a row may take, ns; 0 while there is no pace.
+    /// Minimum time per row, ns; 0 without a pace.
     row_ns: f64,
 }
 
-impl Session {
-    /// One transaction: time to its commit, and of its commit, ns.
+impl ScanSession {
+    /// Runs one transaction. Returns the time before its commit and the time of its commit, ns.
     fn transaction(&mut self, stream: &mut Stream, rows: u64) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
         self.session.begin()?;
@@ -141,18 +140,18 @@ impl Session {
     fn redo(&mut self) -> Result<f64, TargetError> {
         let snapshot = self.observer.snapshot()?;
         snapshot.counters.get(counter::REDO_BYTES).copied().ok_or_else(|| {
-            TargetError::Unsupported("the target does not say how much redo it writes: there is no size to scan".into())
+            TargetError::Unsupported("the target does not count its redo, so sizes cannot be measured".into())
         })
     }
 }
 
-/// Runs the scan of `work`; `tick` is told samples done and samples in all.
+/// Runs the scan. Calls `tick` with the number of samples done and the total.
 ///
 /// # Errors
-/// [`TestError`]; nothing of the test is then of use.
+/// [`TestError`]; there are no results then.
 pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
     let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
-    let mut session = Session {
+    let mut session = ScanSession {
         session: target.client_session(work, 0)?,
         observer: target.observer()?,
         committed: 0,
@@ -161,7 +160,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     };
     let all_before = session.counters()?;
     let started_ns = now_ns();
-    // Every row once: the first change of a page after a checkpoint logs the whole page.
+    // Change every row once: the first change of a page after a checkpoint logs the whole page.
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
     let per_tx = work.program.rows_per_tx().max(1);
     let mut stream = work.stream(0)?;
@@ -188,7 +187,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     let mut streams: Vec<(u64, Stream)> = Vec::new();
     for rows in points {
         let of_size = with(work, &[(spec.rows.to_owned(), rows as i64)].into());
-        // Each size goes on where the last one ended, so that no row gets what it holds.
+        // Each size continues where the last one ended, so that every update changes its row.
         streams.push((rows, of_size.stream(0)?));
     }
     let mut sequence = stream.sequence();
@@ -223,10 +222,10 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     }
     let elapsed_ns = now_ns() - open_ns;
     let after = session.counters()?;
-    let (sizes, left_out) = by_size(seen);
+    let (sizes, outliers) = by_size(seen);
     Ok(Scanned {
         sizes,
-        left_out,
+        outliers,
         transactions: in_all,
         committed: session.committed,
         rows: session.rows,
@@ -240,44 +239,44 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     })
 }
 
-/// Rows changed per transaction, by size: 1 to as many as write the most.
+/// Rows changed per transaction, for each size.
 fn sizes(work: &Work, spec: SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64> {
     let (most, step) = (work.params.get(spec.most_kib).max(1), work.params.get(spec.step_kib).max(1));
     let row = bytes_per_row.max(1.0);
     let mut rows: Vec<u64> = (0..=most / step)
         .map(|i| ((i * step * 1024) as f64 / row).round().max(1.0) as u64)
-        // A transaction meets no row twice.
+        // A transaction changes no row twice.
         .take_while(|rows| *rows <= own)
         .collect();
     rows.dedup();
     rows
 }
 
-/// Points with the samples that are of their size, and how many are not.
+/// Points without outliers, and the number of outliers.
 fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
-    let mut left_out = 0;
+    let mut outliers = 0;
     let mut points = Vec::new();
     for samples in seen {
         let all: Vec<f64> = samples.iter().map(|s| s.redo_bytes).collect();
-        let Some(middle) = middle(all) else { continue };
+        let Some(median) = median(all) else { continue };
         let count = samples.len();
         let kept: Vec<Sample> = samples
             .into_iter()
-            .filter(|s| (s.redo_bytes - middle).abs() <= (OFF_SHARE * middle).max(OFF_BYTES))
+            .filter(|s| (s.redo_bytes - median).abs() <= (MAX_OFF_SHARE * median).max(MAX_OFF_BYTES))
             .collect();
-        left_out += (count - kept.len()) as u64;
+        outliers += (count - kept.len()) as u64;
         points.push(SizePoint {
-            redo_bytes: middle,
+            redo_bytes: median,
             commit_ns: kept.iter().map(|s| s.commit_ns).collect(),
             write_ns: kept.iter().map(|s| s.write_ns).collect(),
         });
     }
     points.sort_by(|a, b| a.redo_bytes.total_cmp(&b.redo_bytes));
-    (points, left_out)
+    (points, outliers)
 }
 
-/// The middle one of `values`.
-fn middle(mut values: Vec<f64>) -> Option<f64> {
+/// The median of `values`.
+fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
@@ -287,13 +286,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_of_another_size_is_left_out_and_counted() {
+    fn outliers_are_excluded_and_counted() {
         let sample = |redo_bytes| Sample { redo_bytes, write_ns: 1, commit_ns: 2 };
-        let (points, left_out) = by_size(vec![
+        let (points, outliers) = by_size(vec![
             vec![sample(200_000.0), sample(201_000.0), sample(900_000.0)],
             vec![sample(2_000.0), sample(2_100.0), sample(10_000.0)],
         ]);
-        assert_eq!(left_out, 1, "only what is off by more than 16 KiB");
+        assert_eq!(outliers, 1, "only those off by more than 16 KiB");
         assert!(points[0].redo_bytes < points[1].redo_bytes);
         assert_eq!((points[0].commit_ns.len(), points[1].commit_ns.len()), (3, 2));
     }

@@ -1,29 +1,29 @@
-//! The driver that a workload runs with, and why it is not run with another.
+//! Chooses the driver of a workload, and says why others are refused.
 
 use loadline_database::TargetKind;
 use loadline_model::capability::Driver;
 use loadline_workload::{Instrument, Workload};
 
 /// The driver that a workload runs with.
-pub(super) struct Chosen {
+pub(super) struct DriverChoice {
     pub(super) driver: Driver,
-    /// Why it is not the first one.
+    /// Why it is not the preferred driver.
     pub(super) reason: String,
-    /// What was refused and forced.
+    /// What was refused but forced.
     pub(super) forced: Option<String>,
 }
 
-/// Why a workload is not run with a driver.
+/// Why a workload cannot run with a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason.
     pub reason: String,
-    /// Whether it is run nevertheless when that is forced; such tests are marked.
+    /// Whether `--force` runs it anyway; such tests are marked.
     pub forceable: bool,
 }
 
-/// Why `workload` is not run on targets of `kind` with `driver`, or `None` if it is. What the settings
-/// of a server rule out beside that is known when it is opened.
+/// Why `workload` cannot run on targets of `kind` with `driver`; `None` if it can. Limits from a server's settings
+/// are checked when it is opened.
 #[must_use]
 pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
     let at_client = workload.instruments.iter().find_map(|i| i.only_at_client()).filter(|_| driver == Driver::Database);
@@ -37,15 +37,15 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     refused.or(at_client)
 }
 
-/// The driver a workload runs with: the one asked for, or the first that can do what it needs.
-pub(super) fn driver(
+/// The driver asked for, or the first with the capabilities that the workload needs.
+pub(super) fn choose_driver(
     workload: &Workload,
     kind: &TargetKind,
     asked: Option<Driver>,
     force: bool,
-) -> Result<Chosen, String> {
+) -> Result<DriverChoice, String> {
     let refusal = |driver| refusal(workload, kind, driver);
-    let chosen = |driver, reason, forced| Ok(Chosen { driver, reason, forced });
+    let chosen = |driver, reason, forced| Ok(DriverChoice { driver, reason, forced });
     if let Some(scan) = workload.scan().filter(|_| asked != Some(Driver::Database)) {
         let why = Instrument::SizeScan(scan).only_at_client().unwrap_or_default().to_owned();
         return match refusal(Driver::Client) {

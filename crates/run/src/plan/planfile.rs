@@ -17,7 +17,7 @@ pub enum PlanFileError {
         path: String,
         /// Why.
         source: std::io::Error,
-        /// What was meant, perhaps; else empty.
+        /// What the user may have meant; else empty.
         hint: &'static str,
     },
     /// It is not a plan.
@@ -64,13 +64,13 @@ pub const KEYS: &[&str] = &[
 /// # Errors
 /// [`PlanFileError`] naming the file, the line, and for an unknown key the nearest valid one.
 pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
-    // A URL without its flag is taken for a file.
+    // A URL without its flag is read as a file name.
     let shown = redact(&path.display().to_string());
     let hint = if shown.contains("://") { "; write a URL after --target" } else { "" };
     let failed = |source| PlanFileError::Read { path: shown.clone(), source, hint };
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
-    // Files that a plan names lie beside it.
+    // Paths in a plan are relative to the plan's folder.
     let beside = path.parent().unwrap_or(Path::new(""));
     for file in spec.workload_file.iter_mut().flatten() {
         *file = beside.join(&file).display().to_string();
@@ -83,23 +83,23 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// # Errors
 /// What is wrong, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
-    // Keys first: a friendly word about an unknown key is worth more than what a parser says.
-    let table: toml::Table = toml::from_str(text).map_err(|e| told(text, &e))?;
+    // Keys first: our message about an unknown key is better than the parser's.
+    let table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
     for key in table.keys() {
         if !KEYS.contains(&key.as_str()) {
             let line = text
                 .lines()
                 .position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
             let at = line.map_or(String::new(), |l| format!("line {}: ", l + 1));
-            let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-            return Err(format!("{at}there is no key «{}»{near} (known: {})", redact(key), KEYS.join(", ")));
+            let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+            return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), KEYS.join(", ")));
         }
     }
-    toml::from_str(text).map_err(|e| told(text, &e))
+    toml::from_str(text).map_err(|e| parse_error(text, &e))
 }
 
-/// What the parser says, with line and column. It would show the line as well, and with it what stands there.
-fn told(text: &str, error: &toml::de::Error) -> String {
+/// The parser's message with line and column, without the line's text: it may hold a password.
+fn parse_error(text: &str, error: &toml::de::Error) -> String {
     let message = redact(&without_text(error.message()));
     let Some(before) = error.span().and_then(|at| text.get(..at.start.min(text.len()))) else { return message };
     let line = before.matches('\n').count() + 1;
@@ -107,7 +107,7 @@ fn told(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}, column {column}: {message}")
 }
 
-/// `message` without the text that it quotes where another type is expected.
+/// `message` without the text that it quotes if another type is expected.
 fn without_text(message: &str) -> String {
     let cut = || {
         let start = message.find("string \"")? + "string".len();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn an_unknown_key_gets_the_nearest_and_its_line() {
         let e = parse("jobs = 1\n\ndurration = \"3s\"").unwrap_err();
-        assert!(e.contains("line 3") && e.contains("«durration»") && e.contains("«duration»"), "{e}");
+        assert!(e.contains("line 3") && e.contains("'durration'") && e.contains("'duration'"), "{e}");
         let e = parse("driver = \"clinet\"").unwrap_err();
         assert!(e.contains("clinet") && e.contains("client"), "{e}");
         assert!(parse("jobs = [").unwrap_err().contains("line 1"));
@@ -158,7 +158,7 @@ mod tests {
                 "line 1, column 10: invalid type: string, expected",
             ),
             ("jobs = 1\ndriver = \"postgres://ann:s3cret@h/d\"", "line 2, column 10"),
-            ("\"postgres://ann:s3cret@h/d\" = 1", "line 1: there is no key «postgres://ann@h/d»"),
+            ("\"postgres://ann:s3cret@h/d\" = 1", "line 1: there is no key 'postgres://ann@h/d'"),
             ("[postgres]\n\"ann:s3cret@h/d\" = \"s3cret", "line 2"),
             ("setting = [\"s3cret\"]", "line 1"),
             ("setting = { password = 3 , a = \"s3cret\"}", "line 1"),
@@ -166,14 +166,14 @@ mod tests {
             ("target = \"a\"\ntarget = \"s3cret\"", "line 2"),
         ] {
             let e = parse(text).unwrap_err();
-            assert!(e.starts_with(at) && !e.contains("s3") && !e.contains("cret"), "«{text}»: {e}");
+            assert!(e.starts_with(at) && !e.contains("s3") && !e.contains("cret"), "'{text}': {e}");
         }
         let e = read(Path::new("postgres://ann:s3cret@h/d")).unwrap_err().to_string();
         assert!(e.contains("postgres://ann@h/d") && e.contains("write a URL after --target"), "{e}");
     }
 
     #[test]
-    fn job_counts_that_are_none_are_told() {
+    fn bad_job_counts_are_named() {
         for text in ["jobs = -1", "jobs = [1, -2]", "jobs = 1.5", "jobs = true"] {
             let e = parse(text).unwrap_err();
             assert!(e.contains("line 1, column 8") && e.contains("'auto'") && e.contains("4096"), "{e}");

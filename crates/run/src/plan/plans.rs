@@ -40,7 +40,7 @@ pub static PLANS: &[NamedPlan] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NamedPlanError {
     /// No plan has this name.
-    #[error("there is no plan «{given}»{hint} (known: {known}; a plan file of your own: loadline run FILE)")]
+    #[error("there is no plan '{given}'{hint} (known: {known}; a plan file of your own: loadline run FILE)")]
     Unknown {
         /// What was asked for.
         given: String,
@@ -49,8 +49,8 @@ pub enum NamedPlanError {
         /// All names.
         known: String,
     },
-    /// A plan of loadline's own cannot be read: a mistake in loadline.
-    #[error("loadline's own plan «{name}» cannot be read: {message}")]
+    /// A built-in plan cannot be read: a bug in loadline.
+    #[error("loadline's own plan '{name}' cannot be read: {message}")]
     Broken {
         /// Its name.
         name: &'static str,
@@ -66,7 +66,7 @@ pub enum NamedPlanError {
 pub fn find(name: &str) -> Result<&'static NamedPlan, NamedPlanError> {
     PLANS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim())).ok_or_else(|| NamedPlanError::Unknown {
         given: name.to_owned(),
-        hint: nearest(name, PLANS.iter().map(|p| p.name)).map_or(String::new(), |n| format!(": did you mean «{n}»?")),
+        hint: nearest(name, PLANS.iter().map(|p| p.name)).map_or(String::new(), |n| format!(": did you mean '{n}'?")),
         known: PLANS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
     })
 }
@@ -75,12 +75,12 @@ impl NamedPlan {
     /// The specification in its file.
     ///
     /// # Errors
-    /// [`NamedPlanError::Broken`], which the tests rule out.
+    /// [`NamedPlanError::Broken`]; the tests exclude it.
     pub fn spec(&self) -> Result<PlanSpec, NamedPlanError> {
         planfile::parse(self.text).map_err(|message| NamedPlanError::Broken { name: self.name, message })
     }
 
-    /// What it is, in one line: the first line of its file.
+    /// One-line description: the first line of its file.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_the_known_ones_and_the_nearest() {
         let e = find("qick").unwrap_err().to_string();
-        assert!(e.contains("«qick»") && e.contains("did you mean «quick»") && e.contains("log-writer"), "{e}");
+        assert!(e.contains("'qick'") && e.contains("did you mean 'quick'") && e.contains("log-writer"), "{e}");
         assert!(find("nothing like it").unwrap_err().to_string().contains("known: quick, full"), "all are named");
     }
 }

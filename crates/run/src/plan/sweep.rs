@@ -1,17 +1,17 @@
-//! Which job count comes next: rise until throughput no longer grows.
+//! Points of a sweep. An automatic sweep over jobs rises until throughput no longer grows.
 
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_workload::Sweep;
 
-/// A step grew if its throughput is above the best so far by this share.
+/// Throughput grows if it exceeds the best so far by this share.
 pub const GROWTH: f64 = 0.05;
-/// A sweep ends after so many steps in a row that did not grow: one alone can be a dip (two jobs
-/// that wait for each other's flush are often no faster than one).
+/// A sweep ends after this many steps in a row without growth. One can be a dip: two jobs that wait for each other's
+/// flush are often no faster than one.
 pub const FLAT_STEPS: usize = 2;
 
-/// Next job count of an automatic sweep after the tests in `done` (job count and throughput, in
-/// order), or `None` when it has ended. It starts at 1 and doubles, at most to `max`.
+/// Next job count of an automatic sweep; `None` at its end. `done`: job count and throughput of earlier tests, in
+/// order. Starts at 1 and doubles up to `max`.
 #[must_use]
 pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     let Some((last, _)) = done.last() else { return Some(1) };
@@ -30,48 +30,48 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     Some(last.saturating_mul(2).min(max))
 }
 
-/// A parameter over which a workload is swept with one job.
+/// A parameter that is swept, with one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweptParameter {
     /// Its name.
     pub name: &'static str,
-    /// Its values, rising.
+    /// Its values, ascending.
     pub values: Vec<i64>,
-    /// Column that shows the value.
+    /// Column of the value.
     pub column: &'static Column,
 }
 
 /// The tests of a workload in one repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Points {
-    /// Parameter over which the workload is swept with one job.
-    pub parameter: Option<Swept>,
-    /// Whether it is swept over jobs (then or instead).
+pub struct SweepPoints {
+    /// Swept parameter, if any.
+    pub parameter: Option<SweptParameter>,
+    /// Whether a sweep over jobs follows, or is the only sweep.
     pub over_jobs: bool,
 }
 
-impl Points {
-    /// Those of a planned workload.
+impl SweepPoints {
+    /// Points of a planned workload.
     #[must_use]
-    pub fn of(workload: &PlannedWorkload) -> Points {
-        let none = Points { parameter: None, over_jobs: true };
+    pub fn of(workload: &PlannedWorkload) -> SweepPoints {
+        let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = loadline_workload::find(&workload.code) else { return none };
         match found.sweep {
-            Sweep::Jobs => Points { over_jobs: found.scan().is_none(), ..none },
-            Sweep::Once => Points { over_jobs: false, ..none },
+            Sweep::Jobs => SweepPoints { over_jobs: found.scan().is_none(), ..none },
+            Sweep::Once => SweepPoints { over_jobs: false, ..none },
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let (values, over_jobs) = match workload.parameters.get(name) {
-                    // The sweep over jobs has that value.
+                    // The sweep over jobs uses that value.
                     Some(_) if then_jobs => return none,
                     Some(value) => (vec![*value], false),
                     None => (values.to_vec(), then_jobs),
                 };
-                Points { parameter: Some(Swept { name, values, column }), over_jobs }
+                SweepPoints { parameter: Some(SweptParameter { name, values, column }), over_jobs }
             }
         }
     }
 
-    /// Their number, if a sweep over jobs has `steps`.
+    /// Number of points, if a sweep over jobs has `steps`.
     #[must_use]
     pub fn count(&self, steps: f64) -> f64 {
         let values = self.parameter.as_ref().map_or(0, |swept| swept.values.len());
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_swept_over_a_parameter_does_not_follow_the_job_list() {
+    fn a_parameter_sweep_ignores_the_job_list() {
         let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
             code: code.to_owned(),
             driver: loadline_model::Driver::Client,
@@ -93,7 +93,7 @@ mod tests {
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             forced: None,
         };
-        let count = |code: &str, parameters: &[(&str, i64)]| Points::of(&planned(code, parameters)).count(4.0);
+        let count = |code: &str, parameters: &[(&str, i64)]| SweepPoints::of(&planned(code, parameters)).count(4.0);
         assert_eq!(count("LGWR-LAT1", &[]), 4.0);
         assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");
         assert_eq!(count("DA-AGG", &[("groups", 10)]), 1.0);

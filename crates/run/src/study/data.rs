@@ -9,11 +9,11 @@ use loadline_workload::{RowCount, Scope};
 use super::{Context, StudyError};
 use crate::event::{Event, Listener};
 
-/// Between two looks at how far a load is.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval between progress reports of a load.
+const POLL: Duration = Duration::from_millis(100);
 
 impl Context {
-    /// Loads what a workload needs for one job, and the data set with it, telling how far it is.
+    /// Loads a workload's tables for one job and the data set, with progress events.
     pub(super) fn load(&mut self, work: &Work, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let (done, loaded) = self.load_watched(work, 1, listener);
         for table in done {
@@ -23,8 +23,8 @@ impl Context {
         loaded
     }
 
-    /// Loads what is missing before a test of `jobs` jobs: what they own, and rows that tests took away.
-    pub(super) fn load_again(&self, work: &Work, jobs: u32, listener: &mut dyn Listener) -> Result<(), StudyError> {
+    /// Loads what is missing before a test: rows of each of the `jobs` jobs, and rows that earlier tests deleted.
+    pub(super) fn load_for_test(&self, work: &Work, jobs: u32, listener: &mut dyn Listener) -> Result<(), StudyError> {
         self.load_watched(work, jobs, listener).1
     }
 
@@ -45,13 +45,15 @@ impl Context {
                 if let Some(now) = progress.now() {
                     listener.on(Event::Loading(now));
                 }
-                // Most loads have nothing to do: they are over at once.
+                // Most loads have nothing to do and end at once.
                 let began = std::time::Instant::now();
-                while !load.is_finished() && began.elapsed() < LOOK {
+                while !load.is_finished() && began.elapsed() < POLL {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
-            load.join().unwrap_or_else(|_| Err(TargetError::Local("loading ended by a defect of loadline".into())))
+            load.join().unwrap_or_else(|_| {
+                Err(TargetError::Local("loading crashed: this is a bug in loadline, please report it".into()))
+            })
         });
         let loaded = match loaded {
             Err(_) if self.stopped() => Err(StudyError::Interrupted),
@@ -60,17 +62,16 @@ impl Context {
         (progress.done(), loaded)
     }
 
-    /// Drops the tables of a workload that has no more tests, so that those of the next have room. The few rows
-    /// that jobs own stay until the run's end.
-    pub(super) fn make_room(&self, work: &Work, listener: &mut dyn Listener) {
+    /// Drops the tables of a workload after its last test to free disk space. Small per-job tables stay until the run
+    /// ends.
+    pub(super) fn drop_unneeded_tables(&self, work: &Work, listener: &mut dyn Listener) {
         let large = |t: &loadline_workload::Table| t.scope == Scope::Workload && !matches!(t.rows, RowCount::PerJob(_));
         if !work.workload.tables.iter().any(large) {
             return;
         }
         if let Err(e) = self.target.drop_tables(work) {
             let code = work.workload.code;
-            listener
-                .on(Event::Warning(format!("the tables of {code}, whose tests are done, could not be dropped: {e}")));
+            listener.on(Event::Warning(format!("the tables of {code} could not be dropped after its last test: {e}")));
         }
     }
 }

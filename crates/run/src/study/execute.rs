@@ -1,4 +1,4 @@
-//! One test of a plan, from the tables that it needs to its record on disk.
+//! Runs one test of a plan: loads its tables, measures, stores its record.
 
 use std::sync::Arc;
 
@@ -8,41 +8,41 @@ use loadline_model::plan::PlannedWorkload;
 use loadline_workload::SizeScan;
 
 use super::native_report::Mark;
-use super::proof::Before;
-use super::{Context, StudyError, length};
+use super::proof::BeforeTest;
+use super::{Context, StudyError, window_length};
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::counters::Counters;
-use crate::instrument::{Instruments, Over, Run, size_scan};
+use crate::instrument::{EndedTest, Instruments, RunContext, size_scan};
 use crate::record::{Finished, Identity};
 use crate::window::{Request, TestError, run_test};
 
-/// A test that is to be made.
-pub(super) struct OneTest<'a> {
+/// A test to run.
+pub(super) struct PlannedTest<'a> {
     pub(super) workload: &'a PlannedWorkload,
     pub(super) work: Arc<Work>,
     pub(super) position: TestPosition,
-    /// Column that it is a point of a sweep over, if that is not jobs.
+    /// Column of the swept parameter; `None` for a sweep over jobs.
     pub(super) swept: Option<&'static Column>,
 }
 
-/// What came of trying it.
-enum Tried {
+/// Result of one attempt.
+enum Attempt {
     Done(Box<Finished>),
-    /// Its transactions are too long for the window: it needs one of so many seconds.
-    TooShort(f64),
+    /// The window is too short for the transactions. Holds the window needed, s.
+    WindowTooShort(f64),
 }
 
-impl OneTest<'_> {
-    /// Makes it, with a longer window if that of the plan turns out too short.
+impl PlannedTest<'_> {
+    /// Runs the test; repeats it once with a longer window if the first was too short.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let mut longer_s = None;
         let finished = loop {
             match self.attempt(context, longer_s, listener)? {
-                Tried::Done(finished) => break finished,
-                Tried::TooShort(seconds) => longer_s = Some(seconds),
+                Attempt::Done(finished) => break finished,
+                Attempt::WindowTooShort(seconds) => longer_s = Some(seconds),
             }
             listener.on(Event::Step(format!(
-                "test {}: transactions are too long for the window, it is made again with {:.0} s",
+                "test {}: the window is too short for the transactions; repeating the test with {:.0} s",
                 self.position.test,
                 longer_s.unwrap_or_default()
             )));
@@ -59,20 +59,20 @@ impl OneTest<'_> {
         context: &Context,
         longer_s: Option<f64>,
         listener: &mut dyn Listener,
-    ) -> Result<Tried, StudyError> {
+    ) -> Result<Attempt, StudyError> {
         let (work, jobs, target) = (&self.work, self.position.jobs, context.target.as_ref());
-        let gone = |e| self.gone(e);
+        let failed = |e| self.target_failed(e);
         listener.on(Event::TestStarted(self.position.clone()));
-        let cache_bytes = context.set_cache(work).map_err(gone)?;
-        context.load_again(work, jobs, listener).map_err(|e| match e {
-            StudyError::Target(e) => self.gone(e),
+        let cache_bytes = context.set_cache(work).map_err(failed)?;
+        context.load_for_test(work, jobs, listener).map_err(|e| match e {
+            StudyError::Target(e) => self.target_failed(e),
             e => e,
         })?;
-        target.reset(work, self.workload.driver).map_err(gone)?;
-        let unsettled = target.settle().map_err(gone)?;
-        let before = Before::ask(target, work).map_err(gone)?;
+        target.reset(work, self.workload.driver).map_err(failed)?;
+        let unsettled = target.settle().map_err(failed)?;
+        let before = BeforeTest::query(target, work).map_err(failed)?;
         let plan = &context.manifest.plan;
-        let planned_s = length::of(plan.duration_s, &context.records, work.workload.code, jobs);
+        let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
         let request = Request {
             target: Arc::clone(&context.target),
             work: Arc::clone(work),
@@ -86,10 +86,10 @@ impl OneTest<'_> {
             data_disk: context.data_disk.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
-        let mut tried = match work.workload.scan() {
+        let mut attempt = match work.workload.scan() {
             Some(scan) => self.scan(context, scan, &request, &before, listener)?,
             None => {
-                let run = Run {
+                let run = RunContext {
                     manifest: &context.manifest,
                     records: &context.records,
                     repetition: self.position.repetition,
@@ -100,21 +100,21 @@ impl OneTest<'_> {
                 self.jobs(context, &run, request, &before, longer_s.is_some(), listener)?
             }
         };
-        if let Tried::Done(finished) = &mut tried {
+        if let Attempt::Done(finished) = &mut attempt {
             finished.figures.notes.extend(unsettled);
         }
-        Ok(tried)
+        Ok(attempt)
     }
 
-    /// A scan of sizes, which takes as long as its transactions do.
+    /// Runs a scan of sizes. It has no fixed duration.
     fn scan(
         &self,
         context: &Context,
         scan: SizeScan,
         request: &Request,
-        before: &Before,
+        before: &BeforeTest,
         listener: &mut dyn Listener,
-    ) -> Result<Tried, StudyError> {
+    ) -> Result<Attempt, StudyError> {
         let TestPosition { test, workload, .. } = &self.position;
         let mark = context.native_mark();
         let mut last = None;
@@ -128,53 +128,55 @@ impl OneTest<'_> {
         let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = size_scan::finished(&self.work, scanned, &proof);
         self.report(context, mark, &mut finished, listener);
-        Ok(Tried::Done(Box::new(finished)))
+        Ok(Attempt::Done(Box::new(finished)))
     }
 
-    /// Jobs in a common window, with instruments beside them. With `last`, the window is not made longer.
+    /// Runs jobs in a common window, with instruments. With `last`, the window is not extended again.
     fn jobs(
         &self,
         context: &Context,
-        run: &Run<'_>,
+        run: &RunContext<'_>,
         mut request: Request,
-        before: &Before,
+        before: &BeforeTest,
         last: bool,
         listener: &mut dyn Listener,
-    ) -> Result<Tried, StudyError> {
+    ) -> Result<Attempt, StudyError> {
         let mut instruments = Instruments::of(self.work.workload);
-        instruments.prepare(&mut request, run).map_err(|e| self.gone(e))?;
-        // Outside the test: taking it is work of its own.
+        instruments.prepare(&mut request, run).map_err(|e| self.target_failed(e))?;
+        // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
-        let mut progress = Progress { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
+        let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
         let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
             listener.on(progress.event(elapsed_s, completed));
         })
         .map_err(|e| self.failed(e))?;
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         if let (Some(lost), Err(_)) = (lost, context.target.info()) {
-            // The server is gone, not just a session: the test can be repeated when it is back.
-            return Err(self.gone(TargetError::Lost(lost)));
+            // The server is down, not only a session: the test is not stored, so a resume repeats it.
+            return Err(self.target_failed(TargetError::Lost(lost)));
         }
         let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
-        let longer_s = length::longer(&finished.figures, request.jobs, window_s, clean);
+        let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);
         if let Some(seconds) = longer_s.filter(|_| !last) {
-            return Ok(Tried::TooShort(seconds));
+            return Ok(Attempt::WindowTooShort(seconds));
         }
-        let notes =
-            [length::note(window_s, context.manifest.plan.duration_s), length::coarse(&finished.figures, request.jobs)];
+        let notes = [
+            window_length::longer_note(window_s, context.manifest.plan.duration_s),
+            window_length::coarse_note(&finished.figures, request.jobs),
+        ];
         finished.figures.notes.extend(notes.into_iter().flatten());
         let counters = Counters::of(&request, &measured);
-        let over =
-            Over { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
-        let more = instruments.finish(&over);
+        let ended =
+            EndedTest { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
+        let more = instruments.finish(&ended);
         finished.figures.add(more);
         self.report(context, mark, &mut finished, listener);
-        Ok(Tried::Done(Box::new(finished)))
+        Ok(Attempt::Done(Box::new(finished)))
     }
 
-    /// Adds the database's own report. A test whose report is missing holds all the same; it says so.
+    /// Adds the database's own report. A missing report is noted; the test stays valid.
     fn report(&self, context: &Context, mark: Mark, finished: &mut Finished, listener: &mut dyn Listener) {
         match context.native_report(mark) {
             Ok(report) => finished.native = report,
@@ -209,20 +211,20 @@ impl OneTest<'_> {
         StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
     }
 
-    fn gone(&self, e: TargetError) -> StudyError {
+    fn target_failed(&self, e: TargetError) -> StudyError {
         self.failed(TestError::Target(e))
     }
 }
 
-/// How far a test was when its progress was last told.
-struct Progress<'a> {
-    test: &'a OneTest<'a>,
+/// State of a test at the last progress event.
+struct ProgressMeter<'a> {
+    test: &'a PlannedTest<'a>,
     request: &'a Request,
     elapsed_s: f64,
     completed: u64,
 }
 
-impl Progress<'_> {
+impl ProgressMeter<'_> {
     fn event(&mut self, elapsed_s: f64, completed: u64) -> Event<'static> {
         let seconds = elapsed_s - self.elapsed_s;
         let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };

@@ -1,4 +1,4 @@
-//! The database's own report of a test, from a target that makes one to the run's folder.
+//! Tests of the database's own report, from a fake target to the run folder.
 
 use std::sync::atomic::AtomicI64;
 
@@ -14,11 +14,11 @@ use super::*;
 use crate::event::Silent;
 use crate::plan::make_plan;
 
-/// The null engine, which makes reports besides.
+/// The null engine, with reports.
 struct Reporting {
     inner: Box<dyn Target>,
     marks: AtomicI64,
-    /// What the marks and the reports fail with, if they do.
+    /// Errors of marks and of reports, if any.
     refuses: [Option<&'static str>; 2],
 }
 
@@ -121,7 +121,7 @@ fn two_tests(
     let spec =
         PlanSpec { target: Some("null:".into()), workload: Some(vec!["LGWR-LAT1".into()]), ..PlanSpec::default() };
     let mut plan = make_plan(&spec).unwrap();
-    // Reports go where the plan's kind of target keeps them.
+    // The kind of target decides the folder of reports.
     plan.target = "oracle://u@h/s".into();
     (plan.jobs, plan.duration_s, plan.warmup_s, plan.native_report) = (Jobs::List(vec![1, 2]), 0.2, 0.2, asked);
     let folder = RunFolder::create(results, "r").unwrap();
@@ -171,7 +171,7 @@ fn each_test_has_its_report() {
 }
 
 #[test]
-fn without_being_asked_none_is_made() {
+fn without_the_option_there_is_no_report() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, _, target) = two_tests(dir.path(), false, [None, None]);
     assert!(!folder.join("awr").exists());
@@ -179,7 +179,7 @@ fn without_being_asked_none_is_made() {
 }
 
 #[test]
-fn a_report_that_cannot_be_had_is_said_and_the_test_holds() {
+fn a_missing_report_is_noted_and_the_test_stays_valid() {
     for refuses in [[Some("no grant"), None], [None, Some("no grant")]] {
         let dir = tempfile::tempdir().unwrap();
         let (folder, records, _) = two_tests(dir.path(), true, refuses);

@@ -1,4 +1,4 @@
-//! What loadline itself costs: the client's loop on the engine that does nothing.
+//! loadline's own overhead: the client's loop on the null engine, which does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,13 +9,15 @@ use loadline_database::{OpenRequest, Work, open};
 use crate::window::client_job::{self, Timing};
 use crate::window::schedule::{Schedule, Shared};
 
-/// Long enough for the figure to be steady to a few per cent.
+/// Long enough for a figure accurate to a few per cent.
 const WINDOW_NS: u64 = 200_000_000;
 const WARMUP_NS: u64 = 50_000_000;
 
-/// Wall time of the client's loop per transaction of `work`, ns, with one job and an engine that
-/// does nothing, or why there is no such figure. The loop's own clock readings and histograms are in it. When
-/// `interrupted` is set it ends with the transaction that is under way.
+/// Wall time of the client's loop per transaction of `work`, ns, with one job on the null engine. Includes clock
+/// readings and histograms. Ends after the current transaction when `interrupted` is set.
+///
+/// # Errors
+/// Why there is no figure.
 pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Result<f64, String> {
     let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
     let mut session = null.client_session(work, 0).map_err(|e| e.to_string())?;
@@ -25,7 +27,7 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + WINDOW_NS };
     let shared = Arc::new(Shared::new(1, Arc::clone(interrupted)));
     let timing = Timing { start_ns, window_ns: WINDOW_NS };
-    // There is one job and nothing to wait for.
+    // One job: nothing to wait for.
     let _ = shared.window.set(schedule);
     let (program, flags) = (work.program.clone(), Arc::clone(&shared));
     let result = std::thread::scope(|scope| {
@@ -37,7 +39,7 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
     let n = result.map_or(0, |r| r.transaction.count());
     if n == 0 {
         let ms = (WARMUP_NS + WINDOW_NS) / 1_000_000;
-        return Err(format!("no transaction was through within {ms} ms"));
+        return Err(format!("no transaction completed within {ms} ms"));
     }
     Ok(schedule.window_ns() as f64 / n as f64)
 }
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_that_takes_long_leaves_a_reason_and_ends_when_it_is_told_to() {
+    fn a_long_transaction_has_a_reason_and_can_be_interrupted() {
         let long = "code = \"OVERHEAD-LONG\"\nsummary = \"changes a lot\"\nprogram = [{ bind = \"n\", to = \"sequence\" }, \
                     { repeat = 1000, steps = [{ repeat = \"times\", steps = [{ execute = \"change\" }] }] }]\n\
                     [[parameter]]\nname = \"times\"\ndefault = 4000\nmin = 1\nmax = 4000\nmeaning = \"changes\"\n\
@@ -67,7 +69,7 @@ mod tests {
         let told = Arc::new(AtomicBool::new(false));
         let short = client_ns_per_tx(&work(1), &told).unwrap();
         assert!(short > 0.0);
-        // So fast a machine has a figure, and no other a failure.
+        // A fast machine has a figure; a slow one has a reason.
         match client_ns_per_tx(&work(4000), &told) {
             Ok(ns) => assert!(ns > short, "{ns}"),
             Err(reason) => assert!(reason.contains("250 ms"), "{reason}"),

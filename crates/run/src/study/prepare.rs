@@ -1,4 +1,4 @@
-//! What is done once for a workload: tables, calibration, procedure.
+//! Prepares a workload before its first test: tables, calibration, stored procedure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::figures::access::is_one_read;
 use crate::plan::planned;
 
 impl Context {
-    /// The workload as planned, with `calibrated` parameters in place of some.
+    /// The workload as planned, with `calibrated` parameters.
     fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
         Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
     }
 
-    /// Gives a private server the block cache that the workload needs. Returns its size, bytes.
+    /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.
     pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
         let small = work.workload.has(Instrument::Device);
-        // Where a transaction is to be one read, what leads to its row must fit in.
+        // If a transaction is one read, the upper levels of the index must fit in the cache.
         let part = if is_one_read(work) { 1 } else { 4 };
         let data_bytes = small.then(|| work.params.size_bytes() / part);
         self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
     }
 
-    /// Measures what loadline itself costs, with the first workload that a client can run.
+    /// Measures loadline's own overhead, with the first workload that the client driver can run.
     pub(super) fn measure_overhead(&mut self) -> Result<(), StudyError> {
         let at_client = |w: &&PlannedWorkload| {
             let work = self.work(w, &BTreeMap::new()).ok()?;
@@ -54,8 +54,8 @@ impl Context {
         Ok(())
     }
 
-    /// Makes the tables of a workload anew, calibrates it, and puts its program into the database.
-    /// A resumed run takes the calibration that its first tests had.
+    /// Creates the tables of a workload, calibrates it, and installs its program in the database. A resumed run keeps
+    /// the calibration of its first tests.
     pub(super) fn prepare(
         &mut self,
         workload: &PlannedWorkload,
@@ -87,7 +87,7 @@ impl Context {
 
     fn calibrate(&self, workload: &PlannedWorkload, work: &Work) -> Result<Calibration, StudyError> {
         let size = work.workload.redo;
-        // A user who gives the sizes wants these and no others.
+        // Sizes given by the user are not calibrated.
         if let Some(size) = size
             && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
         {
@@ -98,7 +98,7 @@ impl Context {
             return Ok(Calibration {
                 redo_bytes_per_tx: seen,
                 nominal: Some([size.min, size.nominal, size.max]),
-                note: Some("not calibrated: its size was given".into()),
+                note: Some("not calibrated: the plan gives its size".into()),
                 ..Calibration::default()
             });
         }

@@ -1,4 +1,4 @@
-//! What the database is asked before and after a test, to prove its work.
+//! Queries before and after a test that prove its work.
 
 use loadline_database::{Target, TargetError, Work};
 use loadline_workload::{RowCount, Step};
@@ -6,21 +6,21 @@ use loadline_workload::{RowCount, Step};
 use crate::figures::Proof;
 use crate::queries::{self, integer, table_bytes};
 
-/// What was asked before a test.
-pub(super) struct Before {
+/// Results of the queries before a test.
+pub(super) struct BeforeTest {
     evidence: Option<i64>,
     unchanged: Vec<Result<Option<i64>, String>>,
 }
 
-impl Before {
-    /// Asks it.
-    pub(super) fn ask(target: &dyn Target, work: &Work) -> Result<Before, TargetError> {
+impl BeforeTest {
+    /// Runs the queries before a test.
+    pub(super) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
         let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
         let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
-        Ok(Before { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
+        Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
-    /// Asks again after the test. loadline runs on a machine with `cpus` CPUs.
+    /// Runs the queries after the test. loadline runs on a machine with `cpus` CPUs.
     pub(super) fn proof(&self, target: &dyn Target, work: &Work, cpus: u32) -> Proof {
         Proof {
             evidence_before: self.evidence,
@@ -31,7 +31,7 @@ impl Before {
         }
     }
 
-    /// Whether what must hold after a test holds: by how much each query is off.
+    /// Results of the consistency queries; 0 means consistent.
     fn consistency(&self, target: &dyn Target, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
         let ask = |query: &str| integer(target, work, query).map_err(|e| e.to_string());
         let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
@@ -43,20 +43,20 @@ impl Before {
     }
 }
 
-/// Bytes of the tables that a transaction works through as a whole.
+/// Bytes of the whole tables that a transaction reads or loads.
 fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return bulk_bytes(target, work) };
     let mut sum = 0.0;
     for table in volume.tables {
         match table_bytes(target, work, table).map_err(|e| e.to_string())? {
             Some(bytes) => sum += bytes as f64,
-            None => return Err("the target does not say how large its tables are".to_owned()),
+            None => return Err("the size of the target's tables is unknown".to_owned()),
         }
     }
     Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
 }
 
-/// Bytes that the rows take which a transaction adds in bulk, or to the only table there is.
+/// Bytes of the rows that a transaction adds in bulk, or to the only table.
 fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let bulk = work.program.body.iter().find_map(|step| match step {
         Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
@@ -71,6 +71,6 @@ fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let bytes = table_bytes(target, work, table.name).map_err(|e| e.to_string())?;
     match bytes.zip(there.filter(|n| *n > 0)) {
         Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
-        None => Err("the target does not say how large its tables are".to_owned()),
+        None => Err("the size of the target's tables is unknown".to_owned()),
     }
 }

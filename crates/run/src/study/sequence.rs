@@ -1,4 +1,4 @@
-//! The tests of a plan, one after another: which one is next.
+//! The order of a plan's tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
-use super::execute::OneTest;
+use super::execute::PlannedTest;
 use super::{Context, StudyError};
 use crate::calibrate::with;
 use crate::event::{Listener, TestPosition};
-use crate::plan::length::Length;
-use crate::plan::sweep::{Points, Swept, next_jobs};
+use crate::plan::duration::DurationEstimate;
+use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
 
 /// A test of a sweep.
-struct Point {
+struct SweepPoint {
     jobs: u32,
-    /// Value of the parameter over which the workload is swept, if it is.
-    value: Option<Value>,
+    /// ParameterValue of the swept parameter, if any.
+    value: Option<ParameterValue>,
 }
 
-/// A value of the parameter over which a workload is swept.
+/// A value of the swept parameter.
 #[derive(Clone, Copy)]
-struct Value {
+struct ParameterValue {
     name: &'static str,
     value: i64,
-    /// Column that shows it.
+    /// Column of the parameter.
     column: &'static Column,
 }
 
 impl Context {
-    /// Measures everything that is not there yet. Repetitions are the outermost loop, so that
-    /// they lie far apart in time.
+    /// Runs all tests that have no record yet. Repetitions are the outermost loop, so that they are far apart in
+    /// time.
     pub(super) fn measure(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
-        let length = Length::of(&plan);
+        let length = DurationEstimate::of(&plan);
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
-                while let Some(Point { jobs, value }) = self.next(workload, repetition) {
+                while let Some(SweepPoint { jobs, value }) = self.next(workload, repetition) {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
@@ -61,27 +61,27 @@ impl Context {
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     let swept = value.map(|v| v.column);
-                    OneTest { workload, work, position, swept }.measure(self, listener)?;
+                    PlannedTest { workload, work, position, swept }.measure(self, listener)?;
                 }
                 if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
-                    self.make_room(work, listener);
+                    self.drop_unneeded_tables(work, listener);
                 }
             }
         }
         Ok(())
     }
 
-    /// Tests of a workload and repetition that are there.
+    /// Recorded tests of a workload in a repetition.
     fn done<'a>(&'a self, code: &'a str, repetition: u32) -> impl Iterator<Item = &'a TestRecord> {
         self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition)
     }
 
-    /// The work with a value of the parameter over which it is swept.
+    /// The work with a value of the swept parameter.
     fn at_point(
         &self,
         workload: &PlannedWorkload,
         work: &Arc<Work>,
-        value: Option<Value>,
+        value: Option<ParameterValue>,
     ) -> Result<Arc<Work>, StudyError> {
         if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
             return Ok(Arc::clone(work));
@@ -90,21 +90,20 @@ impl Context {
             Some(value) => Arc::new(with(work, &[(value.name.to_owned(), value.value)].into())),
             None => Arc::clone(work),
         };
-        // The procedure is that of the value before.
+        // The installed procedure still has the previous value.
         if workload.driver == Driver::Database {
             self.target.abilities().driver()?.install(&work)?;
         }
         Ok(work)
     }
 
-    /// The test that a workload needs next in this repetition. Later repetitions repeat the job counts that
-    /// the first one found.
-    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<Point> {
+    /// Next test of a workload in this repetition. Later repetitions use the job counts of the first.
+    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
         let found = loadline_workload::find(&workload.code).ok()?;
-        let jobs = |jobs: u32| Point { jobs, value: None };
-        let points = Points::of(workload);
+        let jobs = |jobs: u32| SweepPoint { jobs, value: None };
+        let points = SweepPoints::of(workload);
         let next_of_jobs = || points.over_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten();
-        let Some(Swept { name, values, column }) = &points.parameter else {
+        let Some(SweptParameter { name, values, column }) = &points.parameter else {
             let once = || self.done(&workload.code, repetition).next().is_none().then(|| jobs(1));
             return if points.over_jobs { next_of_jobs() } else { once() };
         };
@@ -115,10 +114,12 @@ impl Context {
         let given = workload.parameters.contains_key(*name);
         let most = if found.workers() == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
         let value = values.iter().filter(|v| **v <= most).find(done);
-        value.map(|v| Point { jobs: 1, value: Some(Value { name, value: *v, column }) }).or_else(next_of_jobs)
+        value
+            .map(|v| SweepPoint { jobs: 1, value: Some(ParameterValue { name, value: *v, column }) })
+            .or_else(next_of_jobs)
     }
 
-    /// The job count that a sweep over jobs needs next.
+    /// Next job count of a sweep over jobs.
     fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition).filter(|r| r.swept.is_none());
         let first_missing =
@@ -134,8 +135,8 @@ impl Context {
         }
     }
 
-    /// The most workers of a sweep over them; a number that the user gives is not held against it, so that
-    /// the test says what came of it.
+    /// Maximum number of parallel workers of a sweep. A number given by the user is not limited here: the test
+    /// reports how many were launched.
     fn max_parallel_workers(&self, given: bool) -> i64 {
         let limit = self.target.abilities().parallel_queries.filter(|_| !given);
         let limit = limit.and_then(|parallel| parallel.max_parallel_workers().ok()?);

@@ -10,14 +10,14 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::probe::{Operation, ProbedDir};
 use loadline_probe::{Point, ProbeError, ProbeOptions, probe};
 
-use crate::reference::{Role, place};
+use crate::reference::{Role, writable_dir};
 
-/// Time for a directory, s, filling the test file included.
+/// Time per directory, s, including the creation of the test file.
 const SECONDS: f64 = 4.0;
 /// Size of the test file, bytes.
 const FILE_BYTES: u64 = 128 << 20;
 
-/// What is measured: commits of the log-writer workloads' sizes, single-block reads, bandwidth.
+/// Operations to measure: commits of the log-writer workloads' sizes, single-block reads, bandwidth.
 fn points() -> Vec<Point> {
     let point = |operation, size, depth| Point { operation, size, depth };
     let sync = [2 << 10, 4 << 10, 32 << 10, 128 << 10, 512 << 10];
@@ -28,7 +28,7 @@ fn points() -> Vec<Point> {
     all
 }
 
-/// What was found by role, and in words what was not.
+/// Results by role, and notes about directories that were not probed.
 pub(crate) fn by_role(
     info: &TargetInfo,
     scratch: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn by_role(
 ) -> Result<(BTreeMap<String, ProbedDir>, Vec<String>), ProbeError> {
     let (mut found, mut notes): (BTreeMap<String, ProbedDir>, _) = (BTreeMap::new(), Vec::new());
     for (role, name) in [(Role::Log, "log"), (Role::Data, "data")] {
-        let dir = match place(info, role, scratch) {
+        let dir = match writable_dir(info, role, scratch) {
             Ok(dir) => dir,
             Err(reason) => {
                 notes.push(format!("the storage under the {name} was not probed: {reason}"));

@@ -11,10 +11,10 @@ use super::job::JobResult;
 use super::pace::Pace;
 use super::schedule::{Schedule, Shared};
 
-/// A job gives up after so many transactions in a row have failed.
-const GIVE_UP_AFTER: u32 = 100;
+/// A job ends after this many failed transactions in a row.
+const MAX_FAILURES_IN_A_ROW: u32 = 100;
 
-/// The same for a transaction of one statement, whose commit goes with it.
+/// Runs a transaction of one statement, with its commit in the same call.
 struct WithCommit<'a> {
     session: &'a mut dyn ClientSession,
     commit_ns: Option<u64>,
@@ -39,7 +39,7 @@ impl Execute for WithCommit<'_> {
     }
 }
 
-/// One transaction; returns when its commit began, if that was seen.
+/// Runs one transaction. Returns when its commit began, if known.
 #[inline]
 fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<Option<u64>, TargetError> {
     if single {
@@ -61,7 +61,7 @@ pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
         if now >= ns || shared.stopped() {
             return;
         }
-        // In pieces, so that an interruption is seen.
+        // In short pieces, to notice an interrupt.
         std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
     }
 }
@@ -75,7 +75,7 @@ pub(crate) struct Timing {
     pub(crate) window_ns: u64,
 }
 
-/// Runs job `job` until it is told to stop.
+/// Runs job `job` until `shared` stops it.
 pub(crate) fn run(
     job: u32,
     session: &mut dyn ClientSession,
@@ -92,8 +92,8 @@ pub(crate) fn run(
     let (mut pace, single) = (pace, program.is_single_statement());
     let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
     if pace.is_some() {
-        // Without it the kernel may wake a thread 50 µs late: that would be our latency, not the
-        // target's. Where it is refused, the default stays.
+        // Otherwise the kernel may wake the thread 50 µs late, which would count as the target's latency. If refused,
+        // the default stays.
         let _ = nix::sys::prctl::set_timerslack(1);
     }
     sleep_until(timing.start_ns, shared);
@@ -118,7 +118,7 @@ pub(crate) fn run(
                 result.completed(&schedule, start_ns, commit_ns, end_ns);
                 if let Some((phase, split)) = phase.zip(result.split.as_deref_mut()).filter(|_| schedule.counts(end_ns))
                 {
-                    split.record(phase.under_way(), end_ns.saturating_sub(start_ns));
+                    split.record(phase.active(), end_ns.saturating_sub(start_ns));
                 }
                 result.rows_changed += stream.rows_changed();
                 if let (Some(intended), Some(response), true) =
@@ -135,11 +135,11 @@ pub(crate) fn run(
                 failed_in_a_row += 1;
                 result.failed(&schedule, start_ns, end_ns, e.to_string());
                 let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
-                if gone || failed_in_a_row >= GIVE_UP_AFTER {
+                if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW {
                     result.lost = Some(if gone {
                         e.to_string()
                     } else {
-                        format!("{GIVE_UP_AFTER} transactions in a row failed, the last with: {e}")
+                        format!("{MAX_FAILURES_IN_A_ROW} transactions in a row failed, the last with: {e}")
                     });
                     break;
                 }
@@ -159,7 +159,7 @@ pub(crate) fn run(
         }
     }
     if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
-        // What was due by the close and never began is late as well.
+        // Transactions due before the window end that never began count as due too.
         let due = std::iter::repeat_with(|| pace.next_start_ns());
         result.intended_ns.extend(due.take_while(|at| *at < schedule.close_ns));
     }

@@ -1,6 +1,5 @@
-//! The slices of the in-database driver: the database runs and times the loop, loadline only cuts
-//! it at the edges of the window and once a second, so that the database's counters (which a
-//! session publishes when its call returns) are current where they are read.
+//! Runs the slices of the in-database driver. The database runs and times the loop. loadline only ends a slice once a
+//! second and at window start and window end: sessions publish their counters when a call returns.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +10,7 @@ use super::client_job::{Timing, sleep_until};
 use super::job::JobResult;
 use super::schedule::{Schedule, Shared};
 
-/// Runs job `job` until it is told to stop.
+/// Runs job `job` until `shared` stops it.
 pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, shared: &Shared) -> JobResult {
     let mut result = JobResult::new(timing.window_ns, false);
     let mut schedule = Schedule::pending(timing.start_ns);
@@ -22,8 +21,8 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
         let begin_ns = now_ns();
         let until_ns = schedule.slice_end(begin_ns);
         let outcome = session.run_slice(until_ns);
-        // The window is set so far ahead that a slice begun without it ends before it opens, but for
-        // its last transaction.
+        // The window is set far enough ahead: a slice started without it ends before the window start, except for its
+        // last transaction.
         shared.update(&mut schedule);
         if result.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
@@ -31,7 +30,7 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
         match outcome {
             Ok(slice) => add_slice(&mut result, &schedule, begin_ns, until_ns, &slice),
             Err(e) => {
-                // What the slice did before it failed is not known: the job cannot go on counting.
+                // The work of the failed slice is unknown: the job cannot continue to count.
                 result.failed(&schedule, begin_ns, now_ns(), e.to_string());
                 let text = match e {
                     TargetError::Lost(text) => text,
@@ -44,8 +43,8 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
         if let Some(progress) = shared.progress.get(job as usize) {
             progress.set(result.total);
         }
-        // By our clock, as the next slice begins by it. The last transaction may have ended a little before
-        // the edge by the server's: waiting for the next slice would then read the counters a slice late.
+        // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
+        // waiting for the next slice would read the counters one slice late.
         result.ran_until_ns = result.ran_until_ns.max(now_ns());
         if !passed_open && result.ran_until_ns >= schedule.open_ns {
             passed_open = true;
@@ -59,8 +58,8 @@ pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, s
     result
 }
 
-/// Adds what a slice from `begin_ns` to `until_ns` did. All but its last transaction ended before
-/// `until_ns`, and no slice crosses an edge of the window, so they all count or none does.
+/// Adds a slice from `begin_ns` to `until_ns`. All but its last transaction ended before `until_ns`, and no slice
+/// crosses window start or window end, so they all count or none does.
 fn add_slice(result: &mut JobResult, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
     let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
     let n = slice.transaction.count();
@@ -87,7 +86,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    /// A database that takes 3 ms for each transaction, 1 ms of them for the commit.
+    /// A database with transactions of 3 ms, of which the commit takes 1 ms.
     struct Steady;
 
     impl DatabaseSession for Steady {
@@ -111,8 +110,8 @@ mod tests {
         }
     }
 
-    /// Runs a job over a window that opens after a quarter of a second; also how long after its edges the job had
-    /// passed them, ns.
+    /// Runs a job with a window that starts after 250 ms. Also returns how long after window start and window end the
+    /// job passed them, ns.
     fn through(session: &mut (dyn DatabaseSession + Send), window_ns: u64) -> (JobResult, Schedule, [u64; 2]) {
         let start_ns = now_ns();
         let open_ns = start_ns + 250_000_000;
@@ -145,7 +144,7 @@ mod tests {
         assert!((0.97..=1.001).contains(&share), "{share}");
     }
 
-    /// A database whose clock is a microsecond behind ours.
+    /// A database with a clock 1 µs behind loadline's.
     struct Behind;
 
     impl DatabaseSession for Behind {
@@ -162,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_passed_when_the_slice_returns_whatever_the_server_s_clock_says() {
+    fn an_edge_is_passed_when_the_slice_returns() {
         let (result, schedule, [open, close]) = through(&mut Behind, 900_000_000);
-        // Else the counters at the opening would be read at the close.
+        // Otherwise the counters of the window start would be read at the window end.
         assert!(open < schedule.window_ns() / 2, "{open}");
         assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");
     }

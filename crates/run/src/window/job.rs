@@ -1,4 +1,4 @@
-//! What one job brings back.
+//! The result of one job.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use loadline_model::Latencies;
 use super::phase::Split;
 use super::schedule::Schedule;
 
-/// Everything that one job measured. A job fills its own; they are merged after the test.
+/// Measurements of one job. Merged with the others after the test.
 #[derive(Debug, Clone, Default)]
 pub struct JobResult {
     /// Transaction times of the transactions that completed in the window.
     pub transaction: Latencies,
-    /// Commit times of the same, or of a regular sample of them where the session sees no more.
+    /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
     pub commit: Latencies,
-    /// The same times, split by a phase, if an instrument sets one.
+    /// Transaction times split by a phase, if an instrument sets one.
     pub split: Option<Box<Split>>,
     /// Open loop: times from the intended start.
     pub response: Option<Latencies>,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
-    /// Transactions committed in all, warm-up and tail included.
+    /// All committed transactions, including warm-up and tail.
     pub total: u64,
-    /// Rows that these changed, by what their programs say.
+    /// Rows that these changed according to the program.
     pub rows_changed: u64,
     /// Transactions that ended with an error in the window.
     pub errors: u64,
-    /// The same in all.
+    /// All transactions that ended with an error.
     pub errors_total: u64,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
@@ -34,16 +34,16 @@ pub struct JobResult {
     pub first_start_ns: Option<u64>,
     /// End of the last transaction, or the return of the last slice if that was later, ns.
     pub ran_until_ns: u64,
-    /// How long the transaction that was under way when the window opened had run by then, ns.
+    /// Age of the transaction in progress at the window start, ns.
     pub age_at_open_ns: u64,
-    /// The same at the close.
+    /// The same at the window end.
     pub age_at_close_ns: u64,
-    /// Open loop: how far behind its schedule the job was at the close, ns.
+    /// Open loop: how far the job was behind its schedule at the window end, ns.
     pub behind_ns: u64,
-    /// Open loop, first job: when each of its transactions was meant to begin, ns; failed ones are among them,
-    /// and those that were due before the close and had not begun when the job ended.
+    /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
+    /// the window end that never began.
     pub intended_ns: Vec<u64>,
-    /// Why the job ended before it was told to.
+    /// Why the job ended early, if it did.
     pub lost: Option<String>,
 }
 
@@ -55,12 +55,11 @@ impl JobResult {
         JobResult { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..JobResult::default() }
     }
 
-    /// Counts a transaction that ran from `start_ns` to `end_ns`, its commit from `commit_ns` on if
-    /// that was seen.
+    /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
     #[inline]
     pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
         self.total += 1;
-        self.seen(schedule, start_ns, end_ns);
+        self.note_times(schedule, start_ns, end_ns);
         if schedule.counts(end_ns) {
             self.transaction.record(end_ns.saturating_sub(start_ns));
             if let Some(commit_ns) = commit_ns {
@@ -75,17 +74,17 @@ impl JobResult {
     /// Counts a transaction that ended with an error.
     pub fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, text: String) {
         self.errors_total += 1;
-        self.seen(schedule, start_ns, end_ns);
+        self.note_times(schedule, start_ns, end_ns);
         self.errors += u64::from(schedule.counts(end_ns));
-        // A text holds values now and then; a few hundred different ones tell as much as all.
+        // Texts may hold values: keep at most 100 different ones.
         if self.error_texts.len() < 100 || self.error_texts.contains_key(&text) {
             *self.error_texts.entry(text).or_default() += 1;
         }
     }
 
-    /// Notes when the job was inside transactions.
+    /// Records when the job was inside transactions.
     #[inline]
-    pub fn seen(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
+    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
         self.first_start_ns.get_or_insert(start_ns);
         self.ran_until_ns = end_ns;
         if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
@@ -102,8 +101,8 @@ impl JobResult {
         self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
     }
 
-    /// Adds `other`: latencies, counts and errors. Moments and ages are those of single jobs and
-    /// are not merged.
+    /// Adds latencies, counts and errors of `other`. Points in time and ages belong to a single job and are not
+    /// merged.
     pub fn merge(&mut self, other: &JobResult) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
@@ -126,9 +125,8 @@ impl JobResult {
         }
     }
 
-    /// Time inside transactions within the window, ns: an identity, no estimate. What completed in
-    /// the window counts whole, less what of it lay before the opening, plus what of the last
-    /// transaction lay before the close.
+    /// Time inside transactions within the window, ns; exact. Sum of the transactions that completed in the window,
+    /// minus the part before the window start, plus the part of the last transaction before the window end.
     #[must_use]
     pub fn time_in_transactions_ns(&self) -> f64 {
         self.transaction.sum_ns() as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64

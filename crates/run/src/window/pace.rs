@@ -1,6 +1,6 @@
-//! Open loop: transactions start at given moments, whether the ones before have ended or not.
+//! Open loop: transactions start at fixed times, even if earlier ones have not ended.
 
-/// Intended starts of one job's transactions: evenly spaced, jobs shifted against each other.
+/// Intended starts of one job's transactions: evenly spaced and shifted between jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pace {
     interval_ns: f64,
@@ -9,8 +9,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For job `job` of `jobs`, which together start `rate_tps` transactions a second from
-    /// `start_ns` on.
+    /// For job `job` of `jobs`, which start `rate_tps` transactions per second in total, from `start_ns` on.
     pub(crate) fn new(rate_tps: f64, job: u32, jobs: u32, start_ns: u64) -> Pace {
         let interval_ns = f64::from(jobs) * 1e9 / rate_tps;
         let shift = interval_ns * f64::from(job) / f64::from(jobs);
@@ -19,7 +18,7 @@ impl Pace {
 
     /// The next intended start, ns.
     pub(crate) fn next_start_ns(&mut self) -> u64 {
-        // Multiplied, not added up: an error of rounding does not grow with time.
+        // Multiplied, not added, so that rounding errors do not accumulate.
         let start = self.origin_ns + self.interval_ns * self.next as f64;
         self.next += 1;
         start as u64

@@ -1,44 +1,43 @@
-//! A phase of the window that an instrument begins and ends. Jobs count the transactions that end in it apart
-//! from the others.
+//! A phase of the window, set by an instrument. Jobs count transactions that end in it separately.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_model::Latencies;
 
-/// Whether the phase is under way.
+/// Whether the phase is active.
 #[derive(Debug, Default)]
 pub struct Phase(AtomicBool);
 
 impl Phase {
-    /// Begins or ends it.
-    pub(crate) fn set(&self, under_way: bool) {
-        self.0.store(under_way, Ordering::Relaxed);
+    /// Starts or ends the phase.
+    pub(crate) fn set(&self, active: bool) {
+        self.0.store(active, Ordering::Relaxed);
     }
 
-    /// Whether it is under way now.
+    /// Whether the phase is active now.
     #[inline]
-    pub(crate) fn under_way(&self) -> bool {
+    pub(crate) fn active(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Times of transactions of the window, split by a phase.
+/// Transaction times of the window, split by a phase.
 #[derive(Debug, Clone, Default)]
 pub struct Split {
-    /// Those that ended while the phase was under way.
+    /// Transactions that ended in the phase.
     pub inside: Latencies,
-    /// The others.
+    /// Transactions that ended outside the phase.
     pub outside: Latencies,
 }
 
 impl Split {
-    /// Counts a transaction that ended with the phase `under_way` or not.
+    /// Counts a transaction that ended with the phase `active` or not.
     #[inline]
-    pub(crate) fn record(&mut self, under_way: bool, ns: u64) {
-        if under_way { self.inside.record(ns) } else { self.outside.record(ns) }
+    pub(crate) fn record(&mut self, active: bool, ns: u64) {
+        if active { self.inside.record(ns) } else { self.outside.record(ns) }
     }
 
-    /// Adds another job's.
+    /// Adds the times of another job.
     pub(crate) fn merge(&mut self, other: &Split) {
         self.inside.merge(&other.inside);
         self.outside.merge(&other.outside);
@@ -50,11 +49,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_while_it_is_under_way_is_counted_apart() {
+    fn transactions_of_the_phase_are_counted_separately() {
         let (phase, mut split) = (Phase::default(), Split::default());
-        for (under_way, ns) in [(false, 1000), (false, 1000), (true, 1001), (false, 1002)] {
-            phase.set(under_way);
-            split.record(phase.under_way(), ns);
+        for (active, ns) in [(false, 1000), (false, 1000), (true, 1001), (false, 1002)] {
+            phase.set(active);
+            split.record(phase.active(), ns);
         }
         assert_eq!((split.inside.count(), split.outside.count()), (1, 3));
         assert_eq!(split.inside.max_ns(), Some(1001));

@@ -1,26 +1,25 @@
-//! The common window: when all jobs of a test start, when the window opens and closes.
+//! The common window of a test: when jobs start, when the window starts and ends.
 //!
-//! The window is set when every job has done its first transaction: many sessions on few CPUs take
-//! their time to begin, and a fixed opening would find some of them not there.
+//! The window is set after the first transaction of every job: with many sessions on few CPUs, some start late.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::phase::Phase;
 
-/// Moments of one test, in ns on [`loadline_database::clock`].
+/// Times of one test, in ns on [`loadline_database::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// When jobs begin.
+    /// When jobs start.
     pub start_ns: u64,
-    /// When the window opens.
+    /// Window start.
     pub open_ns: u64,
-    /// When the window closes.
+    /// Window end.
     pub close_ns: u64,
 }
 
 impl Schedule {
-    /// A window that is not set yet: nothing counts, no edge is reached.
+    /// A window that is not set yet: no transaction counts.
     #[must_use]
     pub fn pending(start_ns: u64) -> Schedule {
         Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
@@ -38,7 +37,7 @@ impl Schedule {
         self.close_ns.saturating_sub(self.open_ns)
     }
 
-    /// The same in seconds.
+    /// Length of the window, s.
     #[must_use]
     pub fn window_s(&self) -> f64 {
         self.window_ns() as f64 / 1e9
@@ -51,15 +50,15 @@ impl Schedule {
         (self.open_ns..self.close_ns).contains(&ns)
     }
 
-    /// Which second of the window `ns` lies in; only for moments that count.
+    /// Second of the window that contains `ns`. `ns` must be in the window.
     #[inline]
     #[must_use]
     pub fn second(&self, ns: u64) -> usize {
         (ns.saturating_sub(self.open_ns) / 1_000_000_000) as usize
     }
 
-    /// End of the slice of the in-database driver that begins at `now_ns`: the next whole second
-    /// before or after the opening, or an edge of the window, whichever comes first.
+    /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or
+    /// window start or window end, whichever is first.
     #[must_use]
     pub fn slice_end(&self, now_ns: u64) -> u64 {
         const SECOND: u64 = 1_000_000_000;
@@ -68,40 +67,38 @@ impl Schedule {
         }
         let edge = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
         let phase = self.open_ns % SECOND;
-        // Next moment that lies a whole number of seconds from the opening.
+        // Next time that is a whole number of seconds from the window start.
         let next = (now_ns + SECOND - phase) / SECOND * SECOND + phase;
         let next = if next <= now_ns { next + SECOND } else { next };
         next.min(edge)
     }
 }
 
-/// Length of a slice of the in-database driver before the window is set, and after its close, where the
-/// job must soon see how it goes on.
+/// Length of an in-database slice before the window is set and after its end, when the job must react soon.
 pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
 
-/// What the jobs of a test and its coordinator share. A job writes its own progress only; the
-/// flags are read-only for jobs.
+/// State shared by a test's jobs and its coordinator. A job writes only its own progress and the counters of jobs.
 #[derive(Debug)]
 pub struct Shared {
-    /// Jobs that have done their first transaction.
+    /// Jobs that have completed their first transaction.
     pub started: AtomicU32,
     /// The window, once it is set.
     pub window: OnceLock<Schedule>,
-    /// Set when jobs may end: the snapshot at the close has been taken.
+    /// Set when jobs may end: the snapshot of the window end has been taken.
     pub stop: AtomicBool,
-    /// Jobs that have passed the opening and made their counters visible.
+    /// Jobs that have passed the window start and published their counters.
     pub passed_open: AtomicU32,
-    /// The same for the close.
+    /// The same for the window end.
     pub passed_close: AtomicU32,
-    /// Transactions completed so far, a cell a job, for the progress line.
+    /// Transactions completed so far, per job, for the progress line.
     pub progress: Vec<Progress>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
-    /// The phase by which jobs split their times, if there is one. It is set before they begin.
+    /// Phase by which jobs split their times, if any. Set before they start.
     pub phase: OnceLock<Phase>,
 }
 
-/// A job's progress on a cache line of its own.
+/// A job's progress, on its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Progress(AtomicU64);
@@ -143,7 +140,7 @@ impl Shared {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// The window, if `schedule` is still without one and it has been set by now.
+    /// Updates a pending `schedule` once the window is set.
     #[inline]
     pub fn update(&self, schedule: &mut Schedule) {
         if schedule.is_pending()

@@ -1,4 +1,4 @@
-//! From a scan of sizes to its record, with its checks.
+//! Figures and checks of a scan of sizes.
 
 use loadline_database::Work;
 use loadline_model::column::{self, Cell};
@@ -10,14 +10,14 @@ use super::{Pair, Scanned};
 use crate::figures::{Figures, KIB, Proof};
 use crate::record::Finished;
 
-/// More samples of another size than this make the scan invalid.
-const MAX_LEFT_OUT: f64 = 0.2;
-/// Commits that the database may have counted besides: its own background work.
+/// A larger share of outliers makes the scan invalid.
+const MAX_OUTLIERS: f64 = 0.2;
+/// Commits of the database's own background work that are allowed.
 const OTHER_COMMITS: f64 = 20.0;
 /// Why the figures of a steady load are absent.
-const NO_LOAD: &str = "a scan of sizes is no steady load";
+const NO_LOAD: &str = "a scan of sizes has no steady load";
 
-/// The test that a scan is, every check made.
+/// Makes the finished test of a scan, with figures and checks.
 pub(crate) fn finished(work: &Work, scanned: Scanned, proof: &Proof) -> Finished {
     let mut figures = figures(work, &scanned);
     figures.checks = checks(work, &scanned, proof);
@@ -26,7 +26,7 @@ pub(crate) fn finished(work: &Work, scanned: Scanned, proof: &Proof) -> Finished
     for column in Table::of(work.workload.group).file_columns() {
         let words = matches!(column.format, Format::Text | Format::YesNo);
         if !words && column.cell(&probe) == Cell::Absent {
-            figures.leave_out(column, NO_LOAD);
+            figures.set_absent(column, NO_LOAD);
         }
     }
     Finished {
@@ -68,31 +68,33 @@ fn figures(work: &Work, scanned: &Scanned) -> Figures {
     set(column::COMMITS_DATABASE, commits);
     let syncs = scanned.scan.grown(counter::REDO_SYNCS).filter(|syncs| *syncs > 0.0);
     set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(scanned.transactions as f64) / syncs));
-    if scanned.left_out > 0 {
+    if scanned.outliers > 0 {
         out.notes.push(format!(
-            "{} of {} samples are left out: their redo was not that of their size (a checkpoint, or another session)",
-            scanned.left_out, scanned.transactions
+            "{} of {} samples are outliers and excluded: their redo differs from that of their size (a checkpoint or \
+            another session)",
+            scanned.outliers, scanned.transactions
         ));
     }
     let per_row = work.program.statements_per_tx() as f64 / work.program.rows_per_tx().max(1) as f64;
     out.notes.push(format!(
-        "sizes are what the target's own counter of redo says; a transaction changes as many rows as its size takes, with {per_row:.0} statement each"
+        "sizes are measured by the target's redo counter; a transaction changes as many rows as its size needs, with \
+        {per_row:.0} statement per row"
     ));
     out
 }
 
 fn checks(work: &Work, scanned: &Scanned, proof: &Proof) -> Vec<Check> {
-    let (sizes, left_out) = (&scanned.sizes, scanned.left_out as f64 / scanned.transactions.max(1) as f64);
+    let (sizes, outliers) = (&scanned.sizes, scanned.outliers as f64 / scanned.transactions.max(1) as f64);
     let of_size = Check::require(
         "sizes",
-        sizes.len() > 1 && left_out <= MAX_LEFT_OUT,
+        sizes.len() > 1 && outliers <= MAX_OUTLIERS,
         format!(
-            "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were of another size (allowed: {:.0} %)",
+            "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were outliers (allowed: {:.0} %)",
             sizes.len(),
             sizes.first().map_or(0.0, |p| p.redo_bytes / 1024.0),
             sizes.last().map_or(0.0, |p| p.redo_bytes / 1024.0),
-            left_out * 100.0,
-            MAX_LEFT_OUT * 100.0
+            outliers * 100.0,
+            MAX_OUTLIERS * 100.0
         ),
     );
     vec![of_size, commits(&scanned.all, scanned.committed), evidence(work, scanned, proof), durable(scanned)]
@@ -126,7 +128,7 @@ fn evidence(work: &Work, scanned: &Scanned, proof: &Proof) -> Check {
     }
 }
 
-/// One session: each commit needs a sync of its own.
+/// With one session, each commit needs its own sync.
 fn durable(scanned: &Scanned) -> Check {
     let check = "commits-per-sync";
     match scanned.scan.grown(counter::REDO_SYNCS) {
@@ -136,7 +138,7 @@ fn durable(scanned: &Scanned) -> Check {
             Check::require(
                 check,
                 commits <= (syncs + 2.0) * 1.01,
-                format!("{commits} commits of one session and {syncs} syncs of the log: no commit without a sync"),
+                format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync"),
             )
         }
     }

@@ -6,7 +6,7 @@ use loadline_workload::JobStart;
 
 use super::*;
 
-/// An engine whose transactions take as long as told and fail as often as told.
+/// An engine with a given transaction time and failure rate.
 struct Scripted {
     sleep_ms: u64,
     fail_every: u64,
@@ -88,7 +88,7 @@ fn time_in_transactions_fills_the_window() {
 }
 
 #[test]
-fn errors_are_counted_beside_and_rolled_back() {
+fn errors_are_counted_separately_and_rolled_back() {
     let mut session = Scripted { fail_every: 5, ..engine() };
     let (result, schedule) = run_for(&mut session, 50, 300, None);
     assert!(result.errors > 0 && result.errors_total >= result.errors && result.ran_through(&schedule));
@@ -98,7 +98,7 @@ fn errors_are_counted_beside_and_rolled_back() {
 }
 
 #[test]
-fn a_lost_session_ends_the_job_and_says_why() {
+fn a_lost_session_ends_the_job_with_the_reason() {
     let (result, schedule) = run_for(&mut Scripted { lost_after: 30, ..engine() }, 50, 300, None);
     assert_eq!(result.lost.as_deref(), Some("the server went away"));
     assert!(!result.ran_through(&schedule));
@@ -119,7 +119,7 @@ fn open_loop_counts_from_the_intended_start() {
     let (slowest, service) = (response.max_ns().unwrap(), result.transaction.quantile_ns(0.5).unwrap());
     assert!(slowest > 50 * service, "response {slowest} ns, service {service} ns");
     assert!(result.behind_ns > 50_000_000, "behind by {} ns", result.behind_ns);
-    // Where each was meant to begin, not where it did; those that never began among them.
+    // Intended starts, not real ones, including transactions that never began.
     let due = &result.intended_ns;
     assert!(due.windows(2).all(|pair| (999_000..=1_001_000).contains(&(pair[1] - pair[0]))), "{due:?}");
     assert_eq!(due.iter().filter(|ns| schedule.counts(**ns)).count(), 400, "{} of {}", due.len(), result.total);

@@ -1,4 +1,4 @@
-//! Whether the tables that a run loads fit: told before anything is made.
+//! Checks free disk space for the tables of a run, before anything is created or dropped.
 
 use std::path::Path;
 
@@ -13,55 +13,62 @@ use loadline_workload::{CATALOGUE, Scope, Table};
 use super::StudyError;
 use crate::plan::planned;
 
-/// What databases add to a row: its header, its place in the page, the page's own.
+/// Bytes per row that databases add: row header, line pointer, share of the page header.
 const ROW_OVERHEAD: u64 = 40;
-/// What an entry of an index takes.
-const ENTRY: u64 = 24;
+/// Bytes of an index entry.
+const INDEX_ENTRY: u64 = 24;
 
-/// What was found before a run begins.
+/// Result of the check.
 #[derive(Debug, Default)]
-pub(super) struct Room {
-    /// What a reader should know.
+pub(super) struct SpaceCheck {
+    /// Notes for the record.
     pub(super) notes: Vec<String>,
-    /// The data set that is there goes before the first table is loaded (`--reload`).
+    /// Whether to drop the existing data set before loading (`--reload`).
     pub(super) drop_data_set: bool,
 }
 
-/// Refuses data that are not those of the plan, and tables that do not fit. Nothing has been made or dropped by
-/// then. What is not known is said in a note; with `--force`, so is what does not fit.
+/// Refuses an existing data set that differs from the plan's, and tables that do not fit. Unknown sizes become a
+/// note. With `--force`, a shortage becomes a note too.
 ///
-/// `begins`: the run is a new one. One that is resumed has dropped what it had to before.
-pub(super) fn look(target: &dyn Target, plan: &Plan, info: &TargetInfo, begins: bool) -> Result<Room, StudyError> {
+/// `begins`: whether this is a new run. A resumed run does not drop the data set again.
+pub(super) fn check(
+    target: &dyn Target,
+    plan: &Plan,
+    info: &TargetInfo,
+    begins: bool,
+) -> Result<SpaceCheck, StudyError> {
     let works = plan.workloads.iter().map(|w| work(plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let there = if shared.is_empty() {
+    let existing = if shared.is_empty() {
         Vec::new()
     } else {
         target.abilities().data_set.map_or(Ok(Vec::new()), |d| d.data_set())?
     };
-    let drop_data_set = plan.reload && begins && !there.is_empty();
+    let drop_data_set = plan.reload && begins && !existing.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
         need.data = shared.iter().map(|(work, table)| Size::of(target, work, table)).sum();
-        // They go before anything is loaded.
-        need.given_back =
-            there.iter().filter_map(|t| Some(stored(target, &any_work(plan, &t.holds.table)?, &t.holds.table))).sum();
+        // Dropped before anything is loaded.
+        need.freed_bytes = existing
+            .iter()
+            .filter_map(|t| Some(stored(target, &reading_work(plan, &t.holds.table)?, &t.holds.table)))
+            .sum();
     } else {
         for (work, table) in &shared {
             let wanted = DataTable::wanted(table, &work.params, plan.seed, plan.payload_compressibility);
-            if let Some(other) = there.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
+            if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
                 return Err(other_data(&other.holds, &wanted).into());
             }
         }
-        need.data = missing(target, &shared, &there);
+        need.data = missing(target, &shared, &existing);
     }
-    let own = own_tables(target, &works, plan.repeat > 1);
+    let own = workload_tables(target, &works, plan.repeat > 1);
     if own.size.all() > 0 {
         let one = if need.data.all() == 0 { "" } else { "the data set and " };
-        need.what = format!("{one}the tables of {} need", own.whose.join(", "));
+        need.what = format!("{one}the tables of {} need", own.workloads.join(", "));
         need.data = [need.data, own.size].into_iter().sum();
     }
-    Ok(Room { notes: fits(target, info, &need, plan.force)?, drop_data_set })
+    Ok(SpaceCheck { notes: check_space(target, info, &need, plan.force)?, drop_data_set })
 }
 
 fn work(plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
@@ -69,7 +76,7 @@ fn work(plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
     Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
 }
 
-/// Tables of the data set that the plan's workloads read, once each.
+/// Tables of the data set that the plan's workloads read, without duplicates.
 fn data_set(works: &[Work]) -> Vec<(&Work, &'static Table)> {
     let mut tables: Vec<(&Work, &'static Table)> = Vec::new();
     for work in works {
@@ -82,20 +89,20 @@ fn data_set(works: &[Work]) -> Vec<(&Work, &'static Table)> {
     tables
 }
 
-/// A workload that reads a table of the data set, with which the target can be asked about it.
-fn any_work(plan: &Plan, table: &str) -> Option<Work> {
+/// A workload that reads `table` of the data set, to query the table's size with.
+fn reading_work(plan: &Plan, table: &str) -> Option<Work> {
     let reads = |t: &Table| t.scope == Scope::DataSet && t.name == table;
     let found = CATALOGUE.iter().find(|w| w.tables.iter().any(reads))?;
     let params = found.params(&Default::default()).ok()?.with_size(plan.size_bytes);
     Some(Work::new(found, params, plan.seed, plan.payload_compressibility))
 }
 
-/// Bytes of a table as it is stored; 0 where that is not known, so that no room is counted on that is not there.
+/// Stored bytes of a table; 0 if unknown, so that free space is never overestimated.
 fn stored(target: &dyn Target, work: &Work, table: &str) -> u64 {
     crate::queries::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
 }
 
-/// What tables take, bytes.
+/// Size of tables, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     data: u64,
@@ -110,12 +117,12 @@ impl Size {
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
         Size {
             data: rows.saturating_mul(row),
-            indexes: rows.saturating_mul(ENTRY * (key + table.indexes.len() as u64)),
+            indexes: rows.saturating_mul(INDEX_ENTRY * (key + table.indexes.len() as u64)),
         }
     }
 
-    /// What is left to be stored where so many bytes are.
-    fn beside(self, stored: u64) -> Size {
+    /// The size still to load when `stored` bytes exist.
+    fn minus_stored(self, stored: u64) -> Size {
         Size { data: self.data.saturating_sub(stored), ..self }
     }
 
@@ -133,82 +140,87 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// The tables of the data set that are not complete; what of them is there already is gone on with.
-fn missing(target: &dyn Target, tables: &[(&Work, &'static Table)], there: &[FoundTable]) -> Size {
-    let found = |table: &Table| there.iter().find(|t| t.holds.table == table.name);
+/// Size of the data set still to load. Resumes tables that are partly loaded.
+fn missing(target: &dyn Target, tables: &[(&Work, &'static Table)], existing: &[FoundTable]) -> Size {
+    let found = |table: &Table| existing.iter().find(|t| t.holds.table == table.name);
     let left = |(work, table): &(&Work, &'static Table)| match found(table) {
         Some(t) if t.complete => Size::default(),
-        Some(_) => Size::of(target, work, table).beside(stored(target, work, table.name)),
+        Some(_) => Size::of(target, work, table).minus_stored(stored(target, work, table.name)),
         None => Size::of(target, work, table),
     };
     tables.iter().map(left).sum()
 }
 
-/// What the workloads' own tables take at the same time, and whose they are.
+/// Size of the workload tables that exist at the same time, and their workloads.
 #[derive(Debug, Default)]
-struct Own {
+struct WorkloadTables {
     size: Size,
-    whose: Vec<&'static str>,
+    workloads: Vec<&'static str>,
 }
 
-/// A workload's own tables go after its last test: only the largest counts, unless all are needed for each of
-/// several repetitions. Those that a run left which was killed are made anew.
-fn own_tables(target: &dyn Target, works: &[Work], all: bool) -> Own {
+/// Workload tables are dropped after the workload's last test: only the largest counts, or, with several repetitions
+/// (`all`), their sum.
+fn workload_tables(target: &dyn Target, works: &[Work], all: bool) -> WorkloadTables {
     let of = |work: &Work| {
         let own = work.workload.tables.iter().filter(|t| t.scope == Scope::Workload && t.is_whole());
-        own.map(|t| Size::of(target, work, t).beside(stored(target, work, t.name))).sum::<Size>()
+        own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, t.name))).sum::<Size>()
     };
-    let sizes = works.iter().map(|w| Own { size: of(w), whose: vec![w.workload.code] }).filter(|o| o.size.all() > 0);
-    let together =
-        |a: Own, b: Own| Own { size: [a.size, b.size].into_iter().sum(), whose: [a.whose, b.whose].concat() };
+    let sizes = works
+        .iter()
+        .map(|w| WorkloadTables { size: of(w), workloads: vec![w.workload.code] })
+        .filter(|o| o.size.all() > 0);
+    let together = |a: WorkloadTables, b: WorkloadTables| WorkloadTables {
+        size: [a.size, b.size].into_iter().sum(),
+        workloads: [a.workloads, b.workloads].concat(),
+    };
     let most = if all { sizes.reduce(together) } else { sizes.max_by_key(|o| o.size.all()) };
     most.unwrap_or_default()
 }
 
-/// What a run needs.
+/// Disk space that a run needs.
 #[derive(Debug, Default)]
 struct Need {
-    /// What needs it, with the verb.
+    /// What needs it, with the verb: `the data set needs`.
     what: String,
     data: Size,
-    /// Bytes that are dropped first.
-    given_back: u64,
+    /// Bytes freed by dropping the existing data set first.
+    freed_bytes: u64,
 }
 
-/// A place that has to take something.
-struct Place {
+/// A filesystem or tablespace that takes data or log.
+struct Filesystem {
     name: String,
-    /// What tells its filesystem from others.
+    /// Identifies the filesystem.
     filesystem: String,
     free: u64,
     may_grow: Option<String>,
 }
 
-impl Place {
-    fn of(storage: &Storage) -> Option<Place> {
+impl Filesystem {
+    fn of(storage: &Storage) -> Option<Filesystem> {
         let filesystem = format!("{} {}", storage.source, storage.mount_point);
-        Some(Place { name: storage.path.clone(), filesystem, free: storage.free_bytes?, may_grow: None })
+        Some(Filesystem { name: storage.path.clone(), filesystem, free: storage.free_bytes?, may_grow: None })
     }
 }
 
-fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Result<Vec<String>, StudyError> {
+fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Result<Vec<String>, StudyError> {
     if need.data.all() == 0 {
         return Ok(Vec::new());
     }
     let size = |n: u64| bytes(n as f64);
     let log = target.log_space(need.data.data, need.data.indexes)?;
-    let data_place = info.storage.get("data").and_then(Place::of);
+    let data_place = info.storage.get("data").and_then(Filesystem::of);
     let (data_place, log_place) = match data_place {
         Some(data) => {
             let dir = log.dir.as_deref().filter(|_| info.local).map(Path::new);
             let elsewhere = dir.and_then(|d| loadline_collect::inventory::storage(d).ok());
             let storage = elsewhere.as_ref().or_else(|| info.storage.get("log").filter(|_| log.dir.is_none()));
-            let place = storage.and_then(Place::of);
+            let place = storage.and_then(Filesystem::of);
             (Some(data), place)
         }
         None => {
             let told = target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?;
-            let place = |f: loadline_database::FreeSpace| Place {
+            let place = |f: loadline_database::FreeSpace| Filesystem {
                 name: f.place,
                 filesystem: String::new(),
                 free: f.bytes,
@@ -227,27 +239,27 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
     );
     let mut notes: Vec<String> = log.unknown.iter().cloned().collect();
     let Some(data) = data_place else {
-        notes.push(format!("{text}; how much is free on the target is not known"));
+        notes.push(format!("{text}; free space on the target is unknown"));
         return Ok(notes);
     };
-    // A log of which nothing is known to lie elsewhere lies with the data.
+    // Without a known log filesystem, the log is on that of the data.
     let apart = log_place.filter(|l| l.filesystem != data.filesystem);
     let with_data = if apart.is_some() { 0 } else { log.bytes };
-    let mut places = vec![(need.data.all().saturating_add(with_data).saturating_sub(need.given_back), data)];
+    let mut places = vec![(need.data.all().saturating_add(with_data).saturating_sub(need.freed_bytes), data)];
     places.extend(apart.map(|l| (log.bytes, l)));
     let several = places.len() > 1;
     for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.free) {
-        let back = match need.given_back {
+        let back = match need.freed_bytes {
             0 => String::new(),
-            bytes => format!(" besides the {} that are dropped first", size(bytes)),
+            bytes => format!(" in addition to {} that are dropped first", size(bytes)),
         };
         let part = if several { format!(" ({} of it goes there)", size(needed)) } else { String::new() };
         let short = format!("{text}, and {} is free in {}{part}{back}", size(place.free), place.name);
         match place.may_grow {
             Some(why) => notes.push(format!("{short}; {why}")),
-            None if force => notes.push(format!("{short}; tried all the same (--force)")),
+            None if force => notes.push(format!("{short}; measured anyway (--force)")),
             None => {
-                let text = format!("{short}: free some, or give a smaller --size, or try all the same with --force");
+                let text = format!("{short}: free some space, give a smaller --size, or measure anyway with --force");
                 return Err(TargetError::Refused(text).into());
             }
         }
@@ -256,5 +268,5 @@ fn fits(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Res
 }
 
 #[cfg(test)]
-#[path = "room_tests.rs"]
+#[path = "disk_space_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What fits and what does not.
+//! Tests of the check for free disk space.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn info(data: u64, log: Option<u64>) -> TargetInfo {
     TargetInfo { storage: all, ..TargetInfo::default() }
 }
 
-/// A database in a folder of its own, which goes with it.
+/// A database in a temporary folder.
 fn database() -> (tempfile::TempDir, Box<dyn Target>) {
     let dir = tempfile::tempdir().unwrap();
     let target =
@@ -36,37 +36,37 @@ fn database() -> (tempfile::TempDir, Box<dyn Target>) {
     (dir, target)
 }
 
-fn refusal(room: Result<Room, StudyError>) -> String {
-    room.map(|r| r.notes).unwrap_err().to_string()
+fn refusal(check: Result<SpaceCheck, StudyError>) -> String {
+    check.map(|r| r.notes).unwrap_err().to_string()
 }
 
 #[test]
-fn the_workloads_own_tables_count_the_largest_or_all() {
+fn workload_tables_count_the_largest_or_all() {
     let (_dir, target) = database();
     let codes = ["DBWR-THR", "STO-RANDOM", "STO-READ-ASYNC"];
     let of = |repeat: u32, free: u64| {
         let plan = plan(&codes, "1GiB", |s| s.repeat = Some(repeat));
-        look(target.as_ref(), &plan, &info(free, None), true)
+        check(target.as_ref(), &plan, &info(free, None), true)
     };
-    assert!(of(1, 2 * GIB).unwrap().notes.is_empty(), "one goes before the next comes");
+    assert!(of(1, 2 * GIB).unwrap().notes.is_empty(), "one is dropped before the next is created");
     let said = refusal(of(1, GIB / 2));
     assert!(said.contains("the tables of") && said.contains("512.0 MiB is free"), "{said}");
     let said = refusal(of(2, 2 * GIB));
     assert!(codes.iter().all(|code| said.contains(code)), "all are needed again: {said}");
     let alone = plan(&["DBWR-THR"], "8TiB", |_| ());
-    let said = refusal(look(target.as_ref(), &alone, &info(100 * GIB, None), true));
+    let said = refusal(check(target.as_ref(), &alone, &info(100 * GIB, None), true));
     assert!(said.contains("DBWR-THR") && said.contains("TiB"), "{said}");
 }
 
 #[test]
-fn the_log_is_held_against_its_own_filesystem() {
+fn the_log_is_compared_with_its_own_filesystem() {
     let (_dir, target) = database();
     let need = |force| {
-        let need = Need { what: "it needs".into(), data: Size { data: 10 * GIB, indexes: GIB }, given_back: 0 };
-        move |target: &dyn Target, info: &TargetInfo| fits(target, info, &need, force)
+        let need = Need { what: "it needs".into(), data: Size { data: 10 * GIB, indexes: GIB }, freed_bytes: 0 };
+        move |target: &dyn Target, info: &TargetInfo| check_space(target, info, &need, force)
     };
     let log = target.log_space(10 * GIB, GIB).unwrap().bytes;
-    assert!(log < 2 * GIB, "it is used again: {log}");
+    assert!(log < 2 * GIB, "log files are reused: {log}");
     let try_it = need(false);
     assert!(try_it(target.as_ref(), &info(11 * GIB + log, None)).is_ok());
     assert!(try_it(target.as_ref(), &info(11 * GIB, None)).is_err(), "all in one place");
@@ -78,7 +78,7 @@ fn the_log_is_held_against_its_own_filesystem() {
 }
 
 #[test]
-fn only_what_is_missing_needs_room() {
+fn only_missing_data_need_free_space() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
     let works = [work(&plan, &plan.workloads[0]).unwrap()];
@@ -88,17 +88,17 @@ fn only_what_is_missing_needs_room() {
     assert!(all.data >= 100_000 * 124 && all.indexes == 0, "the key is the table: {all:?}");
     target.create(&works[0]).unwrap();
     target.load(&works[0], 1).unwrap();
-    let mut there = target.abilities().data_set.unwrap().data_set().unwrap();
-    assert_eq!(missing(target.as_ref(), &tables, &there), Size::default());
-    // A load that was cut off at its end is gone on with where the rest fits.
-    there[0].complete = false;
-    let rest = missing(target.as_ref(), &tables, &there);
+    let mut existing = target.abilities().data_set.unwrap().data_set().unwrap();
+    assert_eq!(missing(target.as_ref(), &tables, &existing), Size::default());
+    // An interrupted load is resumed if the rest fits.
+    existing[0].complete = false;
+    let rest = missing(target.as_ref(), &tables, &existing);
     assert!(rest.data < all.data / 2, "{rest:?} of {all:?}");
     target.clean().unwrap();
 }
 
 #[test]
-fn data_are_loaded_anew_in_the_room_of_those_that_go() {
+fn a_reload_uses_the_space_of_the_dropped_data() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(true));
     let works = [work(&plan, &plan.workloads[0]).unwrap()];
@@ -108,26 +108,29 @@ fn data_are_loaded_anew_in_the_room_of_those_that_go() {
     let all = Size::of(target.as_ref(), &works[0], data_set(&works)[0].1);
     let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
-    let room = look(target.as_ref(), &plan, &info(enough, None), true).unwrap();
+    let room = check(target.as_ref(), &plan, &info(enough, None), true).unwrap();
     assert!(room.drop_data_set && room.notes.is_empty(), "{room:?}");
-    // Refused, and the data are there as before.
-    let said = refusal(look(target.as_ref(), &plan, &info(enough - 1, None), true));
+    // Refused; the data set is unchanged.
+    let said = refusal(check(target.as_ref(), &plan, &info(enough - 1, None), true));
     assert!(said.contains("that are dropped first"), "{said}");
     assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].complete);
     target.clean().unwrap();
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_free_space_is_noted() {
     let target = open(&OpenRequest::new("null:", "/tmp".into())).unwrap();
-    let need = |data| Need { what: "it needs".into(), data: Size { data, indexes: 0 }, given_back: 0 };
-    assert!(fits(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap().is_empty(), "it keeps nothing");
+    let need = |data| Need { what: "it needs".into(), data: Size { data, indexes: 0 }, freed_bytes: 0 };
+    assert!(
+        check_space(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap().is_empty(),
+        "it keeps nothing"
+    );
     let (_dir, target) = database();
-    let notes = fits(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap();
-    assert!(notes[0].contains("not known"), "{notes:?}");
+    let notes = check_space(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap();
+    assert!(notes[0].contains("free space on the target is unknown"), "{notes:?}");
 }
 
-/// Asks after each test whether the tables of a workload are there.
+/// Queries after each test whether the tables of a workload exist.
 struct Watching {
     request: OpenRequest,
     work: Work,
@@ -138,14 +141,14 @@ impl crate::event::Listener for Watching {
     fn on(&mut self, event: crate::event::Event<'_>) {
         if let crate::event::Event::TestDone(record) = event {
             let target = open(&self.request).unwrap();
-            let there = target.abilities().queries.unwrap().table_bytes(&self.work, "spread").unwrap().is_some();
-            self.seen.push((record.workload.clone(), there));
+            let existing = target.abilities().queries.unwrap().table_bytes(&self.work, "spread").unwrap().is_some();
+            self.seen.push((record.workload.clone(), existing));
         }
     }
 }
 
 #[test]
-fn a_workloads_tables_go_after_its_last_test() {
+fn workload_tables_are_dropped_after_the_last_test() {
     for repeat in [1, 2] {
         let dir = tempfile::tempdir().unwrap();
         let request = OpenRequest::new(&format!("sqlite:{}", dir.path().join("x.db").display()), dir.path().into());
