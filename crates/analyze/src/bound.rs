@@ -1,22 +1,21 @@
-//! What bounds a test, and from which figures of its record that follows.
+//! What bounds a test, and the figures that show it.
 //!
-//! Each rule needs figures that were measured; where they are missing or do not point to one thing,
-//! the answer is «not told» with what was looked at. The rules are asked in this order, because each
-//! would be mistaken for one after it:
+//! Each rule needs measured figures. If they are missing or do not point to one limit, the answer is 'limit unknown'
+//! with the figures that were checked. The rules apply in this order, because each case would also match a later rule:
 //!
-//! 1. **Rate**: an open loop that completes what it was asked for drove nothing to its limit.
-//! 2. **Client**: a load generator without CPU to spare makes every wait in the database look longer
-//!    and every rate lower; the database must not be blamed for it.
+//! 1. **Rate**: an open loop that meets its requested rate reaches no limit.
+//! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait; that is no limit of
+//!    the database.
 //! 3. **CPU**: a log writer that waits for a CPU looks like a slow log.
-//! 4. **Single writer**: a session that waits for its turn to commit waits for the log as well, of
-//!    another session; but faster syncs shared by many would not help where nothing is shared.
-//! 5. **Device bandwidth**: a device that has no bytes per second left looks like slow syncs.
-//! 6. **Storage reads**: sessions spend most of their time waiting for reads of blocks.
+//! 4. **Single writer**: a session that waits for its turn to commit also waits for the log sync of another session,
+//!    but group commit cannot help it.
+//! 5. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
+//! 6. **Storage reads**: sessions spend most of their time waiting for block reads.
 //! 7. **Log sync**: sessions spend most of a transaction waiting for the log.
 //!
-//! «Busy» of a device is no measure of bandwidth by itself (a flash device with one small write in
-//! flight is busy all the time), so bandwidth is only told where the reference log writer shows, with
-//! the same redo, that the device gives no more.
+//! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all
+//! the time). So bandwidth needs a second proof: the reference log writer gets no more from the device with the same
+//! redo.
 
 use loadline_model::format::number;
 use loadline_model::{Column, TestRecord, column};
@@ -27,66 +26,65 @@ use crate::kpi::{LATENCY, THROUGHPUT};
 mod sweep;
 pub use sweep::bound_of_sweep;
 
-/// CPU busy from which on nothing is left, %: the last tenth is never reached evenly by all CPUs.
+/// CPU busy that counts as full, %: load is never spread evenly over all CPUs.
 const CPU_FULL: f64 = 90.0;
-/// CPU of the loadline process from which on the client is the limit, % of its machine: the limit of
-/// the check `client-cpu`.
+/// CPU of the loadline process that makes the client the limit, % of its machine; as in the check `client-cpu`.
 const CLIENT_FULL: f64 = 85.0;
-/// Share of each job's time that loadline computes, or spends outside transactions, from which on it is
-/// the limit.
+/// Share of a job's time in loadline's own code, or outside transactions, that makes the client the limit.
 const CLIENT_SHARE: f64 = 0.5;
-/// Share of the rate asked for that counts as having met it.
+/// Share of the requested rate that counts as met.
 const RATE_MET: f64 = 0.99;
-/// Share of a transaction that waits for the log from which on the log bounds it.
+/// Share of a transaction spent waiting for the log that makes log sync the limit.
 const LOG_SHARE: f64 = 0.5;
-/// Share of the jobs that wait for a read at a time from which on reads bound them.
+/// Share of the jobs' time spent waiting for reads that makes storage reads the limit.
 const READ_SHARE: f64 = 0.5;
-/// Share of the window in which the one writer is at work from which on it is the limit.
+/// Share of the window in which the single writer is busy that makes it the limit.
 const WRITER_BUSY: f64 = 0.7;
-/// Commits a sync, and sessions at work in a commit, up to which commits go one by one.
+/// Highest commits per sync, and sessions in a commit, that count as commits one at a time.
 const ONE_BY_ONE: f64 = 1.05;
-/// Jobs from which on a queue for one writer can be told from chance.
+/// Fewest jobs that show a queue for a single writer.
 const SEVERAL: u32 = 4;
-/// Share of the limit and of a device's time from which on a device has no more to give, %.
+/// Device busy, and share of the limit, that count as a full device, %.
 const DEVICE_FULL: f64 = 80.0;
-/// Mean size of a write from which on its transfer, not its latency, is what takes time, KiB.
+/// Mean write size at which the transfer, not the latency, takes most of the time, KiB.
 const LARGE_WRITE_KIB: f64 = 128.0;
 
 /// What bounds a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bounds {
-    /// The rate that was asked for.
+pub enum BoundBy {
+    /// The requested rate.
     Rate,
     /// loadline itself.
     Client,
     /// The CPUs.
     Cpu,
-    /// Commits that go one by one.
+    /// A single writer: commits run one at a time.
     SingleWriter,
-    /// Bytes per second of the device under the log.
+    /// Bytes per second of the log's device.
     DeviceBandwidth,
-    /// Waiting for blocks to be read.
+    /// Waits for block reads.
     StorageReads,
-    /// Waiting for the log to be written and synced.
+    /// Waits for log writes and syncs.
     LogSync,
-    /// The figures do not say.
-    NotTold,
+    /// The figures do not show it.
+    #[serde(rename = "not-told")]
+    Unknown,
 }
 
-impl Bounds {
+impl BoundBy {
     /// In words: `log sync`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Bounds::Rate => "rate asked for",
-            Bounds::Client => "client",
-            Bounds::Cpu => "CPU",
-            Bounds::SingleWriter => "single writer",
-            Bounds::DeviceBandwidth => "device bandwidth",
-            Bounds::StorageReads => "storage reads",
-            Bounds::LogSync => "log sync",
-            Bounds::NotTold => "not told",
+            BoundBy::Rate => "requested rate",
+            BoundBy::Client => "client",
+            BoundBy::Cpu => "CPU",
+            BoundBy::SingleWriter => "single writer",
+            BoundBy::DeviceBandwidth => "device bandwidth",
+            BoundBy::StorageReads => "storage reads",
+            BoundBy::LogSync => "log sync",
+            BoundBy::Unknown => "limit unknown",
         }
     }
 }
@@ -94,55 +92,55 @@ impl Bounds {
 /// What bounds a test, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
-    /// What it is.
-    pub by: Bounds,
-    /// The figures from which it follows, with their values; one line without a full stop.
+    /// The limit.
+    pub by: BoundBy,
+    /// The figures that show it, with their values; one line without a full stop.
     pub because: String,
-    /// The columns that `because` was read from.
+    /// The columns used in `because`.
     pub from: Vec<&'static Column>,
 }
 
 impl Bound {
-    /// «log sync: sessions waited 0.41 of 0.45 ms per commit for the log».
+    /// `log sync: sessions waited 0.41 of 0.45 ms per commit for the log`.
     #[must_use]
     pub fn sentence(&self) -> String {
         format!("{}: {}", self.by.name(), self.because)
     }
 }
 
-/// Reads figures of a record and notes which were read.
+/// Collects the figures of a record that support a bound.
 struct Evidence<'a> {
     record: &'a TestRecord,
     from: Vec<&'static Column>,
-    said: Vec<String>,
+    texts: Vec<String>,
 }
 
 impl<'a> Evidence<'a> {
     fn new(record: &'a TestRecord) -> Self {
-        Evidence { record, from: Vec::new(), said: Vec::new() }
+        Evidence { record, from: Vec::new(), texts: Vec::new() }
     }
 
-    /// A figure that a time, a rate or a share can have.
+    /// The figure of `column`, unless it is negative or not finite.
     fn figure(&self, column: &Column) -> Option<f64> {
         self.record.figure(column).filter(|v| v.is_finite() && *v >= 0.0)
     }
 
-    fn say(mut self, columns: &[&'static Column], text: String) -> Self {
+    fn add(mut self, columns: &[&'static Column], text: String) -> Self {
         self.from.extend(columns.iter().filter(|c| !self.from.contains(c)).copied().collect::<Vec<_>>());
-        self.said.push(text);
+        self.texts.push(text);
         self
     }
 
-    /// With the figure of `column` in words, where there is one.
-    fn also(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
+    /// Adds the figure of `column` in words, if there is one.
+    fn add_figure(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
         match self.figure(column) {
-            Some(v) => self.say(&[column], words(v)),
+            Some(v) => self.add(&[column], words(v)),
             None => self,
         }
     }
 
-    fn bound(self, by: Bounds) -> Bound {
-        Bound { by, because: self.said.join("; "), from: self.from }
+    fn bound(self, by: BoundBy) -> Bound {
+        Bound { by, because: self.texts.join("; "), from: self.from }
     }
 }
 
@@ -150,8 +148,7 @@ fn pct(v: f64) -> String {
     format!("{} %", number(v, 0))
 }
 
-/// What bounds the test of `record`; `None` if it measured nothing that could be bounded: an invalid
-/// test, one without throughput, or a scan of sizes.
+/// What bounds the test of `record`; `None` for an invalid test, one without throughput, or a scan of sizes.
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
@@ -159,59 +156,60 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
         return None;
     }
     let rules = [rate, client, cpu, single_writer, device_bandwidth, storage_reads, log_sync];
-    Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| not_told(record, tps)))
+    Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 
 fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let asked = e.figure(column::RATE_TPS).filter(|r| *r > 0.0)?;
     (tps >= asked * RATE_MET).then(|| {
-        e.say(
+        e.add(
             &[column::RATE_TPS, THROUGHPUT],
-            format!("{} of the {} transactions per second asked for were done", number(tps, 1), number(asked, 1)),
+            format!("{} of the {} requested transactions per second were completed", number(tps, 1), number(asked, 1)),
         )
-        .bound(Bounds::Rate)
+        .bound(BoundBy::Rate)
     })
 }
 
 fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     if let Some(share) = e.figure(column::CLIENT_CPU_PCT).filter(|p| *p >= CLIENT_FULL) {
-        let said = format!("loadline used {} of its machine's CPU", pct(share));
-        return Some(e.say(&[column::CLIENT_CPU_PCT], said).bound(Bounds::Client));
+        let text = format!("loadline used {} of its machine's CPU", pct(share));
+        return Some(e.add(&[column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
-    // Figures of the device are read on loadline's own machine only: where there is one, the database
-    // shares the CPUs with loadline. Without one it may run elsewhere, and the two shares do not add up.
+    // Device figures are read on loadline's own machine only. If there is one, the database shares the CPUs with
+    // loadline; without one it may run elsewhere, and the two shares cannot be compared.
     let shared = e.figure(column::DEVICE_UTIL_PCT).is_some();
     if let (Some(busy), Some(own)) = (e.figure(column::CPU_BUSY_PCT), e.figure(column::CLIENT_CPU_PCT))
         && shared
         && busy >= CPU_FULL
         && own >= busy / 2.0
     {
-        let said = format!("CPU busy {}, of which {} is loadline itself, on the same machine", pct(busy), pct(own));
-        return Some(e.say(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], said).bound(Bounds::Client));
+        let text = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
+        return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
-    // An in-database driver's client only waits for its calls to return.
+    // The client of the in-database driver only waits for its calls to return.
     let per_job = e.figure(column::CLIENT_CPU_US_PER_TX).map(|us| us * tps / 1e6 / f64::from(record.jobs));
     if let Some(share) = per_job.filter(|s| s.is_finite() && *s >= CLIENT_SHARE) {
-        let said = format!("loadline computed for {} of each job's time", pct(share * 100.0));
-        return Some(e.say(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], said).bound(Bounds::Client));
+        let text = format!("loadline's own code took {} of each job's time", pct(share * 100.0));
+        return Some(e.add(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], text).bound(BoundBy::Client));
     }
     let outside = e.figure(column::OUTSIDE_TX_PCT).filter(|o| *o >= CLIENT_SHARE * 100.0)?;
-    let said = format!("jobs spent {} of their time outside transactions", pct(outside));
-    Some(e.say(&[column::OUTSIDE_TX_PCT], said).bound(Bounds::Client))
+    let text = format!("jobs spent {} of their time outside transactions", pct(outside));
+    Some(e.add(&[column::OUTSIDE_TX_PCT], text).bound(BoundBy::Client))
 }
 
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let busy = e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
-    let said = format!("CPU busy {}", pct(busy));
-    let e =
-        e.say(&[column::CPU_BUSY_PCT], said).also(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
-    Some(e.bound(Bounds::Cpu))
+    let text = format!("CPU busy {}", pct(busy));
+    let e = e
+        .add(&[column::CPU_BUSY_PCT], text)
+        .add_figure(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
+    Some(e.bound(BoundBy::Cpu))
 }
 
-/// Mean number of sessions in the commit or in its sync at a time (Little's law), and its column.
+/// Mean number of sessions in a commit or in its sync (Little's law), and its column.
 fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static Column, &'static str)> {
     let commit =
         e.figure(column::COMMIT_TIME_NS_MEAN).map(|ns| (ns / 1e9 * tps, column::COMMIT_TIME_NS_MEAN, "in a commit"));
@@ -227,18 +225,18 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
     }
     let per_sync = e.figure(column::COMMITS_PER_REDO_SYNC).filter(|c| *c > 0.0 && *c <= ONE_BY_ONE)?;
     let (sessions, column, doing) = at_commit(&e, tps)?;
-    // Were commits let in side by side, this many of them would meet, and share syncs or wait together.
+    // With concurrent commits, so many sessions in a commit would share syncs.
     (WRITER_BUSY..=ONE_BY_ONE).contains(&sessions).then(|| {
-        e.say(
+        e.add(
             &[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT],
             format!(
-                "{} commits per sync with {} jobs, and {} of the jobs {doing} at a time: one by one",
+                "{} commits per sync with {} jobs, and on average {} of the jobs {doing}: commits run one at a time",
                 number(per_sync, 2),
                 record.jobs,
                 number(sessions, 2)
             ),
         )
-        .bound(Bounds::SingleWriter)
+        .bound(BoundBy::SingleWriter)
     })
 }
 
@@ -248,38 +246,37 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let mib = e.figure(column::DEVICE_WRITE_MIB_PER_S)?;
     let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
-    // The quotient of two figures is none by itself: what cannot be written as a number is no evidence.
+    // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
-        e.say(
+        e.add(
             &[column::DEVICE_UTIL_PCT, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_WRITES_PER_S, column::LIMIT_SHARE_PCT],
             format!(
-                "the device under the log took {} MiB/s in writes of {} KiB and was busy {}; the reference log writer gets \
-                 no more from it ({} of the limit)",
+                "the log's device took {} MiB/s in writes of {} KiB and was busy {}; the reference log writer gets no more \
+                 from it ({} of the limit)",
                 number(mib, 1),
                 number(size_kib, 0),
                 pct(util),
                 pct(share)
             ),
         )
-        .bound(Bounds::DeviceBandwidth)
+        .bound(BoundBy::DeviceBandwidth)
     })
 }
 
-/// The share of the jobs' time that reads took by the database's own clock. More than all of it are reads ahead,
-/// for which nobody needs to wait: they tell nothing. Where the database does not time its reads, their time is
-/// that of transactions, and would always fill the jobs' time.
+/// Uses the read times measured by the database. A share above 100 % of the jobs' time is read-ahead, for which no
+/// job waits, so it proves nothing. Read times taken from transactions would always fill the jobs' time.
 fn storage_reads(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     let share = e.figure(column::READ_WAIT_PCT).map(|pct| pct / 100.0)?;
     (READ_SHARE..=ONE_BY_ONE).contains(&share).then(|| {
         let waiting = number(share * f64::from(record.jobs), 1);
-        let said =
-            format!("{waiting} of {} jobs waited for a read at a time, by the database's own clock", record.jobs);
-        e.say(&[column::READ_WAIT_PCT], said)
-            .also(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
-            .also(column::READ_TIME_US_MEAN, |v| format!("{} µs a read call", number(v, 1)))
-            .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
-            .bound(Bounds::StorageReads)
+        let text =
+            format!("on average {waiting} of {} jobs waited for a read, by the database's own clock", record.jobs);
+        e.add(&[column::READ_WAIT_PCT], text)
+            .add_figure(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
+            .add_figure(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
+            .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+            .bound(BoundBy::StorageReads)
     })
 }
 
@@ -291,45 +288,45 @@ fn log_sync(record: &TestRecord, _: f64) -> Option<Bound> {
         if wait < whole * LOG_SHARE {
             return None;
         }
-        let said = format!(
+        let text = format!(
             "sessions waited {} of {} ms per commit for the log",
             number(wait, decimals),
             number(whole, decimals)
         );
-        e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said)
+        e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text)
     } else {
-        // What the database does not say, the commit's own time may: if there was a sync to wait for.
+        // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
         let commit = e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6;
         let per_sync = e.figure(column::COMMITS_PER_REDO_SYNC)?;
         if commit < whole * LOG_SHARE || per_sync > f64::from(record.jobs) * ONE_BY_ONE {
             return None;
         }
-        let said = format!(
-            "the commit took {} of {} ms per transaction, and no sync served more commits than there are jobs",
+        let text = format!(
+            "the commit took {} of {} ms per transaction, with no more commits per sync than jobs",
             number(commit, decimals),
             number(whole, decimals)
         );
-        e.say(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], said)
+        e.add(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], text)
     };
     let e = e
-        .also(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
-        .also(column::DEVICE_UTIL_PCT, |v| format!("device under the log busy {}", pct(v)))
-        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
-    Some(e.bound(Bounds::LogSync))
+        .add_figure(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
+        .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    Some(e.bound(BoundBy::LogSync))
 }
 
-/// What was looked at, and what is missing to tell more.
-fn not_told(record: &TestRecord, _: f64) -> Bound {
+/// The figures that were checked, and those that are missing.
+fn unknown(record: &TestRecord) -> Bound {
     let mut e = Evidence::new(record)
-        .also(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
-        .also(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+        .add_figure(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
     if let (Some(wait), Some(whole)) = (e.figure(column::LOG_FILE_SYNC_MS), e.figure(LATENCY)) {
-        let said = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
-        e = e.say(&[column::LOG_FILE_SYNC_MS, LATENCY], said);
+        let text = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
+        e = e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text);
     }
-    e = e.also(column::DEVICE_UTIL_PCT, |v| format!("device under the log busy {}", pct(v)));
+    e = e.add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
     if let Some((event, sessions)) = top_wait(record) {
-        e.said.push(format!("{} of {} jobs were seen in {event}", number(sessions, 2), record.jobs));
+        e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
     }
     let missing: Vec<&str> = [
         (column::CPU_BUSY_PCT, "CPU busy"),
@@ -341,18 +338,18 @@ fn not_told(record: &TestRecord, _: f64) -> Bound {
     .filter(|(column, _)| e.figure(column).is_none())
     .map(|(_, name)| name)
     .collect();
-    if e.said.is_empty() {
-        e.said.push("nothing that could tell was measured".to_owned());
+    if e.texts.is_empty() {
+        e.texts.push("no figure that could show it was measured".to_owned());
     } else {
-        e.said.push("none of it points to one limit".to_owned());
+        e.texts.push("no figure points to one limit".to_owned());
     }
     if !missing.is_empty() {
-        e.said.push(format!("not measured: {}", missing.join(", ")));
+        e.texts.push(format!("not measured: {}", missing.join(", ")));
     }
-    e.bound(Bounds::NotTold)
+    e.bound(BoundBy::Unknown)
 }
 
-/// The wait event that most sessions were seen in, and their mean number.
+/// The wait event with the most sessions, and their mean number.
 fn top_wait(record: &TestRecord) -> Option<(&str, f64)> {
     let (event, seen) = record.waits.sessions.iter().max_by_key(|(_, n)| **n)?;
     (record.waits.samples > 0).then(|| (event.as_str(), *seen as f64 / f64::from(record.waits.samples)))

@@ -1,5 +1,4 @@
-//! Comparison between platforms: factors computed from the figures, with their uncertainty, and
-//! refused where the work was not the same.
+//! Comparison between platforms: factors between their figures with intervals, refused if the work was not equal.
 
 use std::collections::BTreeMap;
 
@@ -18,27 +17,27 @@ mod work;
 pub use work::REDO_TOLERANCE;
 
 use setup::Setup;
-use work::Compared;
+use work::WorkComparison;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Platform<'a> {
-    /// How it is called; unique among those compared.
+    /// Label, unique among the platforms compared.
     pub label: &'a str,
-    /// Share of the payload that compresses away, 0…1, if it is known.
+    /// Share of the payload that can be compressed away, 0…1, if known.
     pub payload_compressibility: Option<f64>,
-    /// Size of the data set, bytes, if it is known.
+    /// Size of the data set, bytes, if known.
     pub data_bytes: Option<u64>,
-    /// What calibration set, by workload code, if it is known.
+    /// Calibration by workload code, if known.
     pub calibration: Option<&'a BTreeMap<String, Calibration>>,
-    /// Workloads of the user's own, as they were written.
+    /// Workload files of the user.
     pub workload_files: &'a [WorkloadFile],
     /// All of its tests.
     pub records: &'a [TestRecord],
 }
 
 impl<'a> Platform<'a> {
-    /// A platform of which nothing but its tests is known.
+    /// A platform of which only the tests are known.
     #[must_use]
     pub fn of(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
         let (payload_compressibility, data_bytes, calibration) = (None, None, None);
@@ -46,8 +45,8 @@ impl<'a> Platform<'a> {
     }
 }
 
-/// How many times better the other platform is than the base in one figure: `other / base` where
-/// more is better, `base / other` where less is. Above 1 is in favour of the other platform.
+/// How many times better the other platform is than the base in one figure: `other / base` if more is better,
+/// `base / other` if less is. Above 1 the other platform is better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Factor {
     /// The figure.
@@ -64,31 +63,31 @@ pub struct Factor {
     pub factor: Ratio,
 }
 
-/// Where two platforms are compared.
+/// The points of two sweeps that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum At {
-    /// At the same number of jobs (or value of what was swept).
+pub enum ComparedAt {
+    /// At the same number of jobs (or swept value).
     Jobs(u32),
     /// Each at its own highest throughput.
     Peak {
-        /// Jobs (or value of what was swept) at the base platform's peak.
+        /// Jobs (or swept value) at the base platform's peak.
         base_jobs: u32,
         /// The same at the other platform's peak.
         other_jobs: u32,
     },
 }
 
-/// One place of comparison: factors, or why there are none.
+/// The comparison of two points: factors, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// Where.
-    pub at: At,
-    /// Factors of the figures that both sides have; empty if refused.
+pub struct ComparisonRow {
+    /// The points compared.
+    pub at: ComparedAt,
+    /// Factors of the figures that both platforms have; empty if refused.
     pub factors: Vec<Factor>,
     /// Why there is no factor.
     pub refused: Option<String>,
-    /// What could not be checked about the work being equal.
+    /// Remarks on the validity of the comparison, and evidence of equal work that is missing.
     pub caveat: Option<String>,
 }
 
@@ -99,9 +98,9 @@ pub struct Comparison {
     pub workload: String,
     /// Group of the workload.
     pub group: String,
-    /// What was swept: `jobs`, or the column of another parameter.
+    /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
-    /// What is compared, the workload's KPIs first.
+    /// Figures compared, the workload's KPIs first.
     pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
@@ -109,14 +108,14 @@ pub struct Comparison {
     pub other: String,
     /// Why the whole comparison is refused.
     pub refused: Option<String>,
-    /// The platform that has no test of it, if that is why.
+    /// The platform that has no test of the workload, if that is the reason.
     pub lacks: Option<String>,
-    /// Peak first, then every job count that both measured.
-    pub rows: Vec<Row>,
+    /// The peak first, then every job count that both platforms measured.
+    pub rows: Vec<ComparisonRow>,
 }
 
 impl Comparison {
-    /// Whether the log is what the workload is about: a transaction is then told as a commit.
+    /// Whether it is a log-writer workload, whose transactions are called commits.
     #[must_use]
     pub fn about_the_log(&self) -> bool {
         self.group == "log-writer"
@@ -129,8 +128,8 @@ impl Comparison {
             .rows
             .iter()
             .filter_map(|row| match row.at {
-                At::Jobs(jobs) => Some((jobs, *row.factor(column)?)),
-                At::Peak { .. } => None,
+                ComparedAt::Jobs(jobs) => Some((jobs, *row.factor(column)?)),
+                ComparedAt::Peak { .. } => None,
             })
             .collect();
         let by_value = |a: &&(u32, Factor), b: &&(u32, Factor)| a.1.factor.value.total_cmp(&b.1.factor.value);
@@ -139,18 +138,18 @@ impl Comparison {
 
     /// The comparison at each platform's peak.
     #[must_use]
-    pub fn peak(&self) -> Option<&Row> {
-        self.rows.iter().find(|r| matches!(r.at, At::Peak { .. }))
+    pub fn peak(&self) -> Option<&ComparisonRow> {
+        self.rows.iter().find(|r| matches!(r.at, ComparedAt::Peak { .. }))
     }
 
     /// The comparison at `jobs` jobs.
     #[must_use]
-    pub fn at_jobs(&self, jobs: u32) -> Option<&Row> {
-        self.rows.iter().find(|r| r.at == At::Jobs(jobs))
+    pub fn at_jobs(&self, jobs: u32) -> Option<&ComparisonRow> {
+        self.rows.iter().find(|r| r.at == ComparedAt::Jobs(jobs))
     }
 }
 
-impl Row {
+impl ComparisonRow {
     /// The factor of `column`.
     #[must_use]
     pub fn factor(&self, column: &Column) -> Option<&Factor> {
@@ -158,8 +157,8 @@ impl Row {
     }
 }
 
-/// Compares every platform with the first one, workload by workload in the order of the first
-/// platform's tests. A workload that only one of the two measured is refused by name as well.
+/// Compares every platform with the first one, by workload in the order of the first platform's tests. A workload
+/// that only one of the two measured is refused.
 #[must_use]
 pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     let Some((base, others)) = platforms.split_first() else { return Vec::new() };
@@ -189,8 +188,8 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     out
 }
 
-/// The base platform's sweep that `sweep` is held against: the same driver and parameters if
-/// there is one, else the same driver, else any of the same workload (which is then refused).
+/// The base platform's sweep to compare `sweep` with: preferably with the same driver, rate and parameters, else any
+/// of the same workload (which is then refused).
 fn partner<'a>(
     base: &Platform<'_>,
     sweeps: &'a [Sweep],
@@ -220,7 +219,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
         metrics: metrics(&sweep.group, &sweep.kpis),
         base: base.label.to_owned(),
         other: other.label.to_owned(),
-        refused: Some(format!("«{lacks}» has no test of {}{over}", sweep.workload)),
+        refused: Some(format!("'{lacks}' has no test of {}{over}", sweep.workload)),
         lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
     }
@@ -229,21 +228,21 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
     let setup = Setup::of(base, a, other, b);
     let refused = setup.different();
-    let work = Compared::of(&setup, metrics(&a.group, &a.kpis));
+    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis));
     let mut rows = Vec::new();
     if refused.is_none() {
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
-            let at = At::Peak { base_jobs: pa.at, other_jobs: pb.at };
+            let at = ComparedAt::Peak { base_jobs: pa.at, other_jobs: pb.at };
             let refused = (a.rate != b.rate).then(|| {
-                format!("the peak is one of {} on «{}», and of {} on «{}»", a.rate, base.label, b.rate, other.label)
+                format!("the peak is in {} on '{}' and in {} on '{}'", a.rate, base.label, b.rate, other.label)
             });
             rows.push(match refused {
-                Some(_) => Row { at, factors: Vec::new(), refused, caveat: None },
+                Some(_) => ComparisonRow { at, factors: Vec::new(), refused, caveat: None },
                 None => work.row(at, pa, pb),
             });
         }
         let equal = a.points.iter().filter_map(|pa| Some((pa, b.at(pa.at)?)));
-        rows.extend(equal.map(|(pa, pb)| work.row(At::Jobs(pa.at), pa, pb)));
+        rows.extend(equal.map(|(pa, pb)| work.row(ComparedAt::Jobs(pa.at), pa, pb)));
     }
     Comparison {
         workload: a.workload.clone(),

@@ -1,5 +1,5 @@
-//! Tests that are valid because an option kept them, and where the blocks came from that they read: figures
-//! of different kinds make no common mean and no factor.
+//! Tests that are valid only by `--allow-cached` or `--force`, and the source of the blocks that tests read. Tests that
+//! differ in these are not pooled and not compared.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use loadline_model::TestRecord;
 use loadline_model::record::{NOT_THE_DEVICES, by_force};
 use serde::Serialize;
 
-/// The word for blocks that came from the device.
+/// [`TestRecord::data_source`] of blocks read from the device.
 const DEVICE: &str = "device";
 
 /// What tests must have in common to be pooled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Kind<'a> {
+pub(crate) struct PoolKey<'a> {
     pub(crate) forced: Option<&'a str>,
     pub(crate) data_source: Option<&'a str>,
 }
 
-impl<'a> Kind<'a> {
-    pub(crate) fn of(record: &'a TestRecord) -> Kind<'a> {
-        Kind { forced: record.forced.as_deref(), data_source: record.data_source.as_deref() }
+impl<'a> PoolKey<'a> {
+    pub(crate) fn of(record: &'a TestRecord) -> PoolKey<'a> {
+        PoolKey { forced: record.forced.as_deref(), data_source: record.data_source.as_deref() }
     }
 
-    /// What a figure is taken from before others: a test that holds by itself, then the device, then what is
-    /// nearest to it; what is not known comes last.
+    /// Rank of tests, lowest preferred for the figures: tests that nothing forced, then by source from device to
+    /// unknown.
     pub(crate) fn rank(&self) -> (bool, u8) {
         let source = match self.data_source {
             Some(DEVICE) => 0,
@@ -35,14 +35,14 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// A valid test that feeds nothing, as others of its place are of a better kind.
+/// A valid test left out of the figures, as better tests of the same point exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetAside {
     /// Number of the test.
     pub test: u32,
-    /// Where the blocks came from that it read, if it says.
+    /// Source of the blocks that it read, if recorded.
     pub data_source: Option<String>,
-    /// What was refused and forced, if anything.
+    /// See [`TestRecord::forced`].
     pub forced: Option<String>,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
@@ -58,14 +58,14 @@ impl SetAside {
         }
     }
 
-    /// As [`crate::Point::kept`].
+    /// As [`crate::SweepPoint::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
         kept(self.data_source.as_deref(), self.forced.as_deref())
     }
 }
 
-/// What tests are valid by, if not by themselves.
+/// The options that keep tests valid and their block source, in words; `None` for plain device figures.
 pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<String> {
     let cached = data_source.filter(|s| *s != DEVICE);
     let allowed = allows_cached(forced);
@@ -80,7 +80,7 @@ pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<St
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Whether figures were kept although they are not proved to be the device's.
+/// Whether `--allow-cached` kept the figures.
 pub(crate) fn allows_cached(forced: Option<&str>) -> bool {
     forced.is_some_and(|f| f.contains(NOT_THE_DEVICES))
 }

@@ -1,33 +1,31 @@
-//! Which figures count for a workload, and whether more or less of them is better. Columns carry their
-//! unit last, so that the rule follows from their ids.
+//! The figures that count for a workload, and whether more or less is better. Column ids end with the unit, from which
+//! the rule follows.
 
 use loadline_model::column::{self, column};
 use loadline_model::{Column, TestRecord};
 
 use serde::Serialize;
 
-/// Column that throughput is read from.
+/// Throughput.
 pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
-/// Column that latency is read from in a closed loop, ms.
+/// Latency in a closed loop, ms.
 pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
-/// Column that latency is read from in an open loop, ns: it counts from the intended start.
+/// Latency in an open loop, from the intended start, ns.
 pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
 /// Shares and ratios of which more is better.
 const MORE_IS_BETTER: [&Column; 3] = [column::SPEED_UP, column::CACHE_HIT_PCT, column::READS_WITHIN_512US_PCT];
-/// What a workload without the log in its work is compared by, besides its own KPIs.
+/// Figures that workloads of other groups than the log writer are compared by, after their KPIs.
 const TIMES: [&Column; 3] = [MEAN_TIME, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
-/// The mean transaction time, under the name that does not speak of commits.
+/// The mean transaction time; [`LATENCY`] is the same under the name of a commit.
 const MEAN_TIME: &Column = column::TRANSACTION_TIME_NS_MEAN;
-/// Proofs of the work and no measure of the platform: as good as equal wherever a test holds.
+/// KPIs that prove the work instead of measuring the platform: almost equal in all valid tests.
 const PROOFS: [&Column; 1] = [column::CACHE_HIT_PCT];
-/// Groups whose transactions write no redo worth the name, but for those of [`WRITING`]: what the log takes in
-/// meanwhile is the database's own and no part of the work.
+/// Groups whose transactions write no redo, except those of [`WRITING`]. Redo in their tests is background redo.
 const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
-/// Workloads of these groups that do write. (A test holds this list to the catalogue.)
+/// Workloads of these groups that do write. (A test checks this list against the catalogue.)
 pub const WRITING: [&str; 2] = ["STO-WRITE", "STO-RANDOM"];
-/// Workloads whose tables are as large as `--size` says: one of another size is scanned, cached and indexed
-/// differently. Tables of all others have rows of their own number. (A test holds this list to the catalogue.)
+/// Workloads whose tables grow with `--size`. (A test checks this list against the catalogue.)
 pub const SIZED: [&str; 12] = [
     "STO-READ",
     "STO-READ-ASYNC",
@@ -43,13 +41,13 @@ pub const SIZED: [&str; 12] = [
     "DA-PARALLEL",
 ];
 
-/// Whether `column` is work per time: what grows with load until the platform is at its peak.
+/// Whether `column` is work per time.
 #[must_use]
 pub fn is_rate(column: &Column) -> bool {
     ["_per_s", "_tps", "_per_s_per_job"].iter().any(|unit| column.id.ends_with(unit))
 }
 
-/// Whether more of `column` is better; of times, waits and costs less is.
+/// Whether more of `column` is better; less is better for times, waits and costs.
 #[must_use]
 pub fn higher_is_better(column: &Column) -> bool {
     is_rate(column) || MORE_IS_BETTER.contains(&column)
@@ -67,20 +65,20 @@ pub fn writes_redo(group: &str, workload: &str) -> bool {
     !READING.contains(&group) || WRITING.contains(&workload)
 }
 
-/// Whether the workloads of `group` are defined by their redo: others write as much as the database needs
-/// for the same rows, which is a figure of the platform.
+/// Whether the workloads of `group` are defined by their redo. In other groups the redo per transaction depends on the
+/// database.
 #[must_use]
 pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
-/// Whether `rate` is the throughput of a part of the window only, told apart by a checkpoint.
+/// Whether `rate` is the throughput inside or outside checkpoints, and so of a part of the window only.
 #[must_use]
 pub fn in_checkpoint(rate: &Column) -> bool {
     time_in_checkpoint(rate).is_some()
 }
 
-/// The 99th percentile of the transactions that the throughput `rate` of a part of the window is of.
+/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints.
 #[must_use]
 pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     let parts =
@@ -88,8 +86,8 @@ pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     parts.into_iter().find(|(part, _)| *part == rate).map(|(_, p99)| p99)
 }
 
-/// The figure that tells how much these tests of one workload did: its first KPI where that is a
-/// rate that one of them has (a valid one, if there is any), else the throughput.
+/// The rate of these tests of one workload: the first KPI if it is a rate that a test has (a valid one, if there is
+/// any), else the throughput.
 #[must_use]
 pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     let first = tests.first().and_then(|r| column(r.kpis.first()?)).filter(|c| is_rate(c));
@@ -122,7 +120,7 @@ const fn less(column: &'static Column) -> Metric {
     Metric { column, higher_is_better: false }
 }
 
-/// What log writers are compared by, in the order of their table; see [`metrics`] for others.
+/// Figures that log writers are compared by, in the order of their table; see [`metrics`] for others.
 pub const METRICS: [Metric; 6] = [
     more(column::COMMIT_THROUGHPUT_TPS),
     less(column::COMMIT_LATENCY_MS),
@@ -132,8 +130,8 @@ pub const METRICS: [Metric; 6] = [
     less(column::COMMIT_TIME_NS_P99),
 ];
 
-/// What tests of group `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
-/// the log writer's figures where the log is what the group is about.
+/// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
+/// [`METRICS`] for log writers.
 #[must_use]
 pub fn metrics(group: &str, kpis: &[String]) -> Vec<Metric> {
     let log = kpis.is_empty() || group == "log-writer";
@@ -153,7 +151,7 @@ pub fn metrics(group: &str, kpis: &[String]) -> Vec<Metric> {
         }
     }
     if log {
-        // In the order of the log-writer table, whatever its KPIs are.
+        // In the order of the log-writer table, not of the KPIs.
         out.sort_by_key(|m| METRICS.iter().position(|k| k.column == m.column).unwrap_or(METRICS.len()));
     }
     out
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_told_from_times_and_shares() {
+    fn rates_are_distinguished_from_times_and_shares() {
         for id in [
             column::COMMIT_THROUGHPUT_TPS,
             column::ROWS_PER_S,

@@ -1,5 +1,5 @@
-//! What follows from test records: statistics, sweeps with their load line, comparisons between
-//! platforms. Pure functions of records: no I/O, no clock, no target.
+//! Analysis of test records: statistics, sweeps with their load line, what bounds a test, comparisons between
+//! platforms. Pure functions: no I/O, no clock, no target.
 
 pub mod bound;
 pub mod compare;
@@ -10,9 +10,9 @@ pub mod stats;
 pub mod sweep;
 pub mod waits;
 
-pub use bound::{Bound, Bounds, bound, bound_of_sweep};
+pub use bound::{Bound, BoundBy, bound, bound_of_sweep};
 pub use compare::{Comparison, Factor, Platform, compare};
 pub use kpi::Metric;
 pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
-pub use sweep::{LoadLine, Point, Saturation, Sweep, sweeps};
+pub use sweep::{LoadLine, Saturation, Sweep, SweepPoint, sweeps};

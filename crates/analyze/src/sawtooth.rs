@@ -1,27 +1,25 @@
 //! Commit time over redo since the last commit: a sawtooth, a straight line, or neither.
 //!
-//! A log that is flushed in the background each time a threshold is crossed leaves a commit only
-//! what is not flushed yet: its time rises with the redo written before it and falls at each
-//! crossing. What tells that apart from noise, and how sure it is, is found here:
+//! If the log is flushed in the background at each crossing of a threshold, a commit only flushes the rest: its time
+//! rises with the redo written before it and falls at each crossing. Such a sawtooth is distinguished from noise as
+//! follows:
 //!
-//! 1. Each size is represented by the median of its commit times; medians far off a robust line are
-//!    pulled in, and sizes whose times scatter more weigh less (`data`). Where the medians show no clear
-//!    sawtooth, the lower quartiles are searched as well, and then the lowest deciles: on a device that
-//!    others use, most commits may meet a stall. The probability of chance is tripled for three looks.
-//! 2. For every period from 3 steps of size to half the range, and every phase, the sawtooth that
-//!    fits best beside a smooth trend is computed (`scan`). The trend may bend, so that a bend is not
-//!    taken for a long tooth.
-//! 3. Whether it fits better than chance is asked of the data themselves: the same search is made
-//!    over the trend's residuals in random order (Freedman and Lane 1983), which holds for any
-//!    distribution of the noise and pays for having searched. Sizes are measured in random order, so
-//!    that drift over time is noise here as well.
-//! 4. Intervals: the commit times of each size are drawn anew (bootstrap) and everything is fitted
-//!    again. The period's interval holds as well what the size of the steps leaves open: falls are
-//!    seen between two sizes only, so all periods that put them there fit alike. It is wide rather than
-//!    narrow: in trials it held the true period in more than 95 of 100 scans.
+//! 1. Each size is represented by the median of its commit times. Medians far off a robust line are clipped, and sizes
+//!    with more scatter weigh less (`data`). If the medians show no clear sawtooth, the lower quartiles are searched,
+//!    then the lowest deciles: on a shared device most commits may meet a stall. The probability of chance is tripled
+//!    for the three searches.
+//! 2. For every period from 3 size steps to half the range, and every phase, the best sawtooth beside a smooth trend is
+//!    fitted (`scan`). The trend may bend, so that a bend is not mistaken for a long tooth.
+//! 3. A permutation test gives the probability of chance: the same search over the trend's residuals in random order
+//!    (Freedman and Lane 1983). It is valid for any distribution of the noise and accounts for the search. Sizes are
+//!    measured in random order, so drift over time is noise as well.
+//! 4. Intervals: the commit times of each size are resampled (bootstrap) and everything is fitted again. The period's
+//!    interval also includes the uncertainty from the step size: a fall is only known to lie between two sizes, so all
+//!    periods that put it there fit equally. The interval is conservative: in trials it contained the true period in
+//!    more than 95 of 100 scans.
 //!
-//! Pure and deterministic: random orders come from a generator with a fixed seed. Periods below 3
-//! steps and above half the range cannot be seen.
+//! Pure and deterministic: the random generator has a fixed seed. Periods below 3 steps or above half the range cannot
+//! be found.
 
 mod data;
 mod scan;
@@ -32,27 +30,27 @@ use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
 use crate::stats::Interval;
-use data::Data;
-use search::{Found, Search, Verdict};
+use data::ScanData;
+use search::{QuantileSearch, SignificantFit, Verdict};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Sizes needed before a shape is looked for.
+/// Fewest sizes for a shape.
 pub const MIN_POINTS: usize = 16;
-/// Commit times needed at a size; sizes with fewer are left out.
+/// Fewest commit times of a size; sizes with fewer are left out.
 pub const MIN_SAMPLES: usize = 3;
-/// A sawtooth is called one up to this probability of chance.
+/// Highest probability of chance for a sawtooth.
 pub const ALPHA: f64 = 0.02;
-/// Share of what the trend leaves from which on a sawtooth in the medians needs no second look.
+/// Share of the residual explained by a sawtooth that makes further searches unnecessary.
 const WELL_EXPLAINED: f64 = 0.5;
-/// Quantiles of each size's commit times that are searched, in this order, until one is clear.
+/// Quantiles of each size's commit times to search, in this order, until one is clear.
 const QUANTILES: [f64; 3] = [0.5, 0.25, 0.1];
 const SEED: u64 = 0x6c6f_6164_6c69_6e65;
 
-/// What commit time does as redo since the last commit grows.
+/// Shape of commit time over redo since the last commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
 pub enum Shape {
-    /// It rises, falls sharply, and rises again, at equal distances.
+    /// It rises and falls sharply, periodically.
     Sawtooth {
         /// Redo from one fall to the next, bytes.
         period_bytes: f64,
@@ -66,12 +64,12 @@ pub enum Shape {
         first_fall_bytes: f64,
         /// Commit time right after a fall, on the trend at size 0, ns.
         floor_ns: f64,
-        /// What is added by size regardless of teeth, ns per MiB of redo.
+        /// Slope of the trend under the teeth, ns per MiB of redo.
         trend_ns_per_mib: f64,
-        /// Probability that noise around a smooth trend fits a sawtooth this well.
+        /// Probability that noise around a smooth trend gives such a fit.
         p_value: f64,
-        /// The quantile of each size's commit times that it was found in: 0.5, the medians, 0.25 or
-        /// 0.1, which stalls leave alone for longer. Depth and floor are theirs.
+        /// The quantile of each size's commit times with the sawtooth: 0.5, 0.25 or 0.1 (lower ones are less sensitive
+        /// to stalls). Depth and floor refer to it.
         quantile: f64,
     },
     /// No period: a straight line fits.
@@ -84,13 +82,12 @@ pub enum Shape {
         interval: Interval,
         /// Share of the variance of the quantiles that the line explains, 0…1.
         r2: f64,
-        /// About the depth that teeth need to stand out of the scatter, ns: lower ones
-        /// would not have been seen.
+        /// Approximate depth of the smallest teeth that the scatter would not hide, ns.
         hidden_ns: f64,
-        /// The quantile of each size's commit times that the line was laid through, as above.
+        /// The quantile of each size's commit times that was fitted.
         quantile: f64,
     },
-    /// Nothing can be said.
+    /// The shape is unknown.
     Undecided {
         /// Why.
         reason: String,
@@ -116,22 +113,22 @@ fn undecided(reason: impl Into<String>) -> Shape {
     Shape::Undecided { reason: reason.into() }
 }
 
-/// The shape of commit time over redo. `points` may come in any order; those without
-/// [`MIN_SAMPLES`] commit times or a finite size are left out.
+/// The shape of commit time over redo. `points` in any order; those with fewer than [`MIN_SAMPLES`] commit times or
+/// without a finite size are left out.
 #[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
-    let data = Data::of(points);
+    let data = ScanData::of(points);
     if data.len() < MIN_POINTS {
         return undecided(format!(
-            "{} sizes have at least {MIN_SAMPLES} commit times, and {MIN_POINTS} are needed",
+            "{} sizes have at least {MIN_SAMPLES} commit times, but {MIN_POINTS} are needed",
             data.len()
         ));
     }
     let mut rng = Random::new(SEED);
-    let mut looks: Vec<(Search<'_>, f64)> = Vec::new();
-    let (mut found, mut broken): (Option<(usize, Found)>, Option<String>) = (None, None);
+    let mut searches: Vec<(QuantileSearch<'_>, f64)> = Vec::new();
+    let (mut found, mut broken): (Option<(usize, SignificantFit)>, Option<String>) = (None, None);
     for quantile in QUANTILES {
-        let Some(search) = Search::new(&data, quantile) else { break };
+        let Some(search) = QuantileSearch::new(&data, quantile) else { break };
         let mut by_noise = 0.0;
         match search.verdict(&mut rng) {
             Verdict::Chance(share) => by_noise = share,
@@ -139,27 +136,28 @@ pub fn shape(points: &[SizePoint]) -> Shape {
             Verdict::Teeth(teeth) => {
                 by_noise = teeth.by_noise;
                 if found.is_none_or(|(_, f)| f.share() < teeth.share()) {
-                    found = Some((looks.len(), teeth));
+                    found = Some((searches.len(), teeth));
                 }
             }
         }
-        looks.push((search, by_noise));
+        searches.push((search, by_noise));
         let clear = found.is_some_and(|(_, f)| f.share() >= WELL_EXPLAINED);
         if clear || (broken.is_some() && found.is_none()) {
             break;
         }
     }
-    let sawtooth = found.and_then(|(i, teeth)| looks.get(i).and_then(|(search, _)| search.sawtooth(teeth, &mut rng)));
+    let sawtooth =
+        found.and_then(|(i, teeth)| searches.get(i).and_then(|(search, _)| search.sawtooth(teeth, &mut rng)));
     if let Some(sawtooth) = sawtooth {
         return sawtooth;
     }
     if let Some(reason) = broken {
         return undecided(reason);
     }
-    // The medians, unless noise makes them blind and a lower quantile is not.
-    let clearest = looks.iter().find(|(search, by_noise)| !search.is_blind(*by_noise)).or(looks.first());
+    // The medians, unless too noisy while a lower quantile is not.
+    let clearest = searches.iter().find(|(search, by_noise)| !search.is_too_noisy(*by_noise)).or(searches.first());
     let Some((search, by_noise)) = clearest else {
-        return undecided("the sizes do not differ, or their figures are beyond computing with");
+        return undecided("the sizes do not differ, or their figures are out of range");
     };
     search.bend(&mut rng).map_or_else(|| search.straight(*by_noise, &mut rng), undecided)
 }

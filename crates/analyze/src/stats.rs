@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A 95 % confidence interval, in the unit of what it encloses.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -11,7 +11,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The mean of a sample, with what is needed to say how sure it is.
+/// The mean of a sample with its size and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Arithmetic mean.
@@ -85,7 +85,7 @@ fn log_ratio_half_width(a: &Estimate, b: &Estimate) -> Option<f64> {
         return Some(0.0);
     }
     let df = total.powi(2) / (va.powi(2) / (a.n as f64 - 1.0) + vb.powi(2) / (b.n as f64 - 1.0));
-    // A float-to-integer cast saturates; fewer degrees of freedom only widen the interval.
+    // The cast saturates; fewer degrees of freedom only widen the interval.
     Some(student_t_975((df as usize).max(1))? * total.sqrt())
 }
 
@@ -97,7 +97,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     }
     let n = values.len() as f64;
     let sum: f64 = values.iter().sum();
-    // Dividing first loses a little precision, so it is kept for sums that overflow.
+    // Dividing first loses some precision, so only if the sum overflows.
     let mean = if sum.is_finite() { sum / n } else { values.iter().map(|v| v / n).sum() };
     mean.is_finite().then_some(mean)
 }

@@ -1,5 +1,4 @@
-//! Sweeps: the tests of one workload over rising job counts, or over another parameter of its work; their
-//! peak and their load line.
+//! Sweeps: the tests of one workload over rising job counts or another parameter, with peak and load line.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +6,11 @@ use loadline_model::record::by_force;
 use loadline_model::{Column, Driver, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Kind, SetAside, allows_cached, kept};
+use crate::kept::{PoolKey, SetAside, allows_cached, kept};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, rate_of};
 use crate::stats::Estimate;
 
-/// What sweeps go over if records do not say otherwise.
+/// The column that sweeps go over by default.
 pub const JOBS: &str = "jobs";
 
 /// All tests of the same work on one platform.
@@ -19,7 +18,7 @@ pub const JOBS: &str = "jobs";
 pub struct Sweep {
     /// Platform name.
     pub platform: String,
-    /// Run id. Two runs are never pooled, whatever their platforms are called.
+    /// Run id. Tests of two runs are never pooled.
     pub run: String,
     /// Workload code.
     pub workload: String,
@@ -27,56 +26,54 @@ pub struct Sweep {
     pub group: String,
     /// Driver.
     pub driver: Driver,
-    /// Rate that was asked for (open loop), tps.
+    /// Requested rate (open loop), tps.
     pub rate_tps: Option<f64>,
-    /// Workload parameters in force, those that all tests have in common.
+    /// Workload parameters with the same value in all tests.
     pub parameters: BTreeMap<String, i64>,
-    /// What was swept: [`JOBS`], or the column of another parameter.
+    /// Id of the swept column: [`JOBS`] or another parameter.
     pub over: String,
     /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
     pub kpis: Vec<String>,
-    /// Column by which peak and load line are told: the first KPI where it is a rate, else the throughput.
+    /// Column that defines peak and load line: the first KPI if it is a rate, else the throughput.
     pub rate: &'static Column,
-    /// One point a job count (or a value of what was swept), rising.
-    pub points: Vec<Point>,
+    /// One point per job count (or swept value), rising.
+    pub points: Vec<SweepPoint>,
 }
 
-/// All tests of one job count, or of one value of what was swept.
+/// All tests of one job count or one swept value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct SweepPoint {
     /// Number of jobs.
     pub jobs: u32,
-    /// Where it stands in its sweep: its jobs, or the value of what was swept.
+    /// Its jobs or swept value.
     pub at: u32,
-    /// Numbers of the valid tests: only these feed the figures.
+    /// Numbers of the valid tests: only these count for the figures.
     pub tests: Vec<u32>,
-    /// Where the blocks came from that these tests read (`device`, `lukewarm`, `cached`), if they say.
+    /// Source of the blocks that these tests read (`device`, `lukewarm`, `cached`), if recorded.
     pub data_source: Option<String>,
-    /// What was refused and forced in these tests, if anything (see [`TestRecord::forced`]).
+    /// [`TestRecord::forced`] of these tests.
     pub forced: Option<String>,
-    /// Valid tests of another source, or forced otherwise: they stay visible and feed nothing, as a mean of
-    /// both kinds would be the figure of neither.
+    /// Valid tests with another source or another `forced`. They are shown, but not pooled into the figures.
     pub set_aside: Vec<SetAside>,
-    /// Figures by column id: means over the valid repetitions; columns that end in `_max` hold the
-    /// largest value. A percentile is the mean of the repetitions' percentiles, each repetition
-    /// counting as one observation; it is not a percentile of the pooled transactions.
+    /// Figures by column id: means over `tests`; columns that end in `_max` hold the maximum. A percentile is the mean
+    /// of the repetitions' percentiles, not a percentile of the pooled transactions.
     pub figures: BTreeMap<String, Estimate>,
-    /// Tests that do not hold. They stay visible and feed nothing.
+    /// Invalid tests. They are shown, but not part of the figures.
     pub invalid: Vec<InvalidTest>,
 }
 
-/// A test whose figures do not hold.
+/// An invalid test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InvalidTest {
     /// Number of the test.
     pub test: u32,
-    /// What failed.
+    /// Failed checks.
     pub reason: String,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
-impl Point {
+impl SweepPoint {
     /// The figure of `column`; `None` if no valid test has it.
     #[must_use]
     pub fn figure(&self, column: &Column) -> Option<&Estimate> {
@@ -95,36 +92,34 @@ impl Point {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
 
-    /// What its tests are valid by, if not by themselves: `kept by --allow-cached: cached, not the device's
-    /// figures`.
+    /// Options that keep its tests valid, in words: `kept by --allow-cached: cached, not the device's figures`.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
         kept(self.data_source.as_deref(), self.forced.as_deref())
     }
 
-    /// Whether its figures were kept although they are not proved to be the device's.
+    /// Whether `--allow-cached` kept its figures.
     #[must_use]
     pub fn allowed_cached(&self) -> bool {
         allows_cached(self.forced.as_deref())
     }
 
-    /// What was refused and forced in its tests.
+    /// What `--force` overrode in its tests.
     #[must_use]
     pub fn by_force(&self) -> Option<String> {
         by_force(self.forced.as_deref()?)
     }
 }
 
-/// Growth of throughput from which on a sweep counts as rising, as a share; the automatic sweep ends by
-/// the same rule.
+/// Smallest growth of throughput that counts as rising, as a share. The automatic sweep uses the same rule.
 pub const FLAT: f64 = 0.05;
 
-/// Whether throughput stopped growing within the points measured. In a sweep over something else than jobs
-/// the fields named for jobs hold its values.
+/// Whether throughput stopped growing within the points measured. In a sweep over another parameter the fields named
+/// for jobs hold its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
-    /// The last job counts measured gave no more throughput, or hardly more (see [`FLAT`]).
+    /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
     Saturated {
         /// Jobs at the peak.
         peak_jobs: u32,
@@ -158,7 +153,7 @@ pub enum LoadLine {
         objective_ms: f64,
         /// It is the highest job count measured: the load line may lie higher.
         at_least: bool,
-        /// Lower job counts that missed the objective all the same.
+        /// Lower job counts that missed the objective.
         missed_below: Vec<u32>,
     },
     /// No job count meets the objective.
@@ -181,7 +176,7 @@ pub enum LoadLine {
         /// It is the highest job count measured: power may rise further.
         at_least: bool,
     },
-    /// There is none to be told.
+    /// There is none.
     Unknown {
         /// Why.
         why: &'static str,
@@ -195,16 +190,16 @@ impl Sweep {
         self.over == JOBS
     }
 
-    /// How much was done at `point`, in the unit of [`Sweep::rate`].
+    /// The figure of [`Sweep::rate`] at `point`.
     #[must_use]
-    pub fn rate_at<'a>(&self, point: &'a Point) -> Option<&'a Estimate> {
+    pub fn rate_at<'a>(&self, point: &'a SweepPoint) -> Option<&'a Estimate> {
         point.figure(self.rate)
     }
 
     /// The point of highest throughput; the lower one if two are equal.
     #[must_use]
-    pub fn peak(&self) -> Option<&Point> {
-        let mut peak: Option<(&Point, f64)> = None;
+    pub fn peak(&self) -> Option<&SweepPoint> {
+        let mut peak: Option<(&SweepPoint, f64)> = None;
         for (point, rate) in self.points.iter().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
             if peak.is_none_or(|(_, best)| rate > best) {
                 peak = Some((point, rate));
@@ -213,9 +208,9 @@ impl Sweep {
         peak.map(|(point, _)| point)
     }
 
-    /// The point at `at`: that many jobs, or that value of what was swept.
+    /// The point with `at` jobs or the swept value `at`.
     #[must_use]
-    pub fn at(&self, at: u32) -> Option<&Point> {
+    pub fn at(&self, at: u32) -> Option<&SweepPoint> {
         self.points.iter().find(|p| p.at == at)
     }
 
@@ -234,8 +229,8 @@ impl Sweep {
         Saturation::Rising { jobs: *jobs, previous_jobs: *previous_jobs, growth_pct }
     }
 
-    /// The load line, for a latency objective in ns if there is one. It takes two job counts, as one tells
-    /// nothing of what more load does, and work that comes as fast as it is done: a given rate is the load.
+    /// The load line, for a latency objective in ns if there is one. It needs at least two job counts and a closed loop
+    /// (in an open loop the rate is the load).
     #[must_use]
     pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
         if let Some(why) = self.no_load_line() {
@@ -262,24 +257,24 @@ impl Sweep {
         }
     }
 
-    /// Why no load line can be told, if that is so.
+    /// Why there is no load line, if so.
     fn no_load_line(&self) -> Option<&'static str> {
         if !self.over_jobs() {
-            return Some("the work was swept, not the load");
+            return Some("the sweep was over work, not over load");
         }
         if self.rate_tps.is_some() {
-            return Some("the rate was given, so the load was not swept");
+            return Some("the rate was given, so the sweep was not over load");
         }
         if in_checkpoint(self.rate) {
-            return Some("the rate is a part of the window's, of which there is no mean latency");
+            return Some("the rate covers only part of the window, for which there is no mean latency");
         }
         let both =
-            |p: &&Point| self.rate_at(p).is_some_and(|r| r.mean > 0.0) && p.latency_ms().is_some_and(|l| l > 0.0);
+            |p: &&SweepPoint| self.rate_at(p).is_some_and(|r| r.mean > 0.0) && p.latency_ms().is_some_and(|l| l > 0.0);
         (self.points.iter().filter(both).count() < 2).then_some(ONE_COUNT)
     }
 }
 
-/// Why there is no load line without a second point.
+/// Reason for no load line with one point.
 const ONE_COUNT: &str = "fewer than two valid job counts";
 
 fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
@@ -294,8 +289,7 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
     })
 }
 
-/// Groups `records` into sweeps of equal work, in the order in which they first appear. Scans of sizes
-/// are left out: they are no points of a curve over jobs.
+/// Groups `records` into sweeps of equal work, in order of first appearance. Scans of sizes are left out.
 #[must_use]
 pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
     let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
@@ -317,21 +311,20 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.figure(column::RATE_TPS) == b.figure(column::RATE_TPS)
         && match a.swept {
             None => a.parameters == b.parameters,
-            // The jobs stay the same, and one parameter is what was swept, whatever it is called.
+            // The swept parameter is the only difference; its name may differ from the column's.
             Some(_) => a.jobs == b.jobs && differing(&a.parameters, &b.parameters) <= 1,
         }
 }
 
-/// How many parameters have not the same value in both.
+/// Number of parameters that differ.
 fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
     let changed = a.iter().filter(|(name, value)| b.get(*name) != Some(value)).count();
     changed + b.keys().filter(|name| !a.contains_key(*name)).count()
 }
 
-/// Where a test stands in its sweep: its jobs, or the value of what was swept; 0 for a record that lacks the
-/// figure.
+/// The jobs or swept value of a test; 0 if the record lacks it.
 #[must_use]
-pub fn standing(record: &TestRecord) -> u32 {
+pub fn swept_value(record: &TestRecord) -> u32 {
     let Some(column) = &record.swept else { return record.jobs };
     let parameter = || record.parameters.get(column).map(|v| *v as f64);
     // Rows, workers and sizes are whole numbers; the cast saturates.
@@ -340,9 +333,9 @@ pub fn standing(record: &TestRecord) -> u32 {
 
 fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
     let first = group.first()?;
-    let mut by_place: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
+    let mut by_value: BTreeMap<u32, Vec<&TestRecord>> = BTreeMap::new();
     for record in group {
-        by_place.entry(standing(record)).or_default().push(record);
+        by_value.entry(swept_value(record)).or_default().push(record);
     }
     let common = first.parameters.iter().filter(|(k, v)| group.iter().all(|r| r.parameters.get(*k) == Some(v)));
     Some(Sweep {
@@ -356,16 +349,16 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
         kpis: first.kpis.clone(),
         rate: rate_of(group),
-        points: by_place.into_iter().map(|(at, tests)| point_of(at, &tests)).collect(),
+        points: by_value.into_iter().map(|(at, tests)| point_of(at, &tests)).collect(),
     })
 }
 
-fn point_of(at: u32, tests: &[&TestRecord]) -> Point {
+fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let valid = || tests.iter().copied().filter(|r| r.valid);
-    let kind = valid().map(Kind::of).min_by_key(Kind::rank).unwrap_or_default();
-    let (fed, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| Kind::of(r) == kind);
-    for record in &fed {
+    let key = valid().map(PoolKey::of).min_by_key(PoolKey::rank).unwrap_or_default();
+    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| PoolKey::of(r) == key);
+    for record in &pooled {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
         }
@@ -377,12 +370,12 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> Point {
         }
         Estimate::of(seen)
     };
-    Point {
+    SweepPoint {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
-        tests: fed.iter().map(|r| r.test).collect(),
-        data_source: kind.data_source.map(str::to_owned),
-        forced: kind.forced.map(str::to_owned),
+        tests: pooled.iter().map(|r| r.test).collect(),
+        data_source: key.data_source.map(str::to_owned),
+        forced: key.forced.map(str::to_owned),
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         invalid: tests

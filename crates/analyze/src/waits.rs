@@ -1,17 +1,17 @@
-//! Latencies by power-of-two buckets, as DBAs read waits: up to 1 µs, 2 µs, 4 µs, … 512 µs, 1 ms, ….
+//! Latencies in power-of-two buckets, like Oracle's wait histograms: up to 1 µs, 2 µs, 4 µs, … 512 µs, 1 ms, ….
 //!
-//! Bounds are powers of two of a microsecond, so that «1 ms» is 1,024 µs and «1 s» 1,048,576 µs, as in
-//! Oracle's wait histograms. The HDR histogram behind holds a latency to within 0.1 %, and so a bound too.
+//! Bounds are powers of two of a microsecond, so '1 ms' is 1,024 µs and '1 s' 1,048,576 µs. The source histogram is
+//! precise to 0.1 %, and so are the bounds.
 
 use loadline_model::Latencies;
 use serde::Serialize;
 
-/// Latencies above the bound of the bucket before and up to this one's.
+/// One bucket: latencies above the previous bound, up to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bucket {
-    /// Number of the bucket: its bound is 2 to this power, in µs.
+    /// Its bound is 2^`power` µs.
     pub power: u32,
-    /// How many latencies.
+    /// Number of latencies.
     pub count: u64,
     /// Share of all, %.
     pub share_pct: f64,
@@ -26,7 +26,7 @@ impl Bucket {
         bound_ns(self.power)
     }
 
-    /// The bound as it is read: `512 µs`, `1 ms`, `2 s`.
+    /// The bound as shown: `512 µs`, `1 ms`, `2 s`.
     #[must_use]
     pub fn label(&self) -> String {
         label(self.power)
@@ -37,7 +37,7 @@ fn bound_ns(power: u32) -> u64 {
     1_000u64.saturating_mul(1u64.checked_shl(power).unwrap_or(u64::MAX))
 }
 
-/// Bound 2^`power` µs as it is read.
+/// The bound 2^`power` µs as shown.
 #[must_use]
 pub fn label(power: u32) -> String {
     let unit = ["µs", "ms", "s"];
@@ -45,20 +45,20 @@ pub fn label(power: u32) -> String {
     format!("{} {}", 1u64.checked_shl(power - step * 10).unwrap_or(u64::MAX), unit[step as usize])
 }
 
-/// Latencies counted by bucket: a few hundred bytes, where the histogram behind takes 270 KiB.
+/// Latencies counted by bucket: a few hundred bytes, instead of 270 KiB for the full histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many latencies, by power.
+    /// Number of latencies by power.
     counts: Vec<u64>,
 }
 
 impl Counts {
-    /// `latencies` by bucket.
+    /// Counts `latencies` by bucket.
     #[must_use]
     pub fn of(latencies: &Latencies) -> Counts {
         let mut all = Counts::default();
         for value in latencies.histogram().iter_recorded() {
-            // The highest latency that the value stands for would lift a latency at the bound over it.
+            // The lowest latency of a histogram value, so that a latency at the bound stays below it.
             let ns = latencies.histogram().lowest_equivalent(value.value_iterated_to());
             let count = all.at(power_of(ns));
             *count = count.saturating_add(value.count_at_value());
@@ -66,7 +66,7 @@ impl Counts {
         all
     }
 
-    /// Adds those of `other`.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Counts) {
         other.counts.iter().enumerate().for_each(|(power, n)| *self.at(power) = self.at(power).saturating_add(*n));
     }
@@ -77,7 +77,7 @@ impl Counts {
         self.counts.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// From the first to the last bucket that holds any; empty if there are none.
+    /// The first to the last bucket in use; empty if there are none.
     #[must_use]
     pub fn buckets(&self) -> Vec<Bucket> {
         let total = self.count();

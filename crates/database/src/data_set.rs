@@ -1,9 +1,9 @@
-//! The data set on a target: what is there, and loading what is missing, in parallel.
+//! The data set on a target: finds what is loaded and loads the missing rows in parallel.
 //!
-//! A small table beside the data says what each table holds (version of the data, seed, compressibility,
-//! rows, fingerprint) and whether it is complete, so that nothing is counted before a test. Rows are loaded
-//! in transactions of whole batches; a load that was cut off is gone on with: the batches that are there are
-//! counted once, and the others are loaded.
+//! A small table beside the data (the record) says what each table holds (version of the data, seed,
+//! compressibility, rows, fingerprint) and whether it is complete, so rows are not counted before a test. Each
+//! transaction loads whole batches. An interrupted load is resumed: the existing batches are counted once, and the
+//! others are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,25 +18,25 @@ use crate::error::TargetError;
 use crate::loading::{Batch, batches};
 use crate::work::Work;
 
-/// Name of the table that says what is there, before the target's own prefix.
+/// Name of the record table, without the target's prefix.
 pub(crate) const RECORD: &str = "data_set";
-/// Rows that are loaded in one transaction, about.
+/// Approximate rows per loading transaction.
 const ROWS_PER_TRANSACTION: u64 = 65_536;
-/// Most loaders, however many CPUs there are.
-const MOST_LOADERS: usize = 16;
+/// Upper limit of loaders; below it there is one per CPU.
+const MAX_LOADERS: usize = 16;
 
 /// What a table of the data set holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataTable {
-    /// Its name in the data set.
+    /// Name in the data set.
     pub table: String,
     /// Version of the data.
     pub version: u32,
-    /// Seed.
+    /// Seed of all random values.
     pub seed: u64,
     /// Share of the payload that compresses away, as text.
     pub compressibility: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Fingerprint of the rows.
     pub fingerprint: u64,
@@ -65,51 +65,51 @@ impl std::fmt::Display for DataTable {
     }
 }
 
-/// A table of the data set as it was found.
+/// A table of the data set that exists on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTable {
-    /// What it holds, or will when it is complete.
+    /// What it holds, or will hold when it is complete.
     pub holds: DataTable,
-    /// Whether all of it is there.
+    /// Whether all rows, keys and statistics are in place.
     pub complete: bool,
     /// Whether it stays after the run (`--keep-data`).
     pub kept: bool,
 }
 
-/// How far a load is: written by the loaders, read by whoever shows it.
+/// Progress of a load: written by the loaders, read by the display.
 #[derive(Debug, Default)]
 pub struct LoadProgress {
     stop: AtomicBool,
     rows: AtomicU64,
     bytes: AtomicU64,
-    now: Mutex<Option<Now>>,
+    current: Mutex<Option<CurrentTable>>,
     done: Mutex<Vec<TableLoad>>,
 }
 
 #[derive(Debug, Clone)]
-struct Now {
+struct CurrentTable {
     table: String,
     missing: u64,
     began: Instant,
 }
 
-/// What is being loaded at a moment.
+/// What is being loaded now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loading {
-    /// The table; one of a workload's own with the workload's code: `blocks of STO-RANDOM`.
+    /// The table; a workload table with its workload: `blocks of STO-RANDOM`.
     pub table: String,
     /// Rows loaded so far.
     pub rows: u64,
-    /// Rows that were missing.
+    /// Rows to load.
     pub of: u64,
     /// Bytes of values loaded so far.
     pub bytes: u64,
-    /// Since when, s.
+    /// Time since the load of this table began, s.
     pub seconds: f64,
 }
 
 impl LoadProgress {
-    /// Ends the load after the transactions under way.
+    /// Stops the load after the current transactions.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -121,17 +121,17 @@ impl LoadProgress {
     /// What is being loaded now.
     #[must_use]
     pub fn now(&self) -> Option<Loading> {
-        let now = lock(&self.now).clone()?;
+        let current = lock(&self.current).clone()?;
         Some(Loading {
-            table: now.table,
+            table: current.table,
             rows: self.rows.load(Ordering::Relaxed),
-            of: now.missing,
+            of: current.missing,
             bytes: self.bytes.load(Ordering::Relaxed),
-            seconds: now.began.elapsed().as_secs_f64(),
+            seconds: current.began.elapsed().as_secs_f64(),
         })
     }
 
-    /// Tables that have been loaded: those of the data set, and whole ones of the workload's own.
+    /// Tables loaded so far: those of the data set, and workload tables that are loaded as a whole.
     #[must_use]
     pub fn done(&self) -> Vec<TableLoad> {
         lock(&self.done).clone()
@@ -140,7 +140,7 @@ impl LoadProgress {
     pub(crate) fn begin(&self, table: &str, missing: u64) {
         self.rows.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
-        *lock(&self.now) = Some(Now { table: table.to_owned(), missing, began: Instant::now() });
+        *lock(&self.current) = Some(CurrentTable { table: table.to_owned(), missing, began: Instant::now() });
     }
 
     fn add(&self, rows: u64, bytes: u64) {
@@ -149,7 +149,7 @@ impl LoadProgress {
     }
 
     pub(crate) fn end(&self, load: TableLoad) {
-        *lock(&self.now) = None;
+        *lock(&self.current) = None;
         lock(&self.done).push(load);
     }
 }
@@ -158,20 +158,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Opens another session that loads.
+/// Opens another loader.
 pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync + 'o;
 
 /// How tables are loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways<'o, 'a> {
     pub(crate) open: &'o Open<'o, 'a>,
-    /// Whether the database has room for one session that writes.
+    /// Whether only one session can write at a time.
     pub(crate) one_writer: bool,
     pub(crate) progress: &'o LoadProgress,
 }
 
 impl<'a> Ways<'_, 'a> {
-    /// Has one session do `each` with all of `tables`, and ends it in order.
+    /// Opens one loader, calls `each` with it for all of `tables`, and closes it.
     pub(crate) fn with_each<'t>(
         &self,
         mut tables: impl Iterator<Item = &'t Table>,
@@ -183,7 +183,7 @@ impl<'a> Ways<'_, 'a> {
         done.and(closed)
     }
 
-    /// Loads the rows `missing` of `table`, makes what is made of them then, and tells of it under `name`.
+    /// Loads the `missing` rows of `table`, creates its keys, indexes and statistics, and reports progress under `name`.
     pub(crate) fn load(
         &self,
         work: &Work,
@@ -213,7 +213,7 @@ impl<'a> Ways<'_, 'a> {
         Ok(())
     }
 
-    /// Loads all of `missing` and returns how many loaders did it.
+    /// Loads all of `missing` and returns the number of loaders used.
     pub(crate) fn add_all(
         &self,
         work: &Work,
@@ -223,17 +223,17 @@ impl<'a> Ways<'_, 'a> {
     ) -> Result<usize, TargetError> {
         let Ways { open, one_writer, progress } = *self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = if one_writer { 1 } else { cpus.min(MOST_LOADERS) };
-        // Some portions for each loader, so that they end at about the same time.
+        let max_loaders = if one_writer { 1 } else { cpus.min(MAX_LOADERS) };
+        // Several portions per loader, so that all loaders end at about the same time.
         let rows: u64 = missing.iter().map(Batch::len).sum();
-        let portion = ROWS_PER_TRANSACTION.min(rows / (4 * most as u64));
+        let portion = ROWS_PER_TRANSACTION.min(rows / (4 * max_loaders as u64));
         let per_transaction = (portion / table.batch_rows(&work.params).max(1)).max(1) as usize;
         let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
-        let loaders = most.min(portions.len()).max(1);
+        let loaders = max_loaders.min(portions.len()).max(1);
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let opened = AtomicUsize::new(1);
         let row_bytes = table.value_bytes(&work.params);
-        let take = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
+        let work_off = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
             while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if progress.stopped() {
                     return Err(TargetError::Local("loading was interrupted".into()));
@@ -247,7 +247,7 @@ impl<'a> Ways<'_, 'a> {
             }
             Ok(())
         };
-        let watched = |done: Result<(), TargetError>| {
+        let note_failure = |done: Result<(), TargetError>| {
             if done.is_err() {
                 failed.store(true, Ordering::Relaxed);
             }
@@ -259,24 +259,27 @@ impl<'a> Ways<'_, 'a> {
                     let one = || {
                         let mut loader = match open() {
                             Ok(loader) => loader,
-                            // No room for another session: the others load its share.
+                            // No more sessions allowed: the other loaders do the work.
                             Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
                             Err(e) => return Err(e),
                         };
                         opened.fetch_add(1, Ordering::Relaxed);
-                        let done = take(loader.as_mut());
+                        let done = work_off(loader.as_mut());
                         let closed = loader.close();
                         done.and(closed)
                     };
-                    std::thread::Builder::new().name(format!("loader {i}")).spawn_scoped(scope, move || watched(one()))
+                    std::thread::Builder::new()
+                        .name(format!("loader {i}"))
+                        .spawn_scoped(scope, move || note_failure(one()))
                 })
                 .collect();
-            let mut done = watched(take(loader));
+            let mut done = note_failure(work_off(loader));
             for other in others {
-                // A thread that could not be had leaves its share to the others.
+                // The thread could not be started: the other loaders do the work.
                 let Ok(other) = other else { continue };
-                let defect =
-                    || Err(TargetError::Local("a loader ended by a defect of loadline: please report it".into()));
+                let defect = || {
+                    Err(TargetError::Local("a loader thread panicked, a defect of loadline: please report it".into()))
+                };
                 done = done.and(other.join().unwrap_or_else(|_| defect()));
             }
             done
@@ -285,54 +288,55 @@ impl<'a> Ways<'_, 'a> {
     }
 }
 
-/// A session that loads: what is different in each database.
+/// A session that loads tables: the part that differs between databases.
 pub(crate) trait Loader: Send {
-    /// Full name of the table that says what is there.
+    /// Full name of the record table.
     fn record(&self) -> String;
 
-    /// Rows of a query as text; NULL is empty.
+    /// Rows of a query as text; NULL becomes an empty text.
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError>;
 
     /// Executes a statement and makes it durable.
     fn run(&mut self, sql: &str) -> Result<(), TargetError>;
 
-    /// Whether there is a table of this name (before the target's prefix), one of loadline's.
+    /// Whether loadline's table of this name (without the target's prefix) exists.
     fn exists(&mut self, stem: &str) -> Result<bool, TargetError>;
 
-    /// Makes the table that says what is there.
+    /// Creates the record table.
     fn make_record(&mut self) -> Result<(), TargetError>;
 
-    /// Drops `table` if it is there and makes it empty, without what is better made after loading.
+    /// Drops `table` if it exists and creates it empty, without keys and indexes that are faster to create after
+    /// loading.
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
-    /// Rows by number of batch.
+    /// Counts the existing rows of each batch, by batch number.
     fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError>;
 
     /// Adds the rows of whole batches, in one transaction.
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
 
-    /// Removes the rows with these keys, in a transaction of its own.
+    /// Deletes the rows with these keys, in its own transaction.
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError>;
 
-    /// Whether what [`Loader::finish`] makes of the table is there, beside its statistics.
+    /// Whether the keys and indexes that [`Loader::finish`] creates exist.
     fn is_finished(&mut self, _work: &Work, _table: &Table) -> Result<bool, TargetError> {
         Ok(true)
     }
 
-    /// Makes keys and indexes where they are not there yet, brings the statistics up to date and then executes
-    /// `complete`: all of it or nothing where the database can, and `complete` never without the rest.
+    /// Creates missing keys and indexes, updates the statistics, then executes `complete`: in one transaction if the
+    /// database can. `complete` never runs if an earlier step failed.
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError>;
 
-    /// By which path rows come in: `COPY BINARY`.
+    /// How rows are loaded: `COPY BINARY`.
     fn path(&self) -> &'static str;
 
-    /// Ends the session in order.
+    /// Ends the session.
     fn close(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 }
 
-/// What there is, read with `loader`.
+/// Tables of the data set on the target.
 pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetError> {
     if !loader.exists(RECORD)? {
         return Ok(Vec::new());
@@ -356,18 +360,18 @@ pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetEr
         };
         Some(FoundTable { holds, complete: complete == "1", kept: kept == "1" })
     };
-    let odd =
-        || TargetError::Refused(format!("{} cannot be read: drop it, or run `loadline clean`", loader_name(&rows)));
-    rows.iter().map(read).collect::<Option<Vec<_>>>().ok_or_else(odd)
+    let unreadable = || {
+        let names = rows.iter().filter_map(|r| r.first().cloned()).collect::<Vec<_>>().join(", ");
+        TargetError::Refused(format!(
+            "loadline's table '{RECORD}', which records the content of the data set ({names}), cannot be read: drop it, \
+             or run `loadline clean`"
+        ))
+    };
+    rows.iter().map(read).collect::<Option<Vec<_>>>().ok_or_else(unreadable)
 }
 
-fn loader_name(rows: &[Vec<String>]) -> String {
-    let names = rows.iter().filter_map(|r| r.first().cloned()).collect::<Vec<_>>().join(", ");
-    format!("the table «{RECORD}» of loadline's, which says what the data set holds ({names}),")
-}
-
-/// Tables that stay after a run, with the record of them: names before the target's prefix. From now on all that
-/// are there stay if `keep`.
+/// Tables that stay after a run, and the record table: names without the target's prefix. With `keep`, all existing
+/// tables of the data set stay from now on.
 pub(crate) fn kept(loader: &mut dyn Loader, keep: bool) -> Result<BTreeSet<String>, TargetError> {
     if keep && loader.exists(RECORD)? {
         loader.run(&format!("UPDATE {} SET kept = 1", loader.record()))?;
@@ -383,7 +387,7 @@ pub(crate) fn kept(loader: &mut dyn Loader, keep: bool) -> Result<BTreeSet<Strin
     Ok(kept)
 }
 
-/// Loads what is missing of the tables of the data set that `work` reads.
+/// Loads the missing rows of the data set's tables that `work` reads.
 pub(crate) fn load(work: &Work, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     let mut tables = work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet).peekable();
     if tables.peek().is_none() {
@@ -400,7 +404,7 @@ fn load_table<'a>(
 ) -> Result<(), TargetError> {
     let stem = format!("data_{}", table.name);
     let total = table.total_rows(&work.params, 0);
-    let there = found(loader)?.into_iter().find(|t| t.holds.table == table.name);
+    let recorded = found(loader)?.into_iter().find(|t| t.holds.table == table.name);
     let exists = loader.exists(&stem)?;
     let same = |t: &FoundTable| {
         let h = &t.holds;
@@ -408,14 +412,14 @@ fn load_table<'a>(
             && (h.seed, h.rows) == (work.seed, total)
             && h.compressibility == work.compressibility.to_string()
     };
-    match there.as_ref().filter(|_| exists) {
+    match recorded.as_ref().filter(|_| exists) {
         Some(t) if t.complete && same(t) => return Ok(()),
         Some(t) if !same(t) => return Err(other_data(&t.holds, &wanted(work, table))),
         _ => {}
     }
     let record = loader.record();
     let mut missing = batches(work, table, &[]);
-    if there.is_some() && exists {
+    if recorded.is_some() && exists {
         let counted = loader.counted(work, table)?;
         missing.retain(|b| counted.get(&b.number) != Some(&b.len()));
     } else {
@@ -438,12 +442,12 @@ fn wanted(work: &Work, table: &Table) -> DataTable {
     DataTable::wanted(table, &work.params, work.seed, work.compressibility)
 }
 
-/// Why data are not touched that are not those asked for.
+/// The error for existing data that differ from the wanted data; they are not touched.
 #[must_use]
-pub fn other_data(there: &DataTable, wanted: &DataTable) -> TargetError {
+pub fn other_data(existing: &DataTable, wanted: &DataTable) -> TargetError {
     TargetError::Refused(format!(
-        "other data are in place: {there}; asked for: {wanted}. Give their --seed and --size, or load anew with \
-         --reload, or remove them with `loadline clean`"
+        "other data are in place: {existing}; wanted: {wanted}. Give the --seed and --size of the existing data, or \
+         load again with --reload, or remove them with `loadline clean`"
     ))
 }
 
@@ -452,10 +456,10 @@ mod tests {
     use super::*;
     use crate::loading::batches;
 
-    /// A database that keeps nothing.
-    struct Nowhere;
+    /// A loader that stores nothing.
+    struct NullLoader;
 
-    impl Loader for Nowhere {
+    impl Loader for NullLoader {
         fn record(&self) -> String {
             String::new()
         }
@@ -478,7 +482,7 @@ mod tests {
             Ok(BTreeMap::new())
         }
         fn add(&mut self, _: &Work, _: &Table, _: &[Batch]) -> Result<(), TargetError> {
-            // The others have time to come.
+            // Gives the other loaders time to start.
             std::thread::sleep(std::time::Duration::from_millis(10));
             Ok(())
         }
@@ -494,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn loaders_that_found_no_room_are_not_counted() {
+    fn refused_loaders_are_not_counted() {
         let workload = loadline_workload::find("SRV-QUERY1").unwrap();
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
         let table = workload.tables.iter().find(|t| t.name == "lookup").unwrap();
@@ -502,12 +506,12 @@ mod tests {
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();
             let ways = Ways { open, one_writer: false, progress: &progress };
-            let loaders = ways.add_all(&work, table, &missing, &mut Nowhere).unwrap();
-            assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whoever came");
+            let loaders = ways.add_all(&work, table, &missing, &mut NullLoader).unwrap();
+            assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whatever the number of loaders");
             loaders
         };
         assert_eq!(load(&|| Err(TargetError::Refused("too many clients".into()))), 1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        assert_eq!(load(&|| Ok(Box::new(Nowhere))), cpus.min(MOST_LOADERS));
+        assert_eq!(load(&|| Ok(Box::new(NullLoader))), cpus.min(MAX_LOADERS));
     }
 }

@@ -1,6 +1,6 @@
 //! The process's environment.
 
-/// Looks up an environment variable; a parameter so that tests need not change the process's own.
+/// Looks up an environment variable. A parameter, so that tests do not change the environment of the process.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The process's environment; empty variables count as unset, as in libpq.

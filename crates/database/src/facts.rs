@@ -1,4 +1,4 @@
-//! What is constant for an opened target.
+//! Constants of an opened target.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -6,49 +6,47 @@ use std::sync::Arc;
 
 use loadline_model::Snapshot;
 
-/// What is constant for an opened target. There is no default: each database states every fact.
+/// Constants of an opened target. There is no default: each database states every fact.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Nodes over which jobs are spread: job `j` runs on node `j mod nodes`.
     pub nodes: u32,
-    /// Size of a block of the data files, bytes; `None` if unknown.
+    /// Block size of the data files, bytes; `None` if unknown.
     pub block_bytes: Option<u64>,
-    /// Whether rows are stored in the tree of the primary key, which then takes no space beside them.
+    /// Whether rows are stored in the primary key's tree (index-organized): the key then takes no extra space.
     pub rows_in_primary_key: bool,
-    /// Share of its pages that is filled when a table of rows which are updated in place is loaded, %.
+    /// Fill factor of a table whose rows are updated in place, %.
     pub in_place_pct: u64,
     /// Whether the database runs inside the loadline process: its CPU time is then part of loadline's own.
     pub in_process: bool,
-    /// Why this target's commits have no limit to be compared with; `None` for every database.
+    /// Why this target's commits are not compared with a limit; `None` for every database.
     pub no_limit: Option<&'static str>,
-    /// Why no session of the client driver sees when the commit of a transaction of one statement begins;
-    /// `None` if it is seen, at least for a sample.
+    /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
+    /// at least for a sample of the transactions.
     pub commit_unseen: Option<&'static str>,
-    /// Why the commits counted are more than the jobs' transactions while parallel workers run a query;
-    /// `None` if they are the same.
+    /// Why the database counts more commits than transactions while parallel workers run a query; `None` if it does
+    /// not.
     pub commits_of_workers: Option<&'static str>,
-    /// Whether sessions keep their counts to themselves until they publish them (at window start and end, see
-    /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, counters move all
-    /// the time.
+    /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
+    /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
-    /// How far the counters that an observer reads may lag behind what sessions have done and published, s.
+    /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
     /// Wait events of a session that waits for the log writer.
     pub log_sync_events: &'static [&'static str],
-    /// Wait events of a session that waits for a buffer of the block cache, if the time of that is not counted.
+    /// Wait events of a session that waits for a buffer of the block cache, if the database does not count that time.
     pub buffer_wait_events: &'static [&'static str],
-    /// The files of the data, if the data directory holds other files too, or files that must not be opened by
-    /// name.
+    /// The database's files, if the data directory also holds other files, or files that must not be opened by name.
     pub own_files: Option<OwnFiles>,
-    /// What a record says if the blocks by which a table grows are counted as written in addition to the
-    /// writes of their content.
+    /// Note for the record if the database counts a new block of a growing table as written, in addition to the
+    /// write of its content.
     pub growth_is_written: Option<&'static str>,
-    /// What a record says of counters between two snapshots that no column shows, in whole sentences.
+    /// Notes for the record on counters that no column shows, from two snapshots; whole sentences.
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
 impl Facts {
-    /// Facts of an engine in this process that keeps no data files.
+    /// Facts of an engine in this process without data files.
     pub(crate) const fn without_data(no_limit: &'static str) -> Facts {
         Facts {
             nodes: 1,
@@ -73,9 +71,9 @@ impl Facts {
 /// The files of a database, all of them.
 #[derive(Debug, Clone)]
 pub struct OwnFiles {
-    /// Open ones, for those on which this process holds locks: closing any other descriptor of them would give up
-    /// these locks (fcntl_locking(2)).
+    /// Open descriptors of files on which this process holds locks: closing any other descriptor of such a file
+    /// releases the locks (fcntl_locking(2)).
     pub open: Vec<Arc<File>>,
-    /// Files that hold none; they need not exist.
+    /// Files without locks; they need not exist.
     pub named: Vec<PathBuf>,
 }

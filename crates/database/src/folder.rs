@@ -1,4 +1,4 @@
-//! Folders of loadline's own: each has an owner file, which is locked as long as its run lives.
+//! Folders that loadline creates. Each has an owner file that stays locked as long as its run lives.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -12,17 +12,17 @@ use crate::error::TargetError;
 /// The owner file.
 pub(crate) const OWNER: &str = "owner.lock";
 
-/// Makes the error for what failed at `path`.
+/// The error for a file operation (`what`: "creating", "removing") that failed at `path`.
 pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
     move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
 }
 
-/// Makes the file at `path` and locks it; `in_use` says what another process that holds it does.
+/// Creates the file at `path` and locks it; `in_use` is the message if another process holds the lock.
 ///
 /// # Errors
 /// [`TargetError::Refused`] with `in_use`; [`TargetError::Local`].
 pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File, TargetError> {
-    let file = File::create(path).map_err(io("making", path))?;
+    let file = File::create(path).map_err(io("creating", path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(TargetError::Refused(in_use())),
@@ -30,21 +30,20 @@ pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File,
     }
 }
 
-/// Makes a folder in `scratch` that goes with the returned value, and removes those of dead runs there.
+/// Creates a folder in `scratch` that is removed with the returned value. Removes folders of dead runs first.
 ///
 /// # Errors
 /// [`TargetError::Local`].
 pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File), TargetError> {
-    fs::create_dir_all(scratch).map_err(io("making the folder", scratch))?;
+    fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
     clean_leftovers(scratch, prefix)?;
     let folder =
-        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("making a folder in", scratch))?;
+        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("creating a folder in", scratch))?;
     let owner = lock(&folder.path().join(OWNER), || format!("{} is in use", folder.path().display()))?;
     Ok((folder, owner))
 }
 
-/// Removes a folder. A log may prepare its next file in the background: one that comes while the folder is
-/// being emptied is removed in another round.
+/// Removes a folder. Retries if a file appears meanwhile: a log may prepare its next file in the background.
 ///
 /// # Errors
 /// [`TargetError::Local`].
@@ -72,7 +71,7 @@ pub(crate) fn clean_leftovers(scratch: &Path, prefix: &str) -> Result<Vec<String
     let mut removed = Vec::new();
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(prefix);
-        // Without an owner file it is not, or not yet, one of ours.
+        // Without an owner file it is not loadline's, or not ready yet.
         let Some(owner) = ours.then(|| File::open(entry.path().join(OWNER)).ok()).flatten() else { continue };
         if owner.try_lock().is_ok() {
             removed.push(format!("{} (its run is dead)", remove(&entry.path())?));

@@ -1,29 +1,29 @@
-//! Procedural code in PL/SQL and its descendant PL/pgSQL: what [`loadline_workload::kernel`] defines.
+//! The kernels of [`loadline_workload::kernel`] in PL/SQL and PL/pgSQL.
 
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
 
 use crate::procedure::{Line, lines};
 
-/// What the two write differently.
+/// The words that differ between the two languages.
 pub(crate) struct Words {
-    /// The types of integers, of truth values, of [`TEXT`] and of a piece of it.
+    /// The types for integers, booleans, [`TEXT`] and a piece of it.
     pub(crate) types: [String; 4],
-    /// Writes the names of functions, and truth values.
+    /// Writes names of functions and booleans (upper or lower case).
     pub(crate) name: fn(&str) -> String,
-    /// The function that finds a text in another.
+    /// The function that returns the position of a text in another.
     pub(crate) position: &'static str,
-    /// Behind a number that is to be an integer.
+    /// Suffix that converts a number to an integer.
     pub(crate) to_integer: &'static str,
     /// Between the bounds of a loop.
     pub(crate) to: &'static str,
-    /// The function that calls itself: its declaration, if it is a local one, and its name.
+    /// The recursive function: its declaration (empty if it is not local) and its name.
     pub(crate) fibonacci: [String; 2],
-    /// The statement that fails because the computation did not come to so much.
+    /// The statement that raises the error for a result other than the given one.
     pub(crate) fail: fn(i64) -> String,
 }
 
-/// A block that does `times` rounds from where the `sequence` says and compares the result.
+/// A block that runs `times` rounds, starting from `sequence`, and checks the result.
 pub(crate) fn compute(words: &Words, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let Words { types: [integer, boolean, text, piece], position, to_integer, to, .. } = words;
     let [modulo, substr, least, greatest] = ["MOD", "SUBSTR", "LEAST", "GREATEST"].map(words.name);
@@ -70,7 +70,7 @@ pub(crate) fn compute(words: &Words, kernel: Kernel, times: u32, sequence: &str)
             ),
         ),
     };
-    // Primes are looked for from 2 on.
+    // The search for primes starts at 2.
     let (number, first) = if kernel == Kernel::Prime { ("l_n", 2) } else { ("l_i", 1) };
     let expected = kernel.expected(times);
     let fail = (words.fail)(expected);

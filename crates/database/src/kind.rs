@@ -1,4 +1,4 @@
-//! What a database says of itself before it is opened.
+//! Description of a database that needs no connection.
 
 use loadline_model::Capabilities;
 
@@ -8,48 +8,47 @@ use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::work::Work;
 
-/// A kind of target.
+/// A kind of target, as listed in the registry.
 pub struct TargetKind {
     /// URL scheme, without the colon.
     pub scheme: &'static str,
-    /// Other schemes that mean the same.
+    /// Other accepted URL schemes.
     pub aliases: &'static [&'static str],
     /// Product name.
     pub product: &'static str,
-    /// Key of its figures' sources in [`loadline_model::column`].
+    /// Key of its sources of figures in [`loadline_model::column`].
     pub source_key: &'static str,
-    /// One line.
+    /// One-line description.
     pub summary: &'static str,
-    /// Forms of its URL with what they mean.
+    /// Forms of its URL, each with its meaning.
     pub url_forms: &'static [(&'static str, &'static str)],
-    /// What it cannot do: known before it is opened.
+    /// What it can and cannot do, as far as known without a connection.
     pub capabilities: fn() -> Capabilities,
-    /// Checks a URL without connecting.
+    /// Validates a URL without connecting.
     pub check_url: fn(&str) -> Result<(), TargetError>,
-    /// Opens it.
+    /// Opens the target.
     pub open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
-    /// What it makes of a workload.
+    /// Renders a workload as SQL.
     pub render: fn(&Work) -> Vec<Rendered>,
-    /// Removes what dead runs left on this machine outside any server (private servers, files);
-    /// the path is the results folder.
+    /// Removes leftovers of dead runs on this machine (private servers, files) and returns what was removed.
     pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,
-    /// Whether the target is made for the run and removed after it.
+    /// Whether the target at a URL is created for the run and removed after it.
     pub is_temporary: fn(&str) -> bool,
-    /// The report that the database itself makes of a test, if it makes one.
+    /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
 }
 
-/// A database's own report of what went on in a test, made only for users who ask for it.
+/// A database's own report on a test, created only if the user asks for it.
 #[derive(Debug)]
 pub struct NativeReport {
-    /// What it is: `AWR report`.
+    /// Its name: `AWR report`.
     pub name: &'static str,
-    /// Flag by which it is asked for.
+    /// Command-line flag that requests it.
     pub flag: &'static str,
     /// Folder of these reports in a run's folder.
     pub folder: &'static str,
-    /// How the names of their files end, without the dot.
+    /// File name extension, without the dot.
     pub extension: &'static str,
-    /// What whoever asks for it is told: one line.
+    /// Notice to users who request it: one line.
     pub notice: &'static str,
 }

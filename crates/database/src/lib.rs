@@ -1,6 +1,6 @@
-//! Databases under test, one module each, behind the roles of [`Target`].
+//! Databases under test: one module per database, each implements the roles of [`Target`].
 //!
-//! Adding a database is one module that defines a [`TargetKind`] and one line in [`TARGETS`]. Read `kind.rs`,
+//! To add a database, write a module that defines a [`TargetKind`] and add one line to [`TARGETS`]. Read `kind.rs`,
 //! `target.rs` and `role.rs` first.
 
 pub mod clock;

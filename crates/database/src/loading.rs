@@ -1,4 +1,4 @@
-//! What tables hold before a test, batch by batch: the same for every database.
+//! The rows of tables before a test, in batches: the same for every database.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use loadline_workload::{Datum, NEW_KEYS_PER_JOB, RowCount, Table};
 
 use crate::work::Work;
 
-/// Rows that are loaded together, in one transaction: they are all there, or none is.
+/// Rows that are loaded in the same transaction: all of them exist, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// Its number: that of the job, where jobs own rows.
+    /// Batch number; the job's number if jobs own rows.
     pub(crate) number: u64,
-    /// Rows before its first, where it is part of one.
+    /// Rows of the batch before the first of this part.
     pub(crate) skipped: u64,
     /// Keys of its rows.
     pub(crate) keys: Range<i64>,
 }
 
 impl Batch {
-    /// `rows` rows of a bulk from key `first` on. Payloads are those of the job that makes such keys.
+    /// `rows` rows of a bulk insert, from key `first` on. Payloads come from the job that owns these keys.
     pub(crate) fn of_bulk(first: i64, rows: u32) -> Batch {
         Batch { number: (first / NEW_KEYS_PER_JOB) as u64, skipped: 0, keys: first..first + i64::from(rows) }
     }
 
-    /// `rows` of its rows from number `from` on, or what there is of them; payloads stay those of the batch.
+    /// At most `rows` of its rows, from number `from` on, with the same payloads as in the whole batch.
     pub(crate) fn part(&self, from: u64, rows: u64) -> Batch {
         let key = |n: u64| (self.keys.start + n as i64).min(self.keys.end);
         Batch { number: self.number, skipped: self.skipped + from, keys: key(from)..key(from + rows) }
@@ -35,7 +35,7 @@ impl Batch {
     }
 }
 
-/// Batches of `table`: those of `jobs` where jobs own rows, and all of them where not.
+/// Batches of `table`: those of `jobs` if jobs own rows, else all.
 pub(crate) fn batches(work: &Work, table: &Table, jobs: &[u32]) -> Vec<Batch> {
     if let RowCount::PerJob(_) = table.rows {
         let rows = table.batch_rows(&work.params) as i64;
@@ -50,7 +50,7 @@ pub(crate) fn batches(work: &Work, table: &Table, jobs: &[u32]) -> Vec<Batch> {
 /// Calls `each` with every row of `batch`.
 ///
 /// # Errors
-/// Those of `each`, at once.
+/// The first error of `each`.
 pub(crate) fn rows<E>(
     work: &Work,
     table: &Table,
@@ -66,7 +66,7 @@ pub(crate) fn rows<E>(
     Ok(())
 }
 
-/// Name of a table in the database, before the target's own prefix: tables of the data set are shared.
+/// Name of a table in the database, without the target's prefix. Tables of the data set are shared.
 pub(crate) fn table_stem(work: &Work, table: &str) -> String {
     if is_shared(work, table) {
         return format!("data_{table}");

@@ -1,14 +1,13 @@
-//! What a workload's own tables are called in a database, before the target's own prefix.
+//! Names of workload tables in a database, without the target's prefix.
 
 use loadline_workload::{Scope, Workload};
 
-/// Name of `table`, which is `workload`'s own: its code goes before it.
+/// Name of the workload table `table`: the workload's code is its prefix.
 pub(crate) fn own(workload: &Workload, table: &str) -> String {
     format!("{}_{table}", workload.code.to_lowercase().replace('-', "_"))
 }
 
-/// The tables that `workload` makes for itself, each with its name in a database: no two workloads of a plan may
-/// have the same.
+/// The workload tables of `workload`, each with its name in a database: unique within a plan.
 #[must_use]
 pub fn table_names(workload: &Workload) -> Vec<(&'static str, String)> {
     let tables = workload.tables.iter().filter(|t| t.scope == Scope::Workload);

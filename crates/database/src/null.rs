@@ -1,4 +1,4 @@
-//! `null:`, an engine that does nothing: what is left is loadline itself.
+//! `null:`, an engine that does nothing: measures loadline itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::work::Work;
 
 const NO_PROCEDURES: &str = "the null engine has no procedures";
 
-/// The kind.
+/// The null engine.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "null",
     aliases: &[],
@@ -34,16 +34,16 @@ pub(crate) static KIND: TargetKind = TargetKind {
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: [
-            (Capability::RedoKnown, "the null engine writes none"),
+            (Capability::RedoKnown, "the null engine writes no redo"),
             (Capability::Procedures, NO_PROCEDURES),
-            (Capability::ParallelQuery, "the null engine does nothing, and that in one thread"),
+            (Capability::ParallelQuery, "the null engine runs no queries"),
         ]
         .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
         .to_vec(),
     },
     check_url: |url| match url {
         "null:" => Ok(()),
-        _ => Err(TargetError::Usage(format!("«{url}»: the null engine takes nothing after «null:»"))),
+        _ => Err(TargetError::Usage(format!("'{url}': nothing may follow 'null:'"))),
     },
     open: |request| Null::open(request),
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
@@ -54,8 +54,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 static FACTS: Facts = Facts::without_data("the null engine writes no log");
 
-/// Commits and executed statements of one job. A job writes only its own, so that jobs share
-/// nothing while they are timed.
+/// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]
 struct JobCounts {
     commits: AtomicU64,
@@ -91,7 +90,7 @@ impl Target for Null {
             url: "null:".into(),
             nodes: 1,
             local: true,
-            notes: vec!["nothing is stored: these figures are those of loadline's own loop".into()],
+            notes: vec!["nothing is stored: these figures measure loadline's own loop".into()],
             ..TargetInfo::default()
         })
     }
@@ -189,16 +188,16 @@ impl Observation for Null {
 
 impl DiskSpace for Null {
     fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
-        let place = "the null engine, which keeps nothing".to_owned();
+        let place = "the null engine, which stores nothing".to_owned();
         Ok(Some(FreeSpace { bytes: u64::MAX, place, may_grow: None }))
     }
 }
 
 struct NullSession {
-    /// Rows that each statement touches, and whether it only reads them.
+    /// For each statement: rows it touches, and whether it only reads them.
     rows: Vec<(u64, bool)>,
     counts: Arc<JobCounts>,
-    /// Commits and rows so far: published with plain stores, as no other job writes them.
+    /// Commits and changed rows so far: published with plain stores, as no other job writes them.
     done: (u64, u64),
 }
 
@@ -208,7 +207,7 @@ impl ClientSession for NullSession {
     }
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        // The arguments are made as for any other engine and must not be optimised away.
+        // The arguments must not be optimised away.
         std::hint::black_box(args);
         let (rows, reads) = self.rows.get(statement).copied().unwrap_or((0, true));
         if !reads {

@@ -1,23 +1,25 @@
-//! The queries of a workload written out, to try how many parallel workers run them.
+//! The queries of a workload with literal values, to try how many parallel workers run them.
 
 use loadline_workload::{Arg, Execute, Program};
 
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Notes a program's statements with their numbers, and touches as many rows as each must.
-struct Notes<'a> {
+/// Records the statements of a program with their integer arguments. Returns the row counts that the program expects.
+struct Recorder<'a> {
     program: &'a Program,
     statements: Vec<(usize, Vec<i64>)>,
 }
 
-impl Execute for Notes<'_> {
+impl Execute for Recorder<'_> {
     type Error = TargetError;
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         let numbers = args.iter().map(|arg| match arg {
             Arg::Int(i) => Ok(*i),
-            Arg::Bytes(_) => Err(TargetError::Usage("a query with bytes is not tried beforehand".into())),
+            Arg::Bytes(_) => {
+                Err(TargetError::Usage("a query with a bytes parameter cannot be tried before the test".into()))
+            }
         });
         self.statements.push((statement, numbers.collect::<Result<_, _>>()?));
         Ok(self.program.statements.get(statement).and_then(|s| s.effect.rows()).unwrap_or(0))
@@ -28,25 +30,25 @@ impl Execute for Notes<'_> {
     }
 }
 
-/// Queries of the first transaction of job 0, in full: with numbers in place of variables.
+/// Queries of the first transaction of job 0, with literal numbers in place of variables.
 ///
 /// # Errors
-/// When the program is not sound, or a query takes what is no number.
+/// When the program is invalid, or a query has a parameter that is not a number.
 pub(crate) fn queries(
     work: &Work,
     table: impl Fn(&str) -> String,
     first_rows: impl Fn(u64, u64) -> String,
 ) -> Result<Vec<String>, TargetError> {
-    let mut notes = Notes { program: &work.program, statements: Vec::new() };
-    work.stream(0)?.transaction(&mut notes)?;
+    let mut recorder = Recorder { program: &work.program, statements: Vec::new() };
+    work.stream(0)?.transaction(&mut recorder)?;
     let text = |(statement, numbers): &(usize, Vec<i64>)| {
         let s = work.program.statements.get(*statement).filter(|s| s.effect.reads())?;
         let mut numbers = numbers.iter();
-        // In brackets: a minus before a number must not meet another.
+        // In parentheses: two minus signs in a row would begin a comment.
         let number = |_: &str| numbers.next().map_or_else(String::new, |n| format!("({n})"));
         Some(s.template.render_with(&table, number, &first_rows))
     };
-    Ok(notes.statements.iter().filter_map(text).collect())
+    Ok(recorder.statements.iter().filter_map(text).collect())
 }
 
 #[cfg(test)]
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_written_out() {
+    fn queries_have_literal_values() {
         let workload = loadline_workload::find("DA-PARALLEL").unwrap();
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
         let all = queries(&work, |t| format!("<{t}>"), limit).unwrap();

@@ -1,6 +1,6 @@
-//! A transaction program in the procedure language of a database: the walk over its steps is the same
-//! everywhere, a [`Dialect`] says how each is written. What is around the body (loop, moments, commit,
-//! how times are brought home) is each database's own.
+//! Renders a transaction program in the procedure language of a database. The walk over its steps is the same for
+//! all; a [`Dialect`] writes each step. The code around the body (loop, timestamps, commit, return of times) is in
+//! each database's module.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(crate) trait Dialect {
     /// Full name of a table of the workload.
     fn table(&self, work: &Work, table: &str) -> String;
 
-    /// A program's variable: a name that no column has.
+    /// Name of a program's variable; no column has the same name.
     fn variable(&self, name: &str) -> String;
 
     /// The line that declares `variable`.
@@ -27,19 +27,18 @@ pub(crate) trait Dialect {
         format!("{variable} := {value};")
     }
 
-    /// The sequence of the transaction under way; it is −1 until it has been `bound` for the first time.
+    /// The sequence number of the current transaction; −1 until it is `bound` for the first time.
     fn sequence(&self, bound: bool) -> &'static str {
         if bound { "l_seq" } else { "GREATEST(l_seq, 0)" }
     }
 
-    /// Key number `sequence` of the job's own `rows` rows, in turn.
+    /// Key of the job's own row number `sequence` modulo `rows`.
     fn own_row(&self, sequence: &str, rows: u64) -> String;
 
-    /// `bytes` bytes of the pool, from where [`loadline_workload::payload_offset`] says; the offset is
-    /// below `room`.
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String;
+    /// `bytes` bytes of the pool at the offset of [`loadline_workload::payload_offset`], which is below `offsets`.
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String;
 
-    /// `a` modulo `b`, where `a` may be any term.
+    /// `a` modulo `b`; `a` may be any term.
     fn modulo(&self, a: &str, b: u64) -> String {
         format!("MOD({a}, {b})")
     }
@@ -49,70 +48,69 @@ pub(crate) trait Dialect {
         "p_draw"
     }
 
-    /// Number of `sequence` below 2³¹, `salt` places further on: the arithmetic of
-    /// [`loadline_workload::draw`].
+    /// Random number below 2³¹ of `sequence` and `salt`: the arithmetic of [`loadline_workload::draw`].
     fn draw_31(&self, sequence: &str, salt: u64) -> String {
         let step = self.modulo(sequence, MODULI[0]);
         let start = self.draw_start();
-        let place = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
-        let square = self.modulo(&format!("({place} * {place})"), MODULI[1]);
+        let index = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
+        let square = self.modulo(&format!("({index} * {index})"), MODULI[1]);
         self.modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
     }
 
-    /// Key that no other job and no other `sequence` has.
+    /// A new key, unique per job and `sequence`.
     fn new_key(&self, sequence: &str) -> String {
         format!("p_new_key + {sequence}")
     }
 
-    /// Lines that execute query number `number` and fetch all its rows; those that fail the transaction if
-    /// they are not as many as `effect` says are among them.
+    /// Lines that execute query number `number`, fetch all rows, and fail the transaction if the number of rows
+    /// differs from `effect`.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
 
-    /// How the language writes a statement, where it is not as it stands.
+    /// The statement in the words of the language, if they differ.
     fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
         Cow::Borrowed(template)
     }
 
-    /// The line that executes a statement that makes or drops something.
+    /// The line that executes a statement that creates or drops an object.
     fn command(&self, sql: &str) -> String {
         format!("{sql};")
     }
 
-    /// The first rows of a query.
+    /// The clause for the first `rows` rows of a query, after skipping `after`.
     fn first_rows(&self, rows: u64, after: u64) -> String {
         limit(rows, after)
     }
 
-    /// Lines that do a computation `times` times, starting from the transaction's `sequence`; none where the
-    /// language has not been given them.
+    /// Lines that run a computation `times` times, starting from the transaction's `sequence`; none if the language
+    /// has no kernels.
     fn compute(&self, _kernel: Kernel, _times: u32, _sequence: &str) -> Vec<Line> {
         Vec::new()
     }
 
-    /// Lines before and after a block that is done `times` times; `depth` such loops are open, this one
-    /// among them.
+    /// Lines before and after a block that runs `times` times; `depth` is the number of open loops, including this
+    /// one.
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
         (vec![Line(0, format!("FOR l_repeat_{depth} IN 1..{times} LOOP"))], "END LOOP;")
     }
 
-    /// A statement that does nothing.
+    /// The empty statement.
     fn nothing(&self) -> &'static str {
         "NULL;"
     }
 
-    /// The word before a further condition of an IF.
+    /// The keyword of a further condition of an IF.
     fn else_if(&self) -> &'static str {
         "ELSIF"
     }
 
-    /// Lines that fail the transaction if statement `number` has not touched `rows` rows.
+    /// Lines that fail the transaction if statement `number` did not touch `rows` rows.
     fn check(&self, number: usize, rows: u64) -> Vec<Line>;
 }
 
-/// A line, and by how many levels it stands further in than those around it.
+/// An indentation level, relative to the surrounding lines, and a line.
 pub(crate) struct Line(pub(crate) usize, pub(crate) String);
 
-/// A text as lines: two spaces at the beginning of one are a level.
+/// Splits a text into lines; two leading spaces are one level.
 pub(crate) fn lines(text: &str) -> Vec<Line> {
     let line = |line: &str| {
         let rest = line.trim_start_matches(' ');
@@ -121,17 +119,17 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
     text.lines().map(line).collect()
 }
 
-/// A program, written.
+/// A rendered program.
 pub(crate) struct Body {
-    /// Declarations of the variables that its statements use.
+    /// Declarations of the used variables.
     pub(crate) declarations: String,
-    /// Its statements, a line each.
+    /// Its statements, one per line.
     pub(crate) text: String,
-    /// How many loops are open at most.
+    /// Deepest nesting of loops.
     pub(crate) loops: usize,
 }
 
-/// Writes the program of `work`, indented by `level`.
+/// Renders the program of `work`, indented by `level`.
 pub(crate) fn body(work: &Work, dialect: &dyn Dialect, level: usize) -> Body {
     let mut writer = Writer {
         work,
@@ -153,12 +151,12 @@ struct Writer<'a> {
     text: String,
     depth: usize,
     loops: usize,
-    /// Whether the sequence has been bound, so that it is not below 0.
+    /// Whether the sequence is bound, so it is at least 0.
     sequence_bound: bool,
 }
 
 impl Writer<'_> {
-    /// Whether any statement, or another variable, uses the variable.
+    /// Whether a statement, a choice or another variable uses the variable.
     fn is_used(&self, var: &str) -> bool {
         self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
             || self.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
@@ -181,7 +179,7 @@ impl Writer<'_> {
     }
 
     fn lines(&mut self, level: usize, lines: &[Line]) {
-        lines.iter().for_each(|Line(further, text)| self.line(level + further, text));
+        lines.iter().for_each(|Line(indent, text)| self.line(level + indent, text));
     }
 
     fn steps(&mut self, steps: &[Step], level: usize) {
@@ -203,7 +201,7 @@ impl Writer<'_> {
                     let lines = self.dialect.compute(*kernel, *times, self.dialect.sequence(self.sequence_bound));
                     self.lines(level, &lines);
                 }
-                // No procedure can: the capability is missing.
+                // The capability is missing: no procedure can load in bulk.
                 Step::Bulk { .. } => {}
             }
         }
@@ -215,7 +213,7 @@ impl Writer<'_> {
         for (i, arm) in arms.iter().enumerate() {
             below += arm.share;
             let word = if i == 0 { "IF" } else { self.dialect.else_if() };
-            // The shares cover all values: the last arm takes what is left.
+            // The shares cover all values, so the last arm is ELSE.
             match i + 1 == arms.len() && i > 0 {
                 true => self.line(level, "ELSE"),
                 false => self.line(level, &format!("{word} {var} < {below} THEN")),
@@ -245,13 +243,13 @@ impl Writer<'_> {
             Generator::Sequence => "l_seq".to_owned(),
             Generator::OwnRow { rows } => self.dialect.own_row(sequence, rows.max(1)),
             Generator::Payload { bytes } => {
-                let room = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-                self.dialect.payload(sequence, room, bytes)
+                let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
+                self.dialect.payload(sequence, offsets, bytes)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
             Generator::Turn { of } => {
-                let place = format!("({sequence} + {})", self.dialect.draw_start());
-                self.dialect.modulo(&place, of.max(1))
+                let turn = format!("({sequence} + {})", self.dialect.draw_start());
+                self.dialect.modulo(&turn, of.max(1))
             }
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
@@ -275,7 +273,7 @@ impl Writer<'_> {
     }
 
     fn execute(&mut self, number: usize, level: usize) {
-        // A program is checked before it is rendered: a statement that is missing is not reached.
+        // Unreachable: a program is checked before it is rendered.
         let Some(statement) = self.program.statements.get(number) else { return };
         let dialect = self.dialect;
         let template = dialect.template(&statement.template);
@@ -295,7 +293,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether any of `steps` chooses by `var`.
+/// Whether a choice in `steps` depends on `var`.
 fn chooses_by(steps: &[Step], var: &str) -> bool {
     steps.iter().any(|step| match step {
         Step::Choose { var: by, arms } => *by == var || arms.iter().any(|arm| chooses_by(&arm.body, var)),
@@ -304,8 +302,8 @@ fn chooses_by(steps: &[Step], var: &str) -> bool {
     })
 }
 
-/// What every dialect's computation must show: it starts from the transaction's number, and its result is not known
-/// before.
+/// Asserts that a dialect's computations start from the transaction's number, so their result cannot be computed in
+/// advance.
 #[cfg(test)]
 pub(crate) fn assert_no_literals_alone(compute: impl Fn(Kernel, u32, &str) -> Vec<Line>) {
     for kernel in Kernel::ALL {
@@ -313,7 +311,7 @@ pub(crate) fn assert_no_literals_alone(compute: impl Fn(Kernel, u32, &str) -> Ve
         let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
         assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
         assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
-        // A call whose argument were the same in each round could be taken out of the loop.
+        // An optimiser could move a call with a constant argument out of the loop.
         assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
     }
 }
@@ -341,8 +339,8 @@ mod tests {
         fn own_row(&self, sequence: &str, rows: u64) -> String {
             format!("row({sequence}, {rows})")
         }
-        fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
-            format!("payload({sequence}, {}, {bytes})", room + u64::from(bytes) == POOL_BYTES as u64)
+        fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
+            format!("payload({sequence}, {}, {bytes})", offsets + u64::from(bytes) == POOL_BYTES as u64)
         }
         fn check(&self, number: usize, rows: u64) -> Vec<Line> {
             vec![Line(1, format!("check {number} {rows}"))]
@@ -353,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_nest_and_only_what_is_used_is_bound() {
+    fn loops_nest_and_unused_variables_are_not_bound() {
         let bind = |var, generator| Step::Bind { var, generator };
         let program = Program {
             statements: vec![
@@ -403,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_one_if_and_nothing_is_said_in_an_empty_arm() {
+    fn a_choice_is_one_if_and_an_empty_arm_has_the_empty_statement() {
         let arm = |share, body| Arm { share, body };
         let program = Program {
             statements: vec![Statement::new("UPDATE {redo} SET n = 1 WHERE k = :k", Effect::Change(1)).unwrap()],

@@ -1,4 +1,4 @@
-//! The list of databases, and how one is opened.
+//! The list of databases. Opens a target by its URL.
 
 use loadline_model::format::nearest;
 
@@ -8,7 +8,7 @@ use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::{mysql, null, oracle, postgres, sqlite, wal};
 
-/// All kinds.
+/// All kinds of targets.
 pub static TARGETS: &[&TargetKind] = &[
     &sqlite::KIND,
     &postgres::KIND,
@@ -33,9 +33,9 @@ pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
         return Ok(kind);
     }
     let known = TARGETS.iter().flat_map(|k| names(k));
-    let hint = nearest(&scheme, known.clone()).map_or(String::new(), |n| format!(": did you mean «{n}:»?"));
+    let hint = nearest(&scheme, known.clone()).map_or(String::new(), |n| format!(": did you mean '{n}:'?"));
     let known = known.map(|n| format!("{n}:")).collect::<Vec<_>>().join(", ");
-    Err(TargetError::Usage(format!("«{}» is no target{hint} (known: {known})", crate::redact(url))))
+    Err(TargetError::Usage(format!("'{}' is not a target{hint} (known: {known})", crate::redact(url))))
 }
 
 /// Opens the target that `request` names.
@@ -47,7 +47,7 @@ pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     for node in &request.nodes {
         if kind_of(node)?.scheme != kind.scheme {
             return Err(TargetError::Usage(format!(
-                "the node «{}» is of another kind than the target: all nodes must be {}:",
+                "the node '{}' is not of the same kind as the target: all nodes must be {}:",
                 crate::redact(node),
                 kind.scheme
             )));

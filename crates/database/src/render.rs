@@ -1,17 +1,17 @@
-//! What a target makes of a workload, as text: for `loadline workloads CODE`, docs and tests.
+//! A workload rendered as SQL text: for `loadline workloads CODE`, docs and tests.
 
 use loadline_model::Driver;
 
-/// A piece of SQL as it is sent.
+/// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// What it is: `schema`, `procedure`, `statement 0`, `evidence`.
+    /// Its title: `schema`, `procedure`, `statement 0`, `evidence`.
     pub title: String,
     /// The text.
     pub sql: String,
-    /// The driver that alone uses it; `None` for what both do.
+    /// The only driver that uses it; `None` if both do.
     pub driver: Option<Driver>,
-    /// Whether it is said in words, because there is no SQL to show.
+    /// Whether it is a description in words, because there is no SQL.
     pub in_words: bool,
 }
 
@@ -21,13 +21,13 @@ impl Rendered {
         Rendered { title: title.into(), sql: sql.into(), driver: None, in_words: false }
     }
 
-    /// The same, used by `driver` alone.
+    /// The same, used by `driver` only.
     #[must_use]
     pub fn by(self, driver: Driver) -> Rendered {
         Rendered { driver: Some(driver), ..self }
     }
 
-    /// The same, which is no SQL but words (behind `--` where it stands among SQL).
+    /// The same, as words instead of SQL (shown behind `--` among SQL).
     #[must_use]
     pub fn in_words(self) -> Rendered {
         Rendered { in_words: true, ..self }

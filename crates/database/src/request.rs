@@ -1,4 +1,4 @@
-//! What is needed to open a target.
+//! The request to open a target.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::secret::Secret;
 
-/// Asks for a password; the argument says whose.
+/// Asks the user for a password; the argument says whose. `None` if nobody can be asked.
 pub type AskPassword = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
 
 /// What is needed to open a target.
@@ -16,21 +16,20 @@ pub struct OpenRequest {
     pub url: String,
     /// URLs of further nodes.
     pub nodes: Vec<String>,
-    /// Settings for a private throwaway server.
+    /// Settings (`--setting`) for a private server or an embedded database.
     pub settings: BTreeMap<String, String>,
-    /// Folder for private servers and embedded databases: next to the results.
+    /// The results folder, where private servers and embedded databases are placed.
     pub scratch: PathBuf,
-    /// Asks the user for the password of what the argument names; `None` when there is nobody to
-    /// ask.
+    /// Asks the user for a password.
     pub ask_password: AskPassword,
     /// Run id, for session names; may be empty.
     pub run: String,
-    /// Whether the user asked for the database's own reports (which may need a licence).
+    /// Whether the user requested the database's own reports (which may need a licence).
     pub native_report: bool,
 }
 
 impl OpenRequest {
-    /// A request for `url` with everything else empty.
+    /// A request for `url`; all else is empty.
     #[must_use]
     pub fn new(url: &str, scratch: PathBuf) -> OpenRequest {
         OpenRequest {

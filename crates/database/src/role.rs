@@ -1,17 +1,17 @@
-//! What a database does for loadline, by who asks for it.
+//! The roles of a database: traits grouped by their caller.
 //!
-//! Every database has the first four roles ([`Target`](crate::Target) is all of them together). The others are
-//! abilities: [`Abilities`](crate::Abilities) says which of them a database has.
+//! Every database has the first four roles; [`Target`](crate::Target) combines them. The others are optional:
+//! [`Abilities`](crate::Abilities) says which of them a database has.
 //!
-//! | role | who asks |
+//! | role | called by |
 //! | --- | --- |
 //! | [`Administration`] | the study: lock, tables, loading, cleaning |
-//! | [`Doctor`] | the study before all else, and `loadline doctor` |
+//! | [`Doctor`] | the study at its start, and `loadline doctor` |
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |
 //! | [`DatabaseDriver`] | each job of the in-database driver |
-//! | [`Queries`] | checks of what the jobs did, and sizes of tables |
-//! | [`DataSet`] | the study, for the data set that many workloads read |
+//! | [`Queries`] | checks of the jobs' work, and sizes of tables |
+//! | [`DataSet`] | the study, for the data set shared by many workloads |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 

@@ -11,7 +11,7 @@ impl Secret {
         Secret(text)
     }
 
-    /// The password itself, for the authentication exchange only.
+    /// The password, for authentication only.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

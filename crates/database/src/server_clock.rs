@@ -1,45 +1,45 @@
-//! A server's clock against [`crate::clock`], and the moments of it that an in-database driver brings.
+//! Converts between a server's clock and [`crate::clock`], and evaluates the timestamps of an in-database driver.
 
 use crate::clock;
 use crate::error::TargetError;
 use crate::role::{Slice, SliceEnd};
 
-/// How long an offset is used before it is measured anew, ns.
+/// Age at which the offset is measured again, ns.
 const REFRESH_NS: u64 = 5_000_000_000;
-/// By how much two machines' clocks may drift apart: 200 µs per second, more than any quartz does
-/// while it is being disciplined.
+/// Assumed maximum drift between two machines' clocks: 200 µs per second, more than any quartz clock that is
+/// synchronized.
 const DRIFT: f64 = 200e-6;
-/// How often the server is asked when an offset is measured anew.
+/// Number of probes when the offset is measured again.
 const REFRESH_PROBES: u32 = 3;
 
-/// Start, begin of the commit and end of a transaction, µs of the server's clock.
+/// Start, commit start and end of a transaction, µs of the server's clock.
 pub(crate) type Moments = [i64; 3];
 
-/// Asks the server for its time, µs since a moment of its own choice; `None` if it does not tell.
+/// Asks the server for its time, µs since an epoch of its own; `None` if it returned no time.
 pub(crate) type Ask<'a> = &'a mut dyn FnMut() -> Result<Option<i64>, TargetError>;
 
 /// The offset between the two clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerClock {
-    /// Server's time less ours, ns.
+    /// Server time minus our time, ns.
     offset_ns: i128,
-    /// Half the round trip in which it was measured, ns: it is no further off than that.
+    /// Half the round trip of the measurement, ns: the maximum error of the offset.
     uncertainty_ns: u64,
     measured_ns: u64,
 }
 
 impl ServerClock {
-    /// Asks `probes` times and keeps the answer that came back fastest.
+    /// Asks `probes` times and uses the answer with the shortest round trip.
     ///
     /// # Errors
-    /// What `ask` says, and when the server does not tell its time.
+    /// Those of `ask`, and when the server does not return its time.
     pub(crate) fn measure(ask: Ask<'_>, probes: u32) -> Result<ServerClock, TargetError> {
         let mut best: Option<ServerClock> = None;
         for _ in 0..probes {
             let before = clock::now_ns();
-            let told = ask()?;
+            let answer = ask()?;
             let after = clock::now_ns();
-            let server = told.ok_or_else(|| TargetError::Statement("the server did not tell its time".into()))?;
+            let server = answer.ok_or_else(|| TargetError::Statement("the server did not return its time".into()))?;
             let round_trip = after.saturating_sub(before);
             let middle = i128::from(before) + i128::from(round_trip / 2);
             let offset_ns = i128::from(server) * 1000 - middle;
@@ -51,7 +51,7 @@ impl ServerClock {
         best.ok_or_else(|| TargetError::Statement("the server's clock was not asked".into()))
     }
 
-    /// Measures anew when it is time, and keeps what is then the more certain.
+    /// Measures again if the offset is old, and keeps the offset with the smaller error.
     ///
     /// # Errors
     /// As [`ServerClock::measure`].
@@ -67,12 +67,12 @@ impl ServerClock {
         Ok(())
     }
 
-    /// A moment of ours on the server's clock, µs. The run's own end may lie before its zero.
+    /// Converts our time to the server's clock, µs; negative if it is before the server's epoch.
     pub(crate) fn server_us(&self, ns: u64) -> i64 {
         i64::try_from((i128::from(ns) + self.offset_ns) / 1000).unwrap_or(i64::MAX)
     }
 
-    /// A moment of the server's (µs) on our clock, ns.
+    /// Converts the server's time (µs) to our clock, ns.
     pub(crate) fn own_ns(&self, server_us: i64) -> u64 {
         u64::try_from(i128::from(server_us) * 1000 - self.offset_ns).unwrap_or(0)
     }
@@ -82,10 +82,10 @@ impl ServerClock {
         SliceEnd { start_ns: self.own_ns(start), commit_ns: self.own_ns(commit), end_ns: self.own_ns(end) }
     }
 
-    /// The times of all transactions but the last, which crossed the end of the slice.
+    /// The transaction times of a slice. The last transaction crossed the end of the slice and is reported apart.
     ///
     /// # Errors
-    /// When moments are not in order: the server's clock went back.
+    /// When the times are not in order: the server's clock went back.
     pub(crate) fn slice(&self, moments: impl ExactSizeIterator<Item = Moments>) -> Result<Slice, TargetError> {
         let mut slice = Slice::default();
         let (mut before, count) = (i64::MIN, moments.len());
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_answer_counts_and_none_is_an_error() {
+    fn the_fastest_answer_wins_and_no_answer_is_an_error() {
         let mut asked = 0;
         let clock = ServerClock::measure(
             &mut || {
                 asked += 1;
-                // The slow answers are those that are far off.
+                // Slow answers have a large error.
                 let slow = asked != 3;
                 if slow {
                     std::thread::sleep(std::time::Duration::from_millis(20));

@@ -19,9 +19,9 @@ pub(crate) enum Stream {
 
 /// A Unix socket that waits in poll(2) before it reads.
 ///
-/// A thread that blocks in recv(2) on a Unix socket is also woken when the *other* side has read what we
-/// sent (the kernel tells writers of the room, and wakes whoever waits on the socket): one wake-up and
-/// two switches for nothing in each transaction. A wait for POLLIN is woken by data alone.
+/// A thread that blocks in recv(2) on a Unix socket also wakes up when the *other* side reads what we sent: the
+/// kernel signals free buffer space to all waiters on the socket. That costs one useless wake-up and two context
+/// switches per transaction. A wait for POLLIN ends only when data arrive.
 pub(crate) struct Local {
     socket: UnixStream,
     timeout: PollTimeout,
@@ -33,7 +33,7 @@ impl Local {
     }
 
     fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // Longer than poll can wait (24 days) is as good as for ever.
+        // poll can wait 24 days at most.
         self.timeout = timeout.map_or(PollTimeout::NONE, |t| PollTimeout::try_from(t).unwrap_or(PollTimeout::MAX));
         self.socket.set_write_timeout(timeout)
     }
@@ -47,14 +47,14 @@ impl Local {
     }
 }
 
-/// The socket under a stream, for another thread.
+/// A second handle of a stream's socket, for another thread.
 enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
 impl Stream {
-    /// Limits how long a read or a write may block; `None` for ever.
+    /// Limits how long a read or a write may block; `None`: no limit.
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Unix(s) => s.set_timeout(timeout),
@@ -63,14 +63,14 @@ impl Stream {
         }
     }
 
-    /// What shuts the socket down from another thread: a read that blocks then ends at once.
+    /// A function that shuts the socket down from another thread: a blocked read then ends at once.
     pub(crate) fn shutter(&self) -> io::Result<Arc<dyn Fn() + Send + Sync>> {
         let socket = match self {
             Stream::Unix(s) => Socket::Unix(s.socket.try_clone()?),
             Stream::Tcp(s) => Socket::Tcp(s.try_clone()?),
             Stream::Tls(s) => Socket::Tcp(s.sock.try_clone()?),
         };
-        // A socket that is closed already needs no shutting down.
+        // An error means that the socket is already closed.
         Ok(Arc::new(move || {
             let _ = match &socket {
                 Socket::Unix(s) => s.shutdown(Shutdown::Both),
@@ -80,7 +80,7 @@ impl Stream {
     }
 }
 
-/// What has been read from a stream: `bytes[start..end]` has not been used yet.
+/// Input buffer of a stream: `bytes[start..end]` is not processed yet.
 pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
     pub(crate) start: usize,
@@ -88,17 +88,17 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Room for a read: more than any answer of the hot path.
-    const ROOM: usize = 16 * 1024;
+    /// Initial size: larger than any answer in the timing loop.
+    const SIZE: usize = 16 * 1024;
 
     pub(crate) fn new() -> Input {
-        Input { bytes: vec![0; Self::ROOM], start: 0, end: 0 }
+        Input { bytes: vec![0; Self::SIZE], start: 0, end: 0 }
     }
 
-    /// Reads more, so that a message of `len` bytes fits in.
+    /// Reads once more, after making space for a message of `len` bytes.
     ///
     /// # Errors
-    /// Those of the stream, and its end.
+    /// Those of the stream, and end of stream.
     pub(crate) fn fill(&mut self, stream: &mut Stream, len: usize) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -107,8 +107,8 @@ impl Input {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
             if len > self.bytes.len() {
-                // Grown step by step, so that a wrong length does not take memory that is not needed.
-                self.bytes.resize((self.bytes.len() * 2).min(len.next_multiple_of(Self::ROOM)), 0);
+                // Grows step by step, so a wrong length does not allocate much memory.
+                self.bytes.resize((self.bytes.len() * 2).min(len.next_multiple_of(Self::SIZE)), 0);
             }
         }
         loop {
@@ -147,7 +147,7 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            // Sockets hold nothing back.
+            // Sockets are not buffered.
             Stream::Unix(_) | Stream::Tcp(_) => Ok(()),
             Stream::Tls(s) => s.flush(),
         }

@@ -1,4 +1,4 @@
-//! A database under test: its facts, its roles and its abilities.
+//! A database under test: facts, roles and abilities.
 
 use loadline_model::manifest::TargetInfo;
 
@@ -11,20 +11,20 @@ use crate::role::{
 
 /// A database under test. Calls may block; each opens the sessions it needs.
 pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + Sync {
-    /// What is constant for this target: made once, when it is opened.
+    /// Constants of this target, known when it is opened.
     fn facts(&self) -> &Facts;
 
-    /// What was found: product, version, settings, places. No secrets.
+    /// Description of the target: product, version, settings, directories. No secrets.
     ///
     /// # Errors
     /// When the target does not answer.
     fn info(&self) -> Result<TargetInfo, TargetError>;
 
-    /// What it can do that not every database can.
+    /// Its optional roles.
     fn abilities(&self) -> Abilities<'_>;
 }
 
-/// What a database can do that not every database can; none by default.
+/// The optional roles of a database; none by default.
 #[derive(Clone, Copy, Default)]
 #[allow(missing_docs, reason = "each field is documented by its trait")]
 pub struct Abilities<'a> {
@@ -35,7 +35,7 @@ pub struct Abilities<'a> {
     pub block_cache: Option<&'a dyn BlockCache>,
     pub checkpoints: Option<&'a dyn Checkpoints>,
     pub parallel_queries: Option<&'a dyn ParallelQueries>,
-    /// Only if the user asked for reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
+    /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
     pub native_reports: Option<&'a dyn NativeReports>,
 }
 

@@ -1,4 +1,4 @@
-//! Servers over TCP: connecting, and encrypting what goes there.
+//! TCP connections to a server, with or without TLS.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,19 +11,19 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use crate::error::TargetError;
 use crate::stream::Stream;
 
-/// What a product calls the settings that errors name.
+/// A product's names of the settings in error messages.
 pub(crate) struct Names {
-    /// The server's setting of where it listens.
+    /// The server's setting for the addresses it listens on.
     pub(crate) listen: &'static str,
-    /// The URL's parameter of how long connecting may take.
+    /// The URL parameter for the connect timeout.
     pub(crate) timeout: &'static str,
-    /// The URL's parameter that checks a certificate, but not its name.
+    /// The URL parameter that checks the certificate, but not its host name.
     pub(crate) verify_ca: &'static str,
-    /// The URL's parameter that names the authority.
+    /// The URL parameter for the file with the certificate authority.
     pub(crate) ca: &'static str,
 }
 
-/// A server, as messages name it.
+/// A server and its names in messages.
 pub(crate) struct Peer {
     pub(crate) place: String,
     pub(crate) names: &'static Names,
@@ -36,7 +36,7 @@ impl Peer {
     /// [`TargetError::Unreachable`].
     pub(crate) fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<TcpStream, TargetError> {
         let addresses = (host, port).to_socket_addrs().map_err(|e| {
-            TargetError::Unreachable(format!("the host name «{host}» cannot be resolved: {e}. Check its spelling"))
+            TargetError::Unreachable(format!("the host name '{host}' cannot be resolved: {e}. Check its spelling"))
         })?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
@@ -60,17 +60,17 @@ impl Peer {
                 format!("no server listens there: check host and port, and the server's {listen}")
             }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                format!("nothing answered in time: check host, port and firewall, or give more with {timeout}=SECONDS")
+                format!("no answer in time: check host, port and firewall, or set a longer {timeout}=SECONDS")
             }
             _ => "check host, port and network".to_owned(),
         };
         TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.place))
     }
 
-    /// Does the handshake of the encryption.
+    /// Does the TLS handshake.
     ///
     /// # Errors
-    /// [`TargetError::Refused`] with what to do about the certificate.
+    /// [`TargetError::Refused`] with advice on the certificate.
     pub(crate) fn encrypt(
         &self,
         mut tcp: TcpStream,
@@ -90,9 +90,9 @@ impl Peer {
         let Names { verify_ca, ca, .. } = self.names;
         let what = e.to_ascii_lowercase();
         let advice = if what.contains("name") {
-            format!(". Its certificate is made out to another name: use that name, or {verify_ca}")
+            format!(". Its certificate is issued to another name: use that name, or {verify_ca}")
         } else if what.contains("issuer") || what.contains("certificate") {
-            format!(". Name the authority's certificate with {ca}=PATH")
+            format!(". Give the certificate of the authority with {ca}=PATH")
         } else {
             String::new()
         };

@@ -1,4 +1,4 @@
-//! Encryption by rustls: how far the server's certificate is looked at.
+//! TLS with rustls: how strictly the server's certificate is checked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use crate::error::TargetError;
 
-/// How a connection over TCP is encrypted; the products have the same five ways under other names.
+/// How a TCP connection is encrypted. The products have the same five modes under different names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SslMode {
     /// Never.
     Disable,
-    /// If the server can.
+    /// If the server supports it.
     Prefer,
-    /// Always; the certificate is not looked at: protects against listeners only.
+    /// Always; the certificate is not checked: protects against eavesdropping only.
     Require,
     /// Always; the certificate must be signed by a known authority.
     VerifyCa,
-    /// As before, and it must be made out to the host's name.
+    /// As before, and the certificate must be issued to the host name.
     VerifyName,
 }
 
-/// A client configuration for `mode`. `roots` gives the known authorities; where the user names one,
-/// [`SslMode::Require`] checks as [`SslMode::VerifyCa`] does (libpq and libmariadb alike).
+/// A client configuration for `mode`. `roots` returns the known authorities. If the user `named` one,
+/// [`SslMode::Require`] checks like [`SslMode::VerifyCa`] (as libpq and libmariadb do).
 ///
 /// # Errors
 /// [`TargetError::Usage`] when the root certificates cannot be used.
@@ -59,8 +59,7 @@ pub(crate) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// The authorities in `file`, else those of the operating system. `parameter` is the name of the
-/// URL parameter that gives the file.
+/// The authorities in `file`, else those of the operating system. `parameter` is the URL parameter of the file.
 ///
 /// # Errors
 /// [`TargetError::Usage`] when there are none.
@@ -68,21 +67,21 @@ pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStor
     let mut roots = RootCertStore::empty();
     match file {
         Some(path) => {
-            let wrong = |e: String| TargetError::Usage(format!("{parameter} «{}»: {e}", path.display()));
+            let wrong = |e: String| TargetError::Usage(format!("{parameter} '{}': {e}", path.display()));
             let certificates = CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))?;
             for certificate in certificates {
                 let certificate = certificate.map_err(|e| wrong(e.to_string()))?;
                 roots.add(certificate).map_err(|e| wrong(e.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(wrong("the file holds no certificate".into()));
+                return Err(wrong("the file contains no certificate".into()));
             }
         }
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(TargetError::Usage(format!(
-                    "the system has no root certificates: name a file with {parameter}=PATH"
+                    "the system has no root certificates: give a file with {parameter}=PATH"
                 )));
             }
         }
@@ -90,11 +89,11 @@ pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStor
     Ok(roots)
 }
 
-/// Looks at the chain but not at the name (`verify-ca`), or takes any certificate (`prefer` and `require`,
-/// which protect against listeners only). The handshake's signature is checked in both cases.
+/// Checks the certificate chain but not the host name (`verify-ca`), or accepts any certificate (`prefer` and
+/// `require`). The handshake's signature is checked in both cases.
 #[derive(Debug)]
 struct AnyName {
-    /// Who checks the chain, if it is to be checked.
+    /// Checks the chain; `None`: any certificate is accepted.
     chain: Option<Arc<WebPkiServerVerifier>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -110,7 +109,7 @@ impl ServerCertVerifier for AnyName {
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is looked at last, when the chain has been found good.
+            // The name is checked last, after the chain.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

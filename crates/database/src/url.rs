@@ -1,4 +1,4 @@
-//! URLs: without their secrets, and their parts.
+//! Target URLs: removes passwords, and parses.
 
 mod parts;
 
@@ -23,8 +23,8 @@ pub fn redact(url: &str) -> String {
     out
 }
 
-/// A password may hold any character, '@', '/' and '?' included when it is written carelessly:
-/// everything from the first colon to the last '@' goes, unless the colon begins a port.
+/// A password that is not percent-encoded may contain any character, also '@', '/' and '?'. So everything from the
+/// first colon to the last '@' is removed, unless the colon begins a port.
 fn without_userinfo_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("//") else { return url.to_owned() };
     let Some(at) = rest.rfind('@') else { return url.to_owned() };
@@ -37,8 +37,8 @@ fn without_userinfo_password(url: &str) -> String {
     format!("{scheme}//{}{}", &rest[..colon], &rest[at..])
 }
 
-/// `text` without the passwords of `url`, of which it may quote all or a part, with slashes put together as in a
-/// path.
+/// `text` without the passwords of `url`. The text may quote the URL or a part of it, also with merged slashes as in
+/// a path.
 #[must_use]
 pub fn hide(text: &str, url: &str) -> String {
     let clean = redact(url);
@@ -48,7 +48,7 @@ pub fn hide(text: &str, url: &str) -> String {
     let mut out = text.replace(url, &clean);
     let without = without_userinfo_password(url);
     if without.len() < url.len() {
-        // What is cut out stands where the two begin to differ: from the colon to before the '@'.
+        // The removed part begins where the two differ: from the colon up to the '@'.
         let start = url.bytes().zip(without.bytes()).take_while(|(a, b)| a == b).count();
         if let Some(password) = url.get(start..start + url.len() - without.len()) {
             out = out.replace(&format!("{password}@"), "@");
@@ -70,14 +70,14 @@ mod tests {
     use super::{hide, redact};
 
     #[test]
-    fn what_quotes_a_url_is_told_without_its_password() {
+    fn a_quoted_url_is_shown_without_its_password() {
         for (url, text, clean) in [
-            ("postgres://ann:secret@h/d", "no file «postgres://ann:secret@h/d»", "no file «postgres://ann@h/d»"),
+            ("postgres://ann:secret@h/d", "no file 'postgres://ann:secret@h/d'", "no file 'postgres://ann@h/d'"),
             ("postgres://ann:secret@h/d", "/here/postgres:/ann:secret@h/d: none", "/here/postgres:/ann@h/d: none"),
-            ("--target=mysql://ann:secret@h/d", "«mysql://ann:secret@h/d»", "«mysql://ann@h/d»"),
+            ("--target=mysql://ann:secret@h/d", "'mysql://ann:secret@h/d'", "'mysql://ann@h/d'"),
             ("postgres://@h/d?password=secret&port=1", "/d?password=secret&port=1", "/d?password=…&port=1"),
             ("postgres://ann@h/d", "postgres://ann@h/d: secret@h", "postgres://ann@h/d: secret@h"),
-            ("postgres://ann:@h/d", "no file «postgres://ann:@h/d»", "no file «postgres://ann@h/d»"),
+            ("postgres://ann:@h/d", "no file 'postgres://ann:@h/d'", "no file 'postgres://ann@h/d'"),
             ("postgres://ann:a:a@h/d", "of postgres:/ann:a:a@h/d", "of postgres:/ann@h/d"),
         ] {
             assert_eq!(hide(text, url), clean);

@@ -1,4 +1,4 @@
-//! A workload with its parameters: what a target prepares and runs.
+//! A workload with its parameters, as a target prepares and runs it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use loadline_workload::{
 use crate::error::TargetError;
 use crate::render::Rendered;
 
-/// A workload made concrete.
+/// A workload with parameters and seed.
 #[derive(Debug, Clone)]
 pub struct Work {
     /// The workload.
@@ -26,29 +26,28 @@ pub struct Work {
 }
 
 impl Work {
-    /// A workload with parameters.
+    /// Builds the program for these parameters.
     #[must_use]
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
         let program = workload.make(&params);
         Work { workload, params, program, seed, compressibility }
     }
 
-    /// Parallel workers of a query, the session's own process among them; `None` if the workload does not ask
-    /// for any, and a session works alone.
+    /// Parallel workers of a query, including the session's own process; `None` if the workload does not ask for
+    /// parallel queries.
     #[must_use]
     pub fn parallel_workers(&self) -> Option<u32> {
         let workers = self.workload.workers()?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 
-    /// The bytes that payloads of `job` are cut from.
+    /// The bytes from which the payloads of `job` are taken.
     #[must_use]
     pub fn pool(&self, job: u32) -> Arc<[u8]> {
         Arc::from(pool(self.seed, job, self.compressibility))
     }
 
-    /// Where the variables of `job` begin. The rows that it owns are those of the first table of which jobs
-    /// own rows.
+    /// Start values of the variables of `job`. Its own rows are in the first table with rows per job.
     #[must_use]
     pub fn start(&self, job: u32) -> JobStart {
         let owned = self.workload.tables.iter().find(|t| matches!(t.rows, RowCount::PerJob(_)));
@@ -59,22 +58,23 @@ impl Work {
         }
     }
 
-    /// A query in portable SQL with the full names that `table` gives; its variables are parameters of the workload.
+    /// Renders a query in portable SQL; `table` returns the full name of a table. Its variables are parameters of the
+    /// workload.
     ///
     /// # Errors
-    /// When it cannot be read or has another variable, a mistake in the workload.
+    /// When it cannot be parsed or has an unknown variable (a mistake in the workload).
     pub(crate) fn query(&self, query: &str, table: impl FnMut(&str) -> String) -> Result<String, TargetError> {
         let code = self.workload.code;
         let template =
-            Template::parse(query).map_err(|e| TargetError::Usage(format!("the query «{query}» of {code}: {e}")))?;
+            Template::parse(query).map_err(|e| TargetError::Usage(format!("the query '{query}' of {code}: {e}")))?;
         let is_param = |name: &str| self.workload.params.iter().any(|p| p.name == name);
         if let Some(var) = template.vars().find(|v| !is_param(v)) {
-            return Err(TargetError::Usage(format!("the query «{query}» of {code} has the variable «{var}»")));
+            return Err(TargetError::Usage(format!("the query '{query}' of {code} uses the unknown variable '{var}'")));
         }
         Ok(template.render(table, |name| self.params.get(name).to_string()))
     }
 
-    /// Queries that are asked before or after a test, with what they are for.
+    /// Queries that run before or after a test, each with its purpose.
     fn queries(&self) -> Vec<(String, &'static str)> {
         let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
         let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
@@ -82,7 +82,7 @@ impl Work {
         evidence.chain(consistency).chain(unchanged).collect()
     }
 
-    /// The same for people to read, each with `end`; `full` gives a query the full names of the tables.
+    /// The same as text, each followed by `end`; `full` inserts the full names of the tables.
     pub(crate) fn rendered_queries(
         &self,
         full: impl Fn(&Work, &str) -> Result<String, TargetError>,
@@ -95,7 +95,7 @@ impl Work {
     /// Table number `number` of the workload.
     ///
     /// # Errors
-    /// When there is none, a mistake in the workload.
+    /// When there is none (a mistake in the workload).
     pub(crate) fn table(&self, number: usize) -> Result<&'static Table, TargetError> {
         let table = self.workload.tables.get(number);
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
@@ -104,14 +104,14 @@ impl Work {
     /// The program compiled for `job`.
     ///
     /// # Errors
-    /// When the program is not sound (a mistake in the workload).
+    /// When the program is invalid (a mistake in the workload).
     pub fn stream(&self, job: u32) -> Result<Stream, TargetError> {
         Stream::new(&self.program, self.start(job), self.pool(job), 0)
-            .map_err(|e| TargetError::Usage(format!("the program of {} is not sound: {e}", self.workload.code)))
+            .map_err(|e| TargetError::Usage(format!("the program of {} is invalid: {e}", self.workload.code)))
     }
 }
 
-/// What the client's loop makes of a failed transaction.
+/// The error of a failed transaction in the client's loop.
 impl From<StreamError<TargetError>> for TargetError {
     fn from(e: StreamError<TargetError>) -> TargetError {
         match e {

@@ -1,5 +1,5 @@
-//! Loading the workload tables (those that are not of the data set): whole ones once, in parallel as the data set
-//! is, and before each test the rows that the jobs own.
+//! Loads the workload tables, that is, all tables outside the data set. Whole tables are loaded once and in parallel,
+//! rows owned by jobs before each test.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,12 @@ use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::work::Work;
 
-/// LoadedTables tables that are known to hold all their rows, so that nobody counts them before each test: number of
-/// the server, name, rows.
+/// Tables known to hold all their rows, so they are not counted again before each test: server number, name, rows.
 #[derive(Default)]
 pub(crate) struct LoadedTables(Mutex<BTreeSet<(usize, String, u64)>>);
 
 impl LoadedTables {
-    /// The tables of `work` are made anew.
+    /// Forgets the tables of `work`, because they are created again.
     pub(crate) fn forget(&self, work: &Work) {
         let stems: Vec<String> = work.workload.tables.iter().map(|t| table_stem(work, t.name)).collect();
         self.lock().retain(|(_, stem, _)| !stems.contains(stem));
@@ -33,24 +32,23 @@ pub(crate) struct WantedRows<'a> {
     pub(crate) work: &'a Work,
     /// The jobs whose rows belong on this server.
     pub(crate) jobs: &'a [u32],
-    /// Number of the server.
+    /// Server number.
     pub(crate) server: usize,
     pub(crate) loaded: &'a LoadedTables,
 }
 
-/// The workload's tables that are not of the data set.
+/// The workload's tables outside the data set.
 pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
-/// Loads what is missing of the workload tables and of the data set.
+/// Loads the missing rows of the workload tables and of the data set.
 pub(crate) fn load_all(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     load(wanted, ways)?;
     data_set::load(wanted.work, ways)
 }
 
-/// Loads the rows that are not there. A transaction holds whole batches, so a load that was cut off
-/// continues.
+/// Loads the missing rows of the workload tables. A transaction holds whole batches, so an interrupted load is resumed.
 fn load(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     let known = wanted.loaded.lock().clone();
     let tables =
@@ -73,10 +71,10 @@ fn load_table<'a>(
     ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
     let work = wanted.work;
-    let there = loader.counted(work, table)?;
+    let existing = loader.counted(work, table)?;
     let mut missing = batches(work, table, wanted.jobs);
-    missing.retain(|b| there.get(&b.number) != Some(&b.len()));
-    for batch in missing.iter().filter(|b| there.contains_key(&b.number)) {
+    missing.retain(|b| existing.get(&b.number) != Some(&b.len()));
+    for batch in missing.iter().filter(|b| existing.contains_key(&b.number)) {
         loader.remove(work, table, &batch.keys)?;
     }
     if !table.is_whole() {
@@ -94,8 +92,8 @@ fn load_table<'a>(
     Ok(())
 }
 
-/// Whether the workload's program may leave other rows in the table than those it found: what it does to it is
-/// more than to read, to update, and to make an index or drop one.
+/// Whether the workload's program may add or delete rows of the table: it does more than read, update, and create or
+/// drop indexes.
 fn may_lose_rows(work: &Work, table: &Table) -> bool {
     let names = |s: &&Statement| s.template.pieces.iter().any(|p| matches!(p, Piece::Table(t) if t == table.name));
     let keeps = |s: &Statement| {
@@ -120,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tables_whose_rows_may_go_are_looked_at_before_each_test() {
+    fn only_tables_that_may_lose_rows_are_counted_before_each_test() {
         let losing: Vec<String> = CATALOGUE
             .iter()
             .flat_map(|w| {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The figure holds.
+    /// The figures are valid.
     Passed,
-    /// The figure holds, but the reader should know the detail.
+    /// The figures are valid, but the reader should know `detail`.
     Noted,
-    /// The figure does not hold: the test is invalid.
+    /// The figures are wrong: the test is invalid.
     Failed,
     /// The check was not possible; `detail` says why.
     NotMade,

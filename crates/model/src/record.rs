@@ -47,7 +47,7 @@ pub struct TestRecord {
     pub valid: bool,
     /// Failed checks, if not valid.
     pub invalid_reason: Option<String>,
-    /// What was refused and forced, if anything.
+    /// Refusals that `--force` or `--allow-cached` overrode, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
     /// All checks.

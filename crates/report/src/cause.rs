@@ -1,35 +1,35 @@
-//! Which of a target's settings a sawtooth in commit times follows.
+//! Finds the setting of the target that causes a sawtooth in commit times.
 //!
-//! A setting is named as likely only where the period found lies within [`WITHIN`] of what it makes
-//! of redo between two flushes. Settings are known by their names, whatever the database is.
+//! A setting is a likely cause if the redo between two flushes that follows from it is within [`TOLERANCE`] of the
+//! period. Settings are known by their names, for all databases.
 
 use std::collections::BTreeMap;
 
 use loadline_model::format::bytes;
 
-/// How far a period may lie from a setting that is its likely cause, as a share.
-const WITHIN: f64 = 0.05;
+/// Largest difference between the period and that of a likely cause, as a share.
+const TOLERANCE: f64 = 0.05;
 
 type Settings = BTreeMap<String, String>;
 
-/// «Likely cause: flush_at_bytes = 1048576 (1.0 MiB).» or what was held against the period in vain.
+/// `Likely cause: flush_at_bytes = 1048576 (1.0 MiB).`, or the settings that do not match.
 pub(crate) fn sentence(period_bytes: f64, settings: &Settings) -> String {
     let mut known = candidates(settings);
     let off = |c: &Candidate| (period_bytes / c.bytes - 1.0).abs();
     known.sort_by(|a, b| off(a).total_cmp(&off(b)));
     let words = |c: &Candidate| format!("{} ({})", c.words, bytes(c.bytes));
-    let likely: Vec<String> = known.iter().filter(|c| off(c) <= WITHIN).map(words).collect();
+    let likely: Vec<String> = known.iter().filter(|c| off(c) <= TOLERANCE).map(words).collect();
     if !likely.is_empty() {
         return format!("Likely cause: {}.", likely.join(" or "));
     }
     if known.is_empty() {
-        return "No setting explains it: none of the log's buffer or flushes is known of this target.".to_owned();
+        return "No setting explains it: no settings of log buffer or flushes are known for this target.".to_owned();
     }
     let all: Vec<String> = known.iter().map(words).collect();
     format!("No setting explains it: {}.", all.join(", "))
 }
 
-/// Redo after which a setting makes the log be written.
+/// A setting and the redo after which it makes the database write the log.
 struct Candidate {
     words: String,
     bytes: f64,
@@ -41,16 +41,16 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
     let mut out = Vec::new();
     let mut add = |words: String, bytes: Option<f64>| out.extend(bytes.map(|bytes| Candidate { words, bytes }));
     let own = |name: &str| format!("{name} = {}", get(name).unwrap_or_default());
-    // wal: the rules of the log writer; PostgreSQL: the WAL writer's, and its buffer; InnoDB: its buffer.
+    // Of the reference log writer (wal), PostgreSQL and InnoDB.
     for name in ["flush_at_bytes", "buffer_bytes", "wal_writer_flush_after", "wal_buffers", "innodb_log_buffer_size"] {
         add(own(name), size(name));
     }
     let share = get("flush_fraction").and_then(parse_fraction);
     let filled = size("buffer_bytes").zip(share).map(|(buffer, share)| buffer * share);
     add(format!("{} of {}", own("flush_fraction"), own("buffer_bytes")), filled);
-    // InnoDB writes its buffer out when half of it is filled.
+    // InnoDB writes its buffer when it is half full.
     add(format!("half of {}", own("innodb_log_buffer_size")), size("innodb_log_buffer_size").map(|b| b / 2.0));
-    // SQLite counts pages; each stands in its log behind a header of 24 bytes.
+    // SQLite counts pages; each has a header of 24 bytes in its log.
     let page = get("page_size").and_then(|v| v.parse::<f64>().ok()).filter(|p| *p > 0.0);
     let pages = |name: &str| get(name).and_then(|v| v.parse::<f64>().ok());
     let frames = pages("wal_autocheckpoint").filter(|n| *n > 0.0).zip(page).map(|(n, page)| n * (page + 24.0));
@@ -60,8 +60,8 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
     out
 }
 
-/// `1048576`, `16MB`, `64kB`, `1.5 MiB`, as bytes; units are binary, as databases mean them. `None` for
-/// anything else, and for 0, which switches rules off.
+/// Parses `1048576`, `16MB`, `64kB`, `1.5 MiB` as bytes (binary units, as in databases); `None` for anything else and
+/// for 0, which disables a setting.
 fn parse_bytes(text: &str) -> Option<f64> {
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -75,7 +75,7 @@ fn parse_bytes(text: &str) -> Option<f64> {
     Some(digits.parse::<f64>().ok()? * factor).filter(|b| *b > 0.0)
 }
 
-/// `1/3`, `0.333` or `33 %`.
+/// Parses `1/3`, `0.333` or `33 %`.
 fn parse_fraction(text: &str) -> Option<f64> {
     let number = |t: &str| t.trim().parse::<f64>().ok();
     let share = match (text.split_once('/'), text.strip_suffix('%')) {
@@ -92,43 +92,50 @@ mod tests {
 
     const MIB: f64 = 1024.0 * 1024.0;
 
-    fn told(period: f64, settings: &[(&str, &str)]) -> String {
+    fn words_for(period: f64, settings: &[(&str, &str)]) -> String {
         sentence(period, &settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
     }
 
     #[test]
     fn a_setting_near_the_period_is_likely() {
         let wal = [("flush_at_bytes", "1048576"), ("flush_fraction", "1/3"), ("buffer_bytes", "1.5 MiB")];
-        assert_eq!(told(1.004 * MIB, &wal), "Likely cause: flush_at_bytes = 1048576 (1.0 MiB).");
-        assert_eq!(told(0.51 * MIB, &wal), "Likely cause: flush_fraction = 1/3 of buffer_bytes = 1.5 MiB (512.0 KiB).");
-        let postgres = [("wal_writer_flush_after", "1MB"), ("wal_buffers", "16MB"), ("fsync", "on")];
-        assert_eq!(told(MIB, &postgres), "Likely cause: wal_writer_flush_after = 1MB (1.0 MiB).");
+        assert_eq!(words_for(1.004 * MIB, &wal), "Likely cause: flush_at_bytes = 1048576 (1.0 MiB).");
         assert_eq!(
-            told(8.1 * MIB, &[("innodb_log_buffer_size", "16777216")]),
+            words_for(0.51 * MIB, &wal),
+            "Likely cause: flush_fraction = 1/3 of buffer_bytes = 1.5 MiB (512.0 KiB)."
+        );
+        let postgres = [("wal_writer_flush_after", "1MB"), ("wal_buffers", "16MB"), ("fsync", "on")];
+        assert_eq!(words_for(MIB, &postgres), "Likely cause: wal_writer_flush_after = 1MB (1.0 MiB).");
+        assert_eq!(
+            words_for(8.1 * MIB, &[("innodb_log_buffer_size", "16777216")]),
             "Likely cause: half of innodb_log_buffer_size = 16777216 (8.0 MiB)."
         );
         let sqlite = [("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384")];
-        assert_eq!(told(1_048_000.0, &sqlite), "Likely cause: wal_autocheckpoint = 1000 pages (1023.4 KiB).");
-        assert_eq!(told(16.0 * MIB, &sqlite), "Likely cause: cache_size = -16384 (16.0 MiB).");
+        assert_eq!(words_for(1_048_000.0, &sqlite), "Likely cause: wal_autocheckpoint = 1000 pages (1023.4 KiB).");
+        assert_eq!(words_for(16.0 * MIB, &sqlite), "Likely cause: cache_size = -16384 (16.0 MiB).");
     }
 
     #[test]
-    fn what_does_not_fit_is_not_guessed() {
+    fn settings_off_the_period_are_not_likely() {
         let postgres = [("wal_writer_flush_after", "1MB"), ("wal_buffers", "4MB")];
         assert_eq!(
-            told(1.06 * MIB, &postgres),
+            words_for(1.06 * MIB, &postgres),
             "No setting explains it: wal_writer_flush_after = 1MB (1.0 MiB), wal_buffers = 4MB (4.0 MiB)."
         );
-        assert!(told(MIB, &[("fsync", "on")]).starts_with("No setting explains it: none of the log's"));
+        assert!(words_for(MIB, &[("fsync", "on")]).starts_with("No setting explains it: no settings of"));
         for off in ["off", "none", "0", "", "-1", "1 parsec"] {
-            assert!(told(MIB, &[("flush_at_bytes", off)]).starts_with("No setting explains it: none"), "{off}");
+            assert!(
+                words_for(MIB, &[("flush_at_bytes", off)]).starts_with("No setting explains it: no settings"),
+                "{off}"
+            );
         }
-        assert!(told(MIB, &[("flush_fraction", "1/0"), ("buffer_bytes", "3 MiB")]).starts_with("No setting"));
+        assert!(words_for(MIB, &[("flush_fraction", "1/0"), ("buffer_bytes", "3 MiB")]).starts_with("No setting"));
     }
 
     #[test]
-    fn rules_that_make_the_same_period_are_both_named() {
-        let both = told(MIB, &[("flush_at_bytes", "1MiB"), ("flush_fraction", "0.3333"), ("buffer_bytes", "3145728")]);
+    fn settings_with_the_same_period_are_both_named() {
+        let both =
+            words_for(MIB, &[("flush_at_bytes", "1MiB"), ("flush_fraction", "0.3333"), ("buffer_bytes", "3145728")]);
         assert_eq!(
             both,
             "Likely cause: flush_at_bytes = 1MiB (1.0 MiB) or flush_fraction = 0.3333 of buffer_bytes = 3145728 (1023.9 KiB)."

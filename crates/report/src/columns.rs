@@ -1,4 +1,4 @@
-//! Which columns a table has, and how a bare number is shown in a column's format.
+//! Selects the columns of tables and formats numbers in a column's format.
 
 use loadline_model::column::{COLUMNS, column};
 use loadline_model::format::{self, Format, nearest};
@@ -6,7 +6,7 @@ use loadline_model::{Column, Table, TestRecord};
 
 use crate::ReportError;
 
-/// The columns named by `ids`; `None` if none were asked for.
+/// The columns named by `ids`; `None` without `ids`.
 pub(crate) fn chosen(ids: Option<&[String]>) -> Result<Option<Vec<&'static Column>>, ReportError> {
     let Some(ids) = ids else { return Ok(None) };
     let wanted: Vec<&str> = ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).collect();
@@ -40,7 +40,7 @@ pub(crate) fn of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec
     out
 }
 
-/// Number `n`, held in the column's own unit, as the column shows it.
+/// `n` (in the column's stored unit) in the format of the column.
 pub(crate) fn value(column: &Column, n: f64) -> String {
     match column.format {
         Format::Integer => format::whole(n),
@@ -50,7 +50,7 @@ pub(crate) fn value(column: &Column, n: f64) -> String {
     }
 }
 
-/// Whether cells of `column` are set to the right.
+/// Whether cells of `column` are aligned right.
 pub(crate) fn is_numeric(column: &Column) -> bool {
     !matches!(column.format, Format::Text | Format::YesNo)
 }

@@ -5,7 +5,7 @@ use loadline_model::column::Cell;
 
 use crate::{RunData, columns};
 
-/// Header of column ids, then one line a test. What was not measured is an empty cell.
+/// A header of column ids, then one line per test. A missing figure is an empty cell.
 pub(crate) fn render(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {
     let records = || runs.iter().flat_map(|r| &r.records);
     let columns = chosen.map_or_else(|| columns::of_files(records()), <[_]>::to_vec);
@@ -25,7 +25,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     out
 }
 
-/// `cell` in quotes where RFC 4180 asks for them; quotes inside are doubled.
+/// `cell`, quoted as in RFC 4180.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }

@@ -1,20 +1,19 @@
-//! A report as a document: what HTML, Markdown and text are written from. All text in here is
-//! plain and unescaped; the writers escape it.
+//! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
 /// A whole report.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Platform names, joined.
     pub(crate) title: String,
-    /// When and with what it was measured.
+    /// Database, time and version of loadline.
     pub(crate) subtitle: String,
-    /// «14 tests: 13 valid, 1 invalid».
+    /// `14 tests: 13 valid, 1 invalid.`
     pub(crate) verdict: String,
-    /// Whether every test holds by itself and the run is complete.
+    /// Whether every test is valid without an option and all runs are complete.
     pub(crate) all_well: bool,
-    /// What qualifies the verdict: run cut off, workloads skipped, damaged files.
+    /// Qualifications of the verdict: incomplete runs, damaged files.
     pub(crate) remarks: Vec<String>,
-    /// The rest.
+    /// The sections.
     pub(crate) sections: Vec<Section>,
 }
 
@@ -25,9 +24,9 @@ pub(crate) struct Section {
     pub(crate) id: &'static str,
     /// Heading.
     pub(crate) title: String,
-    /// Whether the plain-text report has it: a terminal is for figures, not for evidence.
+    /// Whether the plain-text report, which has figures but no evidence, includes it.
     pub(crate) in_text: bool,
-    /// Whether it is about one group of workloads, and begins a page on paper.
+    /// Whether it is about one group of workloads; starts a new page in print.
     pub(crate) group: bool,
     /// Contents.
     pub(crate) blocks: Vec<Block>,
@@ -36,25 +35,25 @@ pub(crate) struct Section {
 /// A piece of a section.
 #[derive(Debug)]
 pub(crate) enum Block {
-    /// A heading inside the section; `page` asks for a new page on paper.
+    /// A heading inside the section; `page` starts a new page in print.
     Heading { text: String, page: bool },
     /// A paragraph.
     Para { text: String },
-    /// A paragraph about charts, which formats without charts leave out.
+    /// A paragraph about charts; left out in formats without charts.
     Legend { text: String },
     /// A table.
     Table(Table),
-    /// Charts side by side; `per_row` of them fit.
+    /// Charts, `per_row` side by side.
     Charts { charts: Vec<Chart>, per_row: u8 },
-    /// Text as it is: a command.
+    /// Preformatted text: a command.
     Code { text: String },
-    /// Points.
+    /// Bullet points.
     List { items: Vec<String> },
-    /// Contents that are folded away until asked for.
+    /// Folded contents.
     Details { summary: String, blocks: Vec<Block> },
 }
 
-/// A chart, ready to stand in a page.
+/// A finished chart.
 #[derive(Debug)]
 pub(crate) struct Chart {
     /// Escaped SVG.
@@ -66,7 +65,7 @@ pub(crate) struct Chart {
 pub(crate) struct Table {
     /// Shown above it; may be empty.
     pub(crate) caption: String,
-    /// What follows the caption in lighter type; may be empty.
+    /// Shown after the caption in lighter type; may be empty.
     pub(crate) sub: String,
     /// `figures` for narrow columns of numbers, `facts` for texts.
     pub(crate) class: &'static str,
@@ -94,15 +93,15 @@ pub(crate) struct Head {
 /// A row of a table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
-    /// Cells, one a heading.
+    /// Cells, one per heading.
     pub(crate) cells: Vec<Cell>,
-    /// Its figures do not hold.
+    /// Whether its test is invalid.
     pub(crate) invalid: bool,
-    /// First row of a group of rows that belong together.
+    /// Whether it is the first of a group of rows.
     pub(crate) first: bool,
-    /// What stands under the row, over all its columns; may be empty.
+    /// Text below the row, across all columns; may be empty.
     pub(crate) remark: String,
-    /// Not empty: the row has no cells and is the heading of those that follow.
+    /// If not empty, the row has no cells and is the heading of the rows that follow.
     pub(crate) title: String,
 }
 
@@ -125,12 +124,12 @@ pub(crate) struct Note {
 }
 
 impl Head {
-    /// A heading of texts.
+    /// A heading of a text column.
     pub(crate) fn text(title: &str) -> Head {
         Head { title: title.to_owned(), unit: String::new(), numeric: false, tip: String::new() }
     }
 
-    /// A heading of numbers.
+    /// A heading of a number column.
     pub(crate) fn number(title: &str, unit: &str) -> Head {
         Head { title: title.to_owned(), unit: unit.to_owned(), numeric: true, tip: String::new() }
     }
@@ -188,14 +187,14 @@ impl Block {
     }
 }
 
-/// Footnotes under construction: each text once, numbered as they come.
+/// Collects footnotes: each text once, numbered in order of appearance.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     seen: Vec<(String, Vec<String>)>,
 }
 
 impl Notes {
-    /// Mark of the note that says why `subject` has no figure.
+    /// Adds the note `reason` for `subject` and returns its mark.
     pub(crate) fn mark(&mut self, reason: &str, subject: &str) -> String {
         let index = self.seen.iter().position(|(text, _)| text == reason).unwrap_or_else(|| {
             self.seen.push((reason.to_owned(), Vec::new()));
@@ -209,7 +208,7 @@ impl Notes {
         (index + 1).to_string()
     }
 
-    /// The finished notes that cells of `rows` bear a mark of, numbered anew as they come.
+    /// The notes whose marks are in cells of `rows`, renumbered in order of appearance.
     pub(crate) fn finish_used(self, rows: &mut [Row]) -> Vec<Note> {
         let mut all = self.finish();
         let mut used: Vec<String> = Vec::new();
@@ -228,7 +227,7 @@ impl Notes {
         all.into_iter().zip(1..).map(|(n, i): (Note, usize)| Note { mark: i.to_string(), ..n }).collect()
     }
 
-    /// The finished notes.
+    /// All notes.
     pub(crate) fn finish(self) -> Vec<Note> {
         let text = |(reason, subjects): (String, Vec<String>)| {
             if subjects.iter().all(String::is_empty) { reason } else { format!("{}: {reason}", subjects.join(", ")) }

@@ -1,17 +1,17 @@
-//! A document as one self-contained HTML page: style, charts and all inside, no script, no network.
+//! A document as one self-contained HTML page: style and charts are inside, no script, no network.
 
 use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
 use crate::doc::{Block, Document, Head, Row, Section, Table};
 
-/// The whole page. Every text is escaped but the charts, which `svg` has escaped itself.
+/// The whole page. Escapes every text except charts, which `svg` has escaped.
 pub(crate) fn render(document: &Document) -> String {
     let mut page = Page(String::new());
     page.document(document);
     page.0
 }
 
-/// Text in which nothing is markup.
+/// Text, escaped when written.
 struct Text<'a>(&'a str);
 
 impl Display for Text<'_> {
@@ -37,12 +37,12 @@ impl Display for Text<'_> {
     }
 }
 
-/// `text` where `when` holds, else nothing.
+/// `text` if `when`, else empty.
 fn only(when: bool, text: &str) -> &str {
     if when { text } else { "" }
 }
 
-/// `before`, the text and `after`; nothing where there is no text.
+/// `before`, the text and `after`; empty without a text.
 struct Around<'a>(&'a str, &'a str, &'a str);
 
 impl Display for Around<'_> {

@@ -1,11 +1,11 @@
-//! Everything as one JSON object: manifests and records as stored, and the computed summary.
+//! The JSON report: manifests and records as stored, and a computed summary.
 
 use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
 use crate::content::{Waits, kept_tests, waits_of};
-use crate::side::{Scan, Side, comparisons, sides};
+use crate::platform_run::{PlatformRun, Scan, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
@@ -31,7 +31,7 @@ struct Summary<'a> {
     tests: usize,
     valid: usize,
     invalid: usize,
-    /// Valid ones that are so by `--allow-cached` or `--force` only.
+    /// Tests that are valid by `--allow-cached` or `--force` only.
     kept_by_option: usize,
     sweeps: Vec<SweepSummary<'a>>,
     scans: Vec<ScanSummary<'a>>,
@@ -46,9 +46,9 @@ struct SweepSummary<'a> {
     sweep: &'a Sweep,
     peak_jobs: Option<u32>,
     peak_throughput_tps: Option<f64>,
-    /// Where the peak is: jobs, or the value of what was swept (`over`).
+    /// Jobs, or value of the swept column (`over`), at the peak.
     peak_at: Option<u32>,
-    /// The peak in the unit of column `rate`.
+    /// The peak, in the unit of column `rate`.
     peak_rate: Option<f64>,
     saturation: Saturation,
     load_line: LoadLine,
@@ -66,7 +66,7 @@ struct ScanSummary<'a> {
     cause: Option<&'a str>,
 }
 
-/// The object, indented, with a line end.
+/// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
@@ -99,7 +99,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
     Ok(text)
 }
 
-fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
+fn sweep_summary<'a>(side: &'a PlatformRun<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
     let peak = sweep.peak();
     SweepSummary {
         label: &side.label,
@@ -114,7 +114,7 @@ fn sweep_summary<'a>(side: &'a Side<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
     }
 }
 
-fn scan_summary<'a>(side: &'a Side<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
+fn scan_summary<'a>(side: &'a PlatformRun<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
     ScanSummary {
         label: &side.label,
         workload: &scan.record.workload,

@@ -1,9 +1,7 @@
 //! Reports from stored runs: tables, charts, HTML, Markdown, CSV, JSON and plain text.
 //!
-//! Everything is drawn from [`RunData`] alone, offline. What people read is first put together
-//! once as a document of sections, tables and charts (`doc`, `content`) and then written in
-//! the format that was asked for. Column names, units and formats come from
-//! [`loadline_model::column`] only.
+//! Reports are made from [`RunData`] alone, offline. `content` builds a document of sections, tables and charts (`doc`),
+//! which is then written in the requested format. Column names, units and formats come from [`loadline_model::column`].
 
 mod cause;
 mod columns;
@@ -14,7 +12,7 @@ mod html;
 mod json;
 mod markdown;
 mod over_time;
-mod side;
+mod platform_run;
 mod svg;
 mod svg_bars;
 mod terminal;
@@ -32,21 +30,21 @@ pub use terminal::{end_page, terminal_table, test_line};
 /// One stored run, as read from its folder.
 #[derive(Debug, Clone)]
 pub struct RunData {
-    /// What the run was made of.
+    /// The manifest.
     pub manifest: Manifest,
-    /// All its tests, in the order in which they ran.
+    /// All tests in the order in which they ran.
     pub records: Vec<TestRecord>,
     /// Throughput over time by test number.
     pub over_time: BTreeMap<u32, OverTime>,
-    /// Latencies by test number, each with its kind (`transaction`, `commit`, …).
+    /// Latencies by test number, with their kind (`transaction`, `commit`, …).
     pub histograms: BTreeMap<u32, Vec<(String, Counts)>>,
-    /// What was wrong with the folder and how it was dealt with.
+    /// Defects of the run folder and how they were handled.
     pub warnings: Vec<String>,
 }
 
 impl RunData {
-    /// Adds what is stored beside the record of `test`. Only what reports draw is kept: a histogram alone takes
-    /// 270 KiB, and a test has up to three.
+    /// Adds the series and histograms of `test`, reduced to what reports show: a full histogram takes 270 KiB, and a test
+    /// has up to three.
     pub fn add(&mut self, test: u32, series: &Series, histograms: &[(String, Latencies)]) {
         self.over_time.extend(OverTime::of(series).map(|over_time| (test, over_time)));
         let counts = histograms.iter().map(|(kind, l)| (kind.clone(), Counts::of(l))).collect();
@@ -54,25 +52,25 @@ impl RunData {
     }
 }
 
-/// What a report is written as.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// One self-contained page: no network, no script.
     Html,
-    /// The same structure as tables in GitHub's Markdown; charts are left to HTML.
+    /// The same in GitHub's Markdown, without charts.
     Markdown,
-    /// One table with all tests of all runs, quoted after RFC 4180, lines ended by LF.
+    /// One table with all tests of all runs, as in RFC 4180 but with LF line ends.
     Csv,
     /// Manifests, records and a summary.
     Json,
-    /// What a terminal shows.
+    /// Plain text for a terminal.
     Text,
 }
 
-/// How a report is drawn.
+/// Options of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Ids of the columns of test tables (and of CSV), in order; `None` for the usual ones.
+    /// Ids of the columns of test tables (and of CSV), in order; `None` for the default ones.
     pub columns: Option<Vec<String>>,
 }
 
@@ -80,12 +78,12 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A column id that does not exist.
-    #[error("there is no column «{given}»{}; the columns are {known}",
-        .nearest.map(|n| format!(", did you mean «{n}»")).unwrap_or_default())]
+    #[error("there is no column '{given}'{}; the columns are {known}",
+        .nearest.map(|n| format!(", did you mean '{n}'")).unwrap_or_default())]
     UnknownColumn {
-        /// What was given.
+        /// The id given.
         given: String,
-        /// The id that is nearest to it.
+        /// The most similar id, if any.
         nearest: Option<&'static str>,
         /// All ids.
         known: String,
@@ -96,13 +94,12 @@ pub enum ReportError {
     /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
-    /// A value could not be written as JSON: a fault of loadline.
-    #[error("the JSON could not be written, which is a fault of loadline; please report it: {0}")]
+    /// A value could not be written as JSON: a bug in loadline.
+    #[error("the JSON could not be written; this is a bug in loadline, please report it: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Draws `runs` as one report in `format`. Several runs stand side by side as platforms; factors
-/// are computed against the first.
+/// Writes `runs` as one report in `format`. Several runs are compared as platforms, with factors against the first.
 ///
 /// # Errors
 /// [`ReportError`]: no run, an unknown column, or a value that cannot be written as JSON.

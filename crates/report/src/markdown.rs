@@ -17,7 +17,7 @@ pub(crate) fn render(document: &Document) -> String {
     for section in &document.sections {
         if section.blocks.iter().all(|b| matches!(b, Block::Charts { .. } | Block::Legend { .. } | Block::Para { .. }))
         {
-            // What is left of a section of charts would be a legend without a chart.
+            // Without charts only the legend would be left.
             continue;
         }
         let _ = write!(out, "\n## {}\n", line(&section.title));
@@ -38,7 +38,7 @@ fn blocks(out: &mut String, all: &[Block]) {
             Block::Table(t) => table(out, t),
             Block::Charts { .. } | Block::Legend { .. } => {}
             Block::Code { text } => {
-                // Indented code needs no fence that the text could close.
+                // Indented code has no fence that the text could close.
                 out.push('\n');
                 for l in text.lines() {
                     let _ = writeln!(out, "    {}", crate::text::clean(l));
@@ -100,7 +100,7 @@ fn row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// `text` on one line, with everything that Markdown or HTML gives a meaning taken from it.
+/// `text` on one line, with Markdown and HTML syntax escaped.
 fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.trim().chars() {

@@ -1,22 +1,22 @@
-//! Throughput of a test over time, as many points of it as a chart can show.
+//! Throughput of a test over time, reduced to the points that a chart can show.
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::Series;
 
-/// More points than this in a line are averaged: paper and eyes tell no more apart.
+/// Most points of a line; more are averaged.
 const MOST_POINTS: usize = 300;
 
 /// Throughput over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverTime {
-    /// Seconds since the window opened, and tps.
+    /// Seconds since the window start, and tps.
     pub(crate) points: Vec<(f64, f64)>,
-    /// Rows of the series behind a point.
+    /// Rows of the series per point.
     pub(crate) rows_per_point: usize,
 }
 
 impl OverTime {
-    /// What `series` says of it from the opening of the window on; `None` if that is nothing.
+    /// Throughput in `series` from the window start on; `None` if it has none.
     #[must_use]
     pub fn of(series: &Series) -> Option<OverTime> {
         let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);

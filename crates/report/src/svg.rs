@@ -1,6 +1,5 @@
-//! Line charts as SVG, written by hand: colours must be CSS variables (dark mode, paper), every
-//! point carries its figures as a tooltip, and error bars, hollow markers and labels at the line's
-//! end are wanted. A charting library that draws pixels in fixed colours gives none of these.
+//! Line charts as SVG, without a charting library: colours are CSS variables (dark mode, print), every point has a tooltip
+//! with its figures, and lines have error bars, hollow markers and labels at their ends.
 
 use std::fmt::Write as _;
 
@@ -8,32 +7,32 @@ use loadline_model::format::number;
 
 /// A point of a line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Point {
+pub(crate) struct ChartPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
     /// Ends of the error bar.
     pub(crate) bar: Option<(f64, f64)>,
-    /// Shown when pointed at.
+    /// Tooltip.
     pub(crate) tip: String,
 }
 
-/// A line with its name.
+/// A line of a chart.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Line {
+pub(crate) struct ChartLine {
     pub(crate) name: String,
-    /// Joined by the line.
-    pub(crate) points: Vec<Point>,
-    /// Drawn hollow and not joined: figures that do not hold.
-    pub(crate) hollow: Vec<Point>,
+    /// Points joined by the line.
+    pub(crate) points: Vec<ChartPoint>,
+    /// Points of tests that no mean includes: hollow and not joined.
+    pub(crate) hollow: Vec<ChartPoint>,
     /// Number of the colour and marker.
     pub(crate) colour: usize,
-    /// 0…1; lines of one family differ by it.
+    /// Opacity, 0…1.
     pub(crate) opacity: f64,
-    /// Whether the line is broken up, for figures that do not hold.
+    /// Whether the line is dashed, for invalid tests.
     pub(crate) dashed: bool,
     /// An area behind the line: x, lower and upper end.
     pub(crate) band: Vec<[f64; 3]>,
-    /// What was fitted to the points, drawn over them.
+    /// A curve fitted to the points, drawn over them.
     pub(crate) fit: Vec<(f64, f64)>,
 }
 
@@ -43,12 +42,12 @@ pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) x_label: String,
     pub(crate) y_label: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ChartLine>,
     /// Markers and a legend above, or plain lines with their names at their ends.
     pub(crate) markers: bool,
     /// Markers are small and not joined: many points, with a curve fitted to them.
     pub(crate) dots: bool,
-    /// Where the y axis ends, whatever lies above it.
+    /// End of the y axis; points above it are cut off.
     pub(crate) y_end: Option<f64>,
     /// Whether x is a count.
     pub(crate) whole_x: bool,
@@ -64,7 +63,7 @@ pub(crate) struct Chart {
 pub(crate) const COLOURS: usize = 6;
 const CHAR: f64 = 6.1;
 
-/// `text` with everything that XML gives a meaning replaced; control characters become spaces.
+/// `text` escaped for XML; control characters become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -95,7 +94,7 @@ fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
     ((0..=n).map(|i| f64::from(i) * step).collect(), step)
 }
 
-/// Ticks at the points of a logarithmic axis, without those that would touch the one before or the last.
+/// Ticks at the points of a logarithmic axis, without those too close to the previous or the last one.
 fn log_ticks(points: impl Iterator<Item = f64>) -> Vec<f64> {
     const APART: f64 = 1.35;
     let mut at: Vec<f64> = points.filter(|x| *x > 0.0).collect();
@@ -137,7 +136,7 @@ struct Frame {
     right: f64,
     top: f64,
     bottom: f64,
-    /// Start of a logarithmic x axis; 0 for one that is not.
+    /// Start of a logarithmic x axis; 0 for a linear one.
     x_min: f64,
     x_max: f64,
     y_max: f64,
@@ -147,7 +146,7 @@ impl Frame {
     fn x(&self, x: f64) -> f64 {
         let share =
             if self.x_min > 0.0 { (x / self.x_min).ln() / (self.x_max / self.x_min).ln() } else { x / self.x_max };
-        // An axis of one point has no length.
+        // With one point the axis has no length.
         self.left + if share.is_finite() { share } else { 0.0 }.clamp(0.0, 1.0) * (self.right - self.left)
     }
 
@@ -159,7 +158,7 @@ impl Frame {
 impl Chart {
     /// The chart as an `svg` element; `None` if no line has a point.
     pub(crate) fn svg(&self) -> Option<String> {
-        let usable = |p: &&Point| p.x.is_finite() && p.y.is_finite();
+        let usable = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
         let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
         all().next()?;
         let x_max = all().map(|p| p.x).fold(0.0, f64::max);
@@ -233,14 +232,14 @@ impl Chart {
         (s, y - 12.0)
     }
 
-    fn line(&self, s: &mut String, frame: &Frame, line: &Line) {
+    fn line(&self, s: &mut String, frame: &Frame, line: &ChartLine) {
         let opacity = if line.opacity > 0.0 && line.opacity < 1.0 {
             format!(" opacity=\"{:.2}\"", line.opacity)
         } else {
             String::new()
         };
         let _ = write!(s, "<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1);
-        let ok = |p: &&Point| p.x.is_finite() && p.y.is_finite();
+        let ok = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
         let joined = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
             let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
             finite.map(|(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y))).collect::<Vec<_>>().join(" ")
@@ -290,10 +289,10 @@ impl Chart {
         marker(colour, x, y, class)
     }
 
-    /// Names at the right ends of the lines, moved apart where they would lie on each other.
+    /// Names at the right ends of the lines, moved apart if they would overlap.
     fn end_labels(&self, s: &mut String, frame: &Frame) {
-        let end = |l: &Line| l.points.iter().rev().find(|p| p.y.is_finite()).map(|p| frame.y(p.y));
-        let mut ends: Vec<(f64, &Line)> = self.lines.iter().filter_map(|l| Some((end(l)?, l))).collect();
+        let end = |l: &ChartLine| l.points.iter().rev().find(|p| p.y.is_finite()).map(|p| frame.y(p.y));
+        let mut ends: Vec<(f64, &ChartLine)> = self.lines.iter().filter_map(|l| Some((end(l)?, l))).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let gap = ((frame.bottom - frame.top + 20.0) / ends.len().max(1) as f64).min(12.0);
         let mut next = f64::MIN;
@@ -347,7 +346,7 @@ fn tipped(s: &mut String, shape: &str, tip: &str) {
     let _ = write!(s, "<g>{shape}<title>{}</title></g>", escape(tip));
 }
 
-/// Marker number `n` around a point; each is told from the others without its colour.
+/// Marker number `n` at a point; markers differ in shape, not only in colour.
 fn marker(n: usize, x: f64, y: f64, class: &str) -> String {
     let path = |d: String| format!("<path class=\"{class}\" d=\"{d}\"/>");
     match n % COLOURS {

@@ -9,7 +9,7 @@ use crate::svg::{COLOURS, escape};
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 190.0;
 const CHAR: f64 = 6.1;
-/// What stands above and below the bars takes this much.
+/// Space above and below the bars.
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 32.0;
 
@@ -19,7 +19,7 @@ pub(crate) struct Bars {
     pub(crate) name: String,
     /// Number of the colour.
     pub(crate) colour: usize,
-    /// Height (%) and tooltip, one a place; `None` where there is no bar.
+    /// Height (%) and tooltip by place; `None` for no bar.
     pub(crate) heights: Vec<Option<(f64, String)>>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn bars(title: &str, places: &[String], all: &[Bars]) -> Option<Strin
                 bottom - high,
                 escape(tip)
             );
-            // With several platforms the numbers would lie on each other.
+            // With several platforms the numbers would overlap.
             if all.len() == 1 && *pct >= 0.05 {
                 let _ = write!(
                     s,
@@ -89,7 +89,7 @@ pub(crate) fn bars(title: &str, places: &[String], all: &[Bars]) -> Option<Strin
         }
         s.push_str("</g>");
     }
-    // Names that would touch are left out evenly.
+    // Leaves out names evenly so that they do not touch.
     let longest = places.iter().map(|p| p.chars().count()).max().unwrap_or(1) as f64 * CHAR + 4.0;
     let every = ((longest / slot).ceil() as usize).max(1);
     for (i, place) in places.iter().enumerate().filter(|(i, _)| i % every == 0) {

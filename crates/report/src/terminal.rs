@@ -1,10 +1,10 @@
-//! What `loadline run` ends with: a table of every test, and the page of key figures.
+//! Terminal output of `loadline run`: tables of tests, and the page of key figures.
 
 use loadline_analyze::shape;
 use loadline_model::column::{self, Cell, column};
 use loadline_model::{Column, TestRecord};
 
-use crate::content::{Hidden, sentence, stop, test_cell, usual};
+use crate::content::{Hidden, default_columns, sentence, stop, test_cell};
 use crate::doc::{Head, Notes};
 use crate::text::{clean, column_width, grid, superscript, total, wrapped};
 
@@ -14,8 +14,7 @@ mod page;
 pub use line::test_line;
 pub use page::end_page;
 
-/// What a narrow terminal shows of the log writer's tests, the most telling first. The rest follows in the
-/// table's order.
+/// Columns of log-writer tests by importance, for narrow terminals. Others follow in the table's order.
 const TELLING: [&Column; 15] = [
     column::TEST,
     column::JOBS,
@@ -33,7 +32,7 @@ const TELLING: [&Column; 15] = [
     column::REDO_SYNC_WRITES_PER_S,
     column::REDO_WRITES_PER_S,
 ];
-/// The same of other groups, behind their KPIs.
+/// The same for other groups, after their KPIs.
 const TELLING_BESIDES: [&Column; 6] = [
     column::COMMIT_LATENCY_MS,
     column::TRANSACTION_TIME_NS_MEAN,
@@ -42,19 +41,18 @@ const TELLING_BESIDES: [&Column; 6] = [
     column::CPU_BUSY_PCT,
     column::ELAPSED_S,
 ];
-/// Never left out, however narrow the terminal is.
+/// Columns that are never left out.
 const NEVER_LEFT_OUT: usize = 3;
-/// Prose on a terminal of unknown width.
+/// Width of text on a terminal of unknown width.
 const PROSE: usize = 100;
 
-/// `records` as tables for a terminal that is `width` characters wide (`None`: as wide as needed), one a
-/// platform and workload. Columns that do not fit are left out and named below; invalid tests are marked ✗
-/// with their reason below, and every reason for a missing figure stands once. A scan of commit time over
-/// redo has its shape in words instead of a table.
+/// `records` as tables for a terminal `width` characters wide (`None`: unlimited), one per platform and workload. Columns
+/// that do not fit are named below the tables, as are the reasons for invalid tests (marked ✗) and missing figures. A scan
+/// of commit time over redo is described in words.
 #[must_use]
 pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     if records.is_empty() {
-        return "No test was finished.\n".to_owned();
+        return "No test was completed.\n".to_owned();
     }
     let prose = width.unwrap_or(PROSE).clamp(40, PROSE);
     let (mut notes, mut hidden) = (Notes::default(), Hidden::default());
@@ -62,7 +60,7 @@ pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     let mut out = String::new();
     for group in groups(records) {
         let (scans, tests): (Vec<&TestRecord>, Vec<&TestRecord>) = group.iter().partition(|r| !r.sizes.is_empty());
-        let all = if tests.is_empty() { Vec::new() } else { usual(&tests, &mut hidden) };
+        let all = if tests.is_empty() { Vec::new() } else { default_columns(&tests, &mut hidden) };
         let columns = fitting(&all, &tests, width);
         for c in all.iter().filter(|c| !columns.iter().any(|k| k.id == c.id)) {
             if !left_out.contains(&c.heading()) {
@@ -80,7 +78,7 @@ pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
             out.push_str(&grid(&head, &rows));
         }
         for scan in scans {
-            let said = if scan.valid { sentence(&shape(&scan.sizes)) } else { "no shape is told".to_owned() };
+            let said = if scan.valid { sentence(&shape(&scan.sizes)) } else { "no shape is given".to_owned() };
             let cross = if scan.valid { "" } else { "✗" };
             out.push_str(&wrapped(&format!("Test {}{cross}: {said}.", scan.test), "", prose));
         }
@@ -89,7 +87,7 @@ pub fn terminal_table(records: &[TestRecord], width: Option<usize>) -> String {
     out
 }
 
-/// Tests of one platform, run, workload and driver, in the order in which they first appear.
+/// Tests by platform, run, workload and driver, in order of first appearance.
 fn groups(records: &[TestRecord]) -> Vec<Vec<&TestRecord>> {
     let same = |a: &TestRecord, b: &TestRecord| {
         a.platform == b.platform && a.run == b.run && a.workload == b.workload && a.driver == b.driver
@@ -110,7 +108,7 @@ fn title(group: &[&TestRecord]) -> String {
         .map_or_else(String::new, |r| format!("{} – {} ({} driver, run {})", r.platform, r.workload, r.driver, r.run))
 }
 
-/// Those of `all` that fit `width`: the most telling ones, in the table's order.
+/// The most important columns of `all` that fit, in the table's order.
 fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<usize>) -> Vec<&'static Column> {
     let Some(available) = available else { return all.to_vec() };
     let widths: Vec<usize> = all
@@ -121,9 +119,9 @@ fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<u
             column_width(&Head::of(c), cells)
         })
         .collect();
-    // A column without a single figure tells least, whatever it is called.
+    // Columns without any figure come last.
     let empty = |c: &Column| records.iter().all(|r| matches!(c.cell(r), Cell::Absent));
-    let telling = telling(records);
+    let telling = by_importance(records);
     let rank = |c: &Column| telling.iter().position(|t| *t == c).filter(|n| *n < NEVER_LEFT_OUT || !empty(c));
     let mut order: Vec<(usize, usize)> = all
         .iter()
@@ -136,7 +134,7 @@ fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<u
     for (rank, index) in order {
         let with: Vec<usize> = kept.iter().chain([&index]).filter_map(|i| widths.get(*i).copied()).collect();
         let fits = total(&with) <= available;
-        // A less telling column does not slip into the room that a telling one was too wide for.
+        // No less important column takes the place of one that was too wide.
         if rank < NEVER_LEFT_OUT || (fits && !(full && rank >= telling.len())) {
             kept.push(index);
         }
@@ -146,13 +144,13 @@ fn fitting(all: &[&'static Column], records: &[&TestRecord], available: Option<u
     kept.into_iter().filter_map(|i| all.get(i).copied()).collect()
 }
 
-/// Columns, the most telling of `records` first: which test, then the KPIs.
-fn telling(records: &[&TestRecord]) -> Vec<&'static Column> {
+/// Columns by importance for `records`: identity of the test, then the KPIs.
+fn by_importance(records: &[&TestRecord]) -> Vec<&'static Column> {
     if records.iter().any(|r| r.group == "log-writer" || r.kpis.is_empty()) {
         return TELLING.to_vec();
     }
     let swept = records.iter().filter_map(|r| column(r.swept.as_deref()?));
-    // The first KPI of each workload comes before the second one of any.
+    // The first KPIs of all workloads come before any second KPI.
     let most = records.iter().map(|r| r.kpis.len()).max().unwrap_or(0);
     let kpis = (0..most).flat_map(|n| records.iter().filter_map(move |r| column(r.kpis.get(n)?)));
     let mut out: Vec<&'static Column> = Vec::new();
@@ -173,7 +171,7 @@ fn shown(record: &TestRecord, column: &Column, notes: &mut Notes) -> String {
     format!("{}{}{cross}", clean(&cell.text), superscript(&cell.mark))
 }
 
-/// Invalid tests, reasons for missing figures, and what was left out.
+/// Invalid tests, reasons for missing figures, and columns left out.
 fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, Hidden), prose: usize) -> String {
     let mut out = String::new();
     let several_runs = records.iter().any(|r| records.first().is_some_and(|f| f.run != r.run));
@@ -209,7 +207,7 @@ fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, H
     if !left_out.is_empty() {
         let run = records.first().map_or("RUN", |r| r.run.as_str());
         let text = format!(
-            "Left out for want of width: {}. All columns: `loadline report {run} --format csv --output -`, or a wider \
+            "Left out, as the terminal is too narrow: {}. All columns: `loadline report {run} --format csv --output -`, or a wider \
              terminal.",
             left_out.join(", ")
         );

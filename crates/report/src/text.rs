@@ -1,15 +1,15 @@
-//! A document as plain text, and the grid that terminal tables are drawn with.
+//! A document as plain text, and the layout of terminal tables.
 
 use std::fmt::Write as _;
 
 use crate::doc::{Block, Document, Head, Table};
 
-/// What stands between two columns.
+/// Separates two columns.
 const GAP: &str = "  ";
-/// Prose is broken here.
+/// Line width of text.
 const PROSE: usize = 100;
 
-/// The document's figures; evidence is left to the other formats.
+/// The document's figures, without the evidence.
 pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("{}\n", clean(&document.title));
     out.push_str(&wrapped(&document.subtitle, "", PROSE));
@@ -27,7 +27,7 @@ pub(crate) fn render(document: &Document) -> String {
                     out.push('\n');
                     out.push_str(&wrapped(text, "", PROSE));
                 }
-                // Captions name the workload already, and the rest is evidence or drawing.
+                // Captions name the workload already; the rest is evidence or charts.
                 _ => {}
             }
         }
@@ -35,7 +35,7 @@ pub(crate) fn render(document: &Document) -> String {
     out
 }
 
-/// A table with its caption, remarks and notes; prose is broken at `prose`.
+/// A table with its caption, remarks and notes; text is wrapped at `prose`.
 pub(crate) fn table(out: &mut String, t: &Table, prose: usize) {
     out.push('\n');
     if !t.caption.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn table(out: &mut String, t: &Table, prose: usize) {
     }
 }
 
-/// The cells as they are printed; a row that is a heading has one.
+/// The cells as printed; a heading row has one.
 fn cells_of(t: &Table) -> Vec<Vec<String>> {
     t.rows
         .iter()
@@ -79,8 +79,7 @@ pub(crate) fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
-/// Heading lines of a column: the words of its title as long as no line is wider than the cells
-/// need, then the unit.
+/// Heading lines of a column: its title, wrapped at the width of the cells, then the unit.
 fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
     let title = clean(&head.title);
     let widest_word = title.split(' ').map(|w| w.chars().count()).max().unwrap_or(0);
@@ -113,8 +112,8 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
     rows.filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
 }
 
-/// Headings over rows, numbers to the right, texts to the left. A row of one cell in a table of several
-/// columns is a heading of those that follow.
+/// Headings over rows; numbers are aligned right, texts left. A row of one cell in a table of several columns is a heading
+/// of the rows that follow.
 pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()
@@ -138,7 +137,7 @@ pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
         out.push('\n');
     };
     for i in 0..tall {
-        // Headings stand on the line: the last lines of all columns are level.
+        // Headings are aligned at the bottom.
         let cell =
             |c: &'_ Vec<String>| i.checked_sub(tall - c.len()).and_then(|at| c.get(at)).cloned().unwrap_or_default();
         let texts: Vec<String> = columns.iter().map(|c| cell(&c.1)).collect();
@@ -160,7 +159,7 @@ pub(crate) fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// `text` broken into lines of at most `width`, each led by `indent`.
+/// `text` wrapped at `width`, each line with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
@@ -184,12 +183,12 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     out
 }
 
-/// `text` without control characters: nothing from a record may steer the terminal.
+/// `text` without control characters, so that a record cannot control the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Digits set high: `12` becomes `¹²`.
+/// Superscript digits: `12` becomes `¹²`.
 pub(crate) fn superscript(mark: &str) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let high = |c: char| c.to_digit(10).and_then(|d| DIGITS.get(d as usize)).copied().unwrap_or(c);

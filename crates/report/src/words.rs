@@ -1,4 +1,4 @@
-//! Words for columns and places of a sweep: the same in tables, charts and sentences.
+//! Words for columns and points of a sweep: the same in tables, charts and sentences.
 
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
@@ -6,7 +6,7 @@ use loadline_model::Column;
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
 
-/// A column's title inside a sentence: `commit latency`, but `SQL service time` and `I/O`.
+/// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
 pub(crate) fn lower(title: &str) -> String {
     let mut letters = title.chars();
     match (letters.next(), letters.clone().next()) {
@@ -15,9 +15,8 @@ pub(crate) fn lower(title: &str) -> String {
     }
 }
 
-/// The column's title in the words of workloads about the log, or of others, whose transactions are none of
-/// commits alone.
-pub(crate) fn told(column: &Column, log: bool) -> &'static str {
+/// The column's title. Outside the log-writer group (`log` is false), titles say transaction instead of commit.
+pub(crate) fn title_of(column: &Column, log: bool) -> &'static str {
     match column {
         _ if log => column.title,
         c if c == LATENCY => "Transaction time",
@@ -27,8 +26,8 @@ pub(crate) fn told(column: &Column, log: bool) -> &'static str {
 }
 
 /// The same with its unit: `Transactions [tps]`.
-pub(crate) fn told_heading(column: &Column, log: bool) -> String {
-    let title = told(column, log);
+pub(crate) fn heading_of(column: &Column, log: bool) -> String {
+    let title = title_of(column, log);
     if column.unit.is_empty() { title.to_owned() } else { format!("{title} [{}]", column.unit) }
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn unit(column: &Column) -> String {
         return "tps in checkpoint".to_owned();
     }
     if column == column::CALM_TPS {
-        return "tps out of checkpoint".to_owned();
+        return "tps outside checkpoints".to_owned();
     }
     match column.unit {
         "1/s" => format!("{title}/s"),
@@ -50,17 +49,17 @@ pub(crate) fn unit(column: &Column) -> String {
     }
 }
 
-/// The column's title of what was swept: `Rows per transaction`; its id where it is no column.
+/// Title of the swept column: `Rows per transaction`; the id if there is no such column.
 pub(crate) fn swept_title(over: &str) -> String {
     column(over).map_or_else(|| over.replace('_', " "), |c| c.title.to_owned())
 }
 
-/// What was swept inside a sentence, short: `rows/tx`.
+/// Short title of the swept column within a sentence: `rows/tx`.
 pub(crate) fn swept(over: &str) -> String {
     lower(&swept_title(over)).replace(" per transaction", "/tx")
 }
 
-/// A place of a sweep in words: `4 jobs`, `100 rows/tx`.
+/// A point of a sweep in words: `4 jobs`, `100 rows/tx`.
 pub(crate) fn place(over: &str, at: u32) -> String {
     let words = swept(over);
     let at_text = number(f64::from(at), 0);
@@ -73,12 +72,12 @@ pub(crate) fn place(over: &str, at: u32) -> String {
     format!("{at_text} {things}{per}")
 }
 
-/// `text` without its numbers: two reasons that differ in them alone are one to a reader.
+/// `text` without its numbers, to find reasons that differ only in numbers.
 pub(crate) fn without_numbers(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit() && !matches!(c, '.' | ',')).collect()
 }
 
-/// `text` cut after a word so that at most `most` characters are left, with `…` in place of the rest.
+/// `text` cut after a word to at most `most` characters, then `…`.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -88,29 +87,28 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{}…", head[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// The same where its place is shown beside it (see [`short_place`]), which says what was swept and at what
-/// rate.
+/// [`name`] without the swept column and rate, which [`short_place`] shows next to it.
 pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
     let over = format!(" over {}", swept(&sweep.over));
     let mut name = name(sweep, all);
     if let Some(rate) = sweep.rate_tps {
-        name = name.replacen(&asked(rate), "", 1);
+        name = name.replacen(&open_loop(rate), "", 1);
     }
     if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
 }
 
-/// A place of `sweep`, with the rate of an open loop: `1 job, 20 tps`.
+/// A point of `sweep`, with the rate of an open loop: `1 job, 20 tps`.
 pub(crate) fn short_place(sweep: &Sweep, at: u32) -> String {
     let place = place(&sweep.over, at);
     let decimals = |rate: f64| usize::from(rate.fract() != 0.0);
     sweep.rate_tps.map_or(place.clone(), |rate| format!("{place}, {} tps", number(rate, decimals(rate))))
 }
 
-fn asked(rate: f64) -> String {
+fn open_loop(rate: f64) -> String {
     format!(" at {} tps, open loop", number(rate, 1))
 }
 
-/// The workload, and what tells its sweep from others of the same workload on the platform.
+/// The workload, with what distinguishes the sweep from others of the same workload on the platform.
 pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
     let alike = |s: &&Sweep| s.workload == sweep.workload && s.run == sweep.run && s.platform == sweep.platform;
     let mut out = sweep.workload.clone();
@@ -123,7 +121,7 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
         out = format!("{out} ({})", parts.join(", "));
     }
     if let Some(rate) = sweep.rate_tps {
-        out.push_str(&asked(rate));
+        out.push_str(&open_loop(rate));
     }
     out
 }
@@ -134,7 +132,7 @@ mod tests {
     use loadline_analyze::sweep::JOBS;
 
     #[test]
-    fn places_and_units_read_as_words() {
+    fn points_and_units_in_words() {
         assert_eq!(place(JOBS, 1), "1 job");
         assert_eq!(place(JOBS, 1_024), "1,024 jobs");
         assert_eq!(place("rows_per_tx", 1), "1 row/tx");

@@ -1,9 +1,9 @@
-//! What bounds a workload at its peak: the tests there, and what more jobs did.
+//! What bounds a workload at its peak.
 
 use loadline_model::TestRecord;
 use loadline_model::format::number;
 
-use super::{Bound, Bounds, bound};
+use super::{Bound, BoundBy, bound};
 use crate::kpi::THROUGHPUT;
 use crate::stats::mean;
 use crate::sweep::Sweep;
@@ -11,9 +11,9 @@ use crate::sweep::Sweep;
 /// What bounds the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
 /// without a valid test.
 ///
-/// Repetitions that are bound by different things are told as such. A peak below the highest job count
-/// may hide a single writer: with one job there is no queue for it. So where more jobs gave no more,
-/// and were bound by a single writer, the workload is.
+/// Repetitions with different limits give an unknown limit. A peak below the highest job count may hide a single
+/// writer: with one job there is no queue for it. So if more jobs gave no more throughput and were bound by a single
+/// writer, the workload is.
 #[must_use]
 pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     let peak = sweep.peak()?;
@@ -28,7 +28,7 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     };
     let beyond = sweep.points.iter().rev().find(|p| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty());
     if let Some(beyond) = beyond
-        && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == Bounds::SingleWriter)
+        && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == BoundBy::SingleWriter)
         && let (Some(most), Some(then)) = (tps(&peak.tests), tps(&beyond.tests))
     {
         let mut from = there.from;
@@ -43,12 +43,12 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
             beyond.jobs,
             there.because
         );
-        return Some(Bound { by: Bounds::SingleWriter, because, from });
+        return Some(Bound { by: BoundBy::SingleWriter, because, from });
     }
     Some(here)
 }
 
-/// What bounds the valid tests numbered `tests`: the median one's words, if they agree.
+/// What bounds the valid tests numbered `tests`: the bound of the median test, if all have the same limit.
 fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
     let mut all: Vec<(f64, Bound)> = records
         .iter()
@@ -62,7 +62,7 @@ fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
     let middle = all.get(all.len() / 2)?.1.clone();
     if kinds.len() > 1 {
         let because = format!("repetitions differ ({}); one of them: {}", kinds.join(", "), middle.sentence());
-        return Some(Bound { by: Bounds::NotTold, because, from: middle.from });
+        return Some(Bound { by: BoundBy::Unknown, because, from: middle.from });
     }
     Some(middle)
 }

@@ -1,4 +1,4 @@
-//! Whether two sweeps were set up alike: driver, load, program, parameters, data.
+//! Checks that two sweeps have the same setup: driver, load, program, parameters, data.
 
 use std::collections::BTreeSet;
 
@@ -21,20 +21,20 @@ impl<'a> Setup<'a> {
         Setup { base, a, other, b }
     }
 
-    /// What was not the same, if anything.
+    /// The first difference between the setups, if any.
     pub(super) fn different(&self) -> Option<String> {
         let Setup { base, a, other, b } = self;
         if a.driver != b.driver {
             return Some(format!(
-                "different drivers: «{}» was measured with the {} driver, «{}» with the {} driver; \
-                 --driver client measures both alike",
+                "different drivers: '{}' was measured with the {} driver, '{}' with the {} driver; \
+                 use --driver client for both",
                 base.label, a.driver, other.label, b.driver
             ));
         }
         if a.rate_tps != b.rate_tps {
             let rate = |r: Option<f64>| r.map_or("closed loop".to_owned(), |r| format!("open loop at {r} tps"));
             return Some(format!(
-                "different load: «{}» ran {}, «{}» {}",
+                "different load: '{}' ran {}, '{}' {}",
                 base.label,
                 rate(a.rate_tps),
                 other.label,
@@ -44,7 +44,7 @@ impl<'a> Setup<'a> {
         if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
             let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);
             return Some(format!(
-                "different load: «{}» was swept over {} with {} {}, «{}» with {}",
+                "different load: '{}' was swept over {} with {} {}, '{}' with {}",
                 base.label,
                 a.over,
                 jobs(a),
@@ -61,7 +61,7 @@ impl<'a> Setup<'a> {
         {
             let size = |bytes: u64| format::bytes(bytes as f64);
             return Some(format!(
-                "different data: a data set of {} on «{}», of {} on «{}» (--size)",
+                "different data: a data set of {} on '{}', of {} on '{}' (--size)",
                 size(x),
                 base.label,
                 size(y),
@@ -70,7 +70,7 @@ impl<'a> Setup<'a> {
         }
         match (base.payload_compressibility, other.payload_compressibility) {
             (Some(x), Some(y)) if (x - y).abs() > 1e-9 => Some(format!(
-                "different payload: {:.0} % of it compresses away on «{}», {:.0} % on «{}»",
+                "different payload: {:.0} % of it can be compressed away on '{}', {:.0} % on '{}'",
                 x * 100.0,
                 base.label,
                 y * 100.0,
@@ -80,12 +80,12 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Texts of the workload's file, where it is of the user's own.
+    /// Texts of the user's workload file on both platforms.
     fn programs(&self) -> (Option<&'a str>, Option<&'a str>) {
         (program(self.base, &self.a.workload), program(self.other, &self.a.workload))
     }
 
-    /// Whether the workload is one of the user's own.
+    /// Whether the workload comes from a user's file.
     pub(super) fn of_users_own(&self) -> bool {
         let (x, y) = self.programs();
         x.or(y).is_some()
@@ -95,17 +95,17 @@ impl<'a> Setup<'a> {
         let (x, y) = self.programs();
         (!x?.lines().map(str::trim_end).eq(y?.lines().map(str::trim_end))).then(|| {
             format!(
-                "different work: the file that defines {} is not the same for «{}» and «{}»",
+                "different work: the workload file of {} differs between '{}' and '{}'",
                 self.a.workload, self.base.label, self.other.label
             )
         })
     }
 
-    /// Parameters that are not the same, but for what was swept and what calibration has chosen: a payload
-    /// differs between databases so that the redo does not.
+    /// Parameters that differ, except swept and calibrated ones. (Payloads differ between databases so that their redo
+    /// does not.)
     pub(super) fn different_parameters(&self) -> Option<String> {
         let names = [named(self.base, self.a), named(self.other, self.b)];
-        // Records of older versions name none: see `not_recorded`.
+        // Records of older versions have no parameters: see `not_recorded`.
         if names.iter().any(BTreeSet::is_empty) {
             return None;
         }
@@ -119,20 +119,20 @@ impl<'a> Setup<'a> {
             let varies = |all: &BTreeSet<&str>, s: &Sweep| all.contains(name) && !s.parameters.contains_key(name);
             varies(&names[0], self.a) || varies(&names[1], self.b)
         };
-        let shown = |s: &Sweep, name: &str| s.parameters.get(name).map_or("not there".to_owned(), i64::to_string);
+        let shown = |s: &Sweep, name: &str| s.parameters.get(name).map_or("missing".to_owned(), i64::to_string);
         let differing: Vec<String> = names[0]
             .union(&names[1])
             .filter(|name| !calibrated(name) && !swept(name))
             .filter(|name| self.a.parameters.get(**name) != self.b.parameters.get(**name))
             .map(|name| {
                 let (x, y) = (shown(self.a, name), shown(self.b, name));
-                format!("{name} is {x} on «{}», {y} on «{}»", self.base.label, self.other.label)
+                format!("{name} is {x} on '{}', {y} on '{}'", self.base.label, self.other.label)
             })
             .collect();
         (!differing.is_empty()).then(|| format!("different parameters: {}", differing.join("; ")))
     }
 
-    /// What the base platform and the other one do not tell of their setup while their counterpart does.
+    /// Parts of the setup that only one platform recorded, listed for the base and the other platform that lack them.
     pub(super) fn not_recorded(&self) -> [Vec<&'static str>; 2] {
         let (x, y) = self.programs();
         let lacks = [named(self.base, self.a), named(self.other, self.b)].map(|n| n.is_empty());
@@ -154,7 +154,7 @@ fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
     platform.records.iter().filter(own).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
 }
 
-/// Text of the file that defines workload `code`.
+/// Text of the workload file that defines `code`.
 fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
     let bare = |s: &str| s.trim().trim_matches(['"', '\'']).to_owned();
     let defines = |line: &str| {

@@ -1,42 +1,42 @@
-//! Whether two points did the same work on the same kind of storage, and the factors between them.
+//! Checks that two points did equal work on the same kind of storage, and computes the factors between them.
 
 use loadline_model::column;
 
 use super::setup::{Setup, jobs_word};
-use super::{At, Factor, Row};
+use super::{ComparedAt, ComparisonRow, Factor};
 use crate::kpi::{Metric, defined_by_redo, writes_redo};
 use crate::stats::{Estimate, ratio};
-use crate::sweep::Point;
+use crate::sweep::SweepPoint;
 
-/// Redo per transaction may differ by this share between two platforms before they count as doing
-/// different work, where redo is what the work is defined by: the calibration's own tolerance.
+/// Largest difference in redo per transaction, as a share, between equal work of workloads that are defined by their
+/// redo. The calibration has the same tolerance.
 pub const REDO_TOLERANCE: f64 = 0.10;
-/// Redo per transaction that counts as none, KiB: what a database writes on its own meanwhile.
+/// Redo per transaction that counts as none, KiB: background redo of the database.
 const NO_REDO_KIB: f64 = 0.1;
 
-/// What redo is to a workload.
+/// Role of redo in a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Redo {
-    /// It has a nominal size, which makes it the workload that it is.
+    /// The redo size defines the workload.
     Defines,
-    /// It is written, as much as the database needs for the work.
+    /// The database writes as much redo as it needs for the work.
     Written,
-    /// What there is, is the database's own.
+    /// The workload writes none; any redo is background redo of the database.
     None,
 }
 
-/// What two sweeps of the same workload are held to.
-pub(super) struct Compared<'a> {
+/// Compares the points of two sweeps of the same workload.
+pub(super) struct WorkComparison<'a> {
     names: (&'a str, &'a str),
     pub(super) metrics: Vec<Metric>,
     redo: Redo,
     over_jobs: bool,
-    /// What one side's setup does not tell and the other's does.
+    /// See [`Setup::not_recorded`].
     not_recorded: [Vec<&'static str>; 2],
 }
 
-impl<'a> Compared<'a> {
-    pub(super) fn of(setup: &Setup<'a>, metrics: Vec<Metric>) -> Compared<'a> {
+impl<'a> WorkComparison<'a> {
+    pub(super) fn of(setup: &Setup<'a>, metrics: Vec<Metric>) -> WorkComparison<'a> {
         let a = setup.a;
         let redo = if defined_by_redo(&a.group) && !setup.of_users_own() {
             Redo::Defines
@@ -45,7 +45,7 @@ impl<'a> Compared<'a> {
         } else {
             Redo::None
         };
-        Compared {
+        WorkComparison {
             names: (setup.base.label, setup.other.label),
             metrics,
             redo,
@@ -54,8 +54,8 @@ impl<'a> Compared<'a> {
         }
     }
 
-    pub(super) fn row(&self, at: At, a: &Point, b: &Point) -> Row {
-        // At the peaks of a sweep over rows per transaction these differ by intent.
+    pub(super) fn row(&self, at: ComparedAt, a: &SweepPoint, b: &SweepPoint) -> ComparisonRow {
+        // Peaks of a sweep over a work parameter do different work by design.
         let alike = self.over_jobs || a.at == b.at;
         let apart = if alike && self.redo != Redo::None { self.redo_apart(a, b) } else { None };
         let (refusing, noted) = if self.redo == Redo::Defines { (apart, None) } else { (None, apart) };
@@ -65,17 +65,17 @@ impl<'a> Compared<'a> {
             .or_else(unequal)
             .or_else(|| refusing.map(|apart| format!("unequal work: {apart}")));
         if refused.is_some() {
-            return Row { at, factors: Vec::new(), refused, caveat: None };
+            return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
         }
         let factors =
             self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
         let all = [kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
-        Row { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
+        ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
     }
 
-    /// By how much redo per transaction differs, if it is by more than the tolerance.
-    fn redo_apart(&self, a: &Point, b: &Point) -> Option<String> {
+    /// The difference in redo per transaction, if above the tolerance.
+    fn redo_apart(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         let (x, y) = (a.figure(column::REDO_KIB_PER_TX)?.mean, b.figure(column::REDO_KIB_PER_TX)?.mean);
         if x.max(y) <= NO_REDO_KIB {
             return None;
@@ -84,7 +84,7 @@ impl<'a> Compared<'a> {
         ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
             let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
             format!(
-                "{x:.2} KiB of redo per transaction on «{}», {y:.2} on «{}»: {differ}, more than {:.0} %",
+                "{x:.2} KiB of redo per transaction on '{}', {y:.2} on '{}': {differ}, more than {:.0} %",
                 self.names.0,
                 self.names.1,
                 REDO_TOLERANCE * 100.0
@@ -92,13 +92,13 @@ impl<'a> Compared<'a> {
         })
     }
 
-    fn unchecked(&self, a: &Point, b: &Point) -> Option<String> {
+    fn unchecked(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         let evidence = [
             (column::REDO_KIB_PER_TX, "redo per transaction"),
             (column::ROWS_PER_TX, "rows per transaction"),
             (column::STATEMENTS_PER_TX, "statements per transaction"),
         ];
-        let lacks = |point: &Point, setup: &[&'static str]| -> Vec<&str> {
+        let lacks = |point: &SweepPoint, setup: &[&'static str]| -> Vec<&str> {
             evidence
                 .iter()
                 .filter(|(c, _)| self.redo != Redo::None || *c != column::REDO_KIB_PER_TX)
@@ -108,15 +108,16 @@ impl<'a> Compared<'a> {
                 .collect()
         };
         let (a, b) = (lacks(a, &self.not_recorded[0]), lacks(b, &self.not_recorded[1]));
-        let told = |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));
+        let named =
+            |what: &[&str], whose: String| (!what.is_empty()).then(|| format!("{} on {whose}", what.join(", ")));
         let missing: Vec<String> = if a == b {
-            told(&a, "both platforms".to_owned()).into_iter().collect()
+            named(&a, "both platforms".to_owned()).into_iter().collect()
         } else {
             let (x, y) = self.names;
-            [told(&a, format!("«{x}»")), told(&b, format!("«{y}»"))].into_iter().flatten().collect()
+            [named(&a, format!("'{x}'")), named(&b, format!("'{y}'"))].into_iter().flatten().collect()
         };
         (!missing.is_empty())
-            .then(|| format!("not recorded, so equal work could not be checked by it: {}", missing.join("; ")))
+            .then(|| format!("equal work could not be fully checked; not recorded: {}", missing.join("; ")))
     }
 }
 
@@ -125,25 +126,25 @@ fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
     Some(Factor { metric, base: a.mean, other: b.mean, n_base: a.n, n_other: b.n, factor })
 }
 
-fn no_valid_test(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
-    let side = |name: &str, p: &Point| {
-        p.tests.is_empty().then(|| format!("«{name}» has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
+fn no_valid_test(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    let side = |name: &str, p: &SweepPoint| {
+        p.tests.is_empty().then(|| format!("'{name}' has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
     };
     side(names.0, a).or_else(|| side(names.1, b))
 }
 
-/// Figures of a cache are held against figures of the device by nobody.
-fn other_source(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
-    let from = |p: &Point| match p.data_source.as_deref() {
+/// Refuses to compare cached figures with device figures.
+fn other_source(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    let from = |p: &SweepPoint| match p.data_source.as_deref() {
         Some("device") => "from the device".to_owned(),
         Some("cached") => "from a cache".to_owned(),
-        Some("lukewarm") => "in part from a cache".to_owned(),
+        Some("lukewarm") => "partly from a cache".to_owned(),
         Some(other) => other.to_owned(),
-        None => "from where is not known".to_owned(),
+        None => "from an unknown source".to_owned(),
     };
     if a.data_source != b.data_source {
         return Some(format!(
-            "different sources: blocks came {} on «{}», {} on «{}»",
+            "different sources: blocks came {} on '{}', {} on '{}'",
             from(a),
             names.0,
             from(b),
@@ -152,35 +153,33 @@ fn other_source(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
     }
     (a.allowed_cached() != b.allowed_cached()).then(|| {
         let (kept, proved) = if a.allowed_cached() { names } else { (names.1, names.0) };
-        format!(
-            "different sources: figures are the device's on «{proved}», and kept by --allow-cached without that on «{kept}»"
-        )
+        format!("different sources: device figures on '{proved}', but figures kept by --allow-cached on '{kept}'")
     })
 }
 
-/// What the figures are valid by, if not by themselves.
-fn kept(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+/// The options that keep the figures of a platform valid, if any.
+fn kept(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
     match (a.kept(), b.kept()) {
         (None, None) => None,
         (Some(x), Some(y)) if x == y => Some(format!("on both platforms {x}")),
         (x, y) => {
-            let said = [(names.0, x), (names.1, y)].map(|(name, kept)| kept.map(|k| format!("on «{name}» {k}")));
+            let said = [(names.0, x), (names.1, y)].map(|(name, kept)| kept.map(|k| format!("on '{name}' {k}")));
             Some(said.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
     }
 }
 
-/// The mean time of a read is the database's own, or that of a transaction of one read, which is longer.
-fn timed(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+/// Notes mean read times from different clocks: the database's, or the longer time of a transaction with one read.
+fn timed(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
     let both = a.figure(column::READ_TIME_US_MEAN).is_some() && b.figure(column::READ_TIME_US_MEAN).is_some();
-    let own = |p: &Point| p.figure(column::READ_WAIT_PCT).is_some();
+    let own = |p: &SweepPoint| p.figure(column::READ_WAIT_PCT).is_some();
     (both && own(a) != own(b)).then(|| {
         let (database, jobs) = if own(a) { names } else { (names.1, names.0) };
-        format!("the mean read time is the database's own on «{database}», and that of whole transactions on «{jobs}»")
+        format!("the mean read time is measured by the database on '{database}', and is that of whole transactions on '{jobs}'")
     })
 }
 
-fn unequal_counts(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
+fn unequal_counts(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
     let counts = [
         (column::ROWS_PER_TX, "rows per transaction"),
         (column::STATEMENTS_PER_TX, "statements per transaction"),
@@ -188,10 +187,10 @@ fn unequal_counts(names: (&str, &str), a: &Point, b: &Point) -> Option<String> {
     ];
     for (column, what) in counts {
         if let (Some(x), Some(y)) = (a.figure(column), b.figure(column)) {
-            // Counts are whole numbers; half of one is room for a mean over repetitions.
+            // Counts are whole numbers; means over repetitions may differ slightly.
             if (x.mean - y.mean).abs() >= 0.5 {
                 return Some(format!(
-                    "unequal work: {:.0} {what} on «{}», {:.0} on «{}»",
+                    "unequal work: {:.0} {what} on '{}', {:.0} on '{}'",
                     x.mean, names.0, y.mean, names.1
                 ));
             }

@@ -1,4 +1,4 @@
-//! The sizes and commit times of a scan as the fit needs them: medians, weights, and draws.
+//! Sizes and commit times of a scan, prepared for the fit: quantiles, weights, bootstrap samples.
 
 use loadline_model::Random;
 use loadline_model::limits::SizePoint;
@@ -7,28 +7,28 @@ use super::MIN_SAMPLES;
 
 /// Sizes in steps from the smallest, and the commit times of each.
 #[derive(Debug)]
-pub(super) struct Data {
+pub(super) struct ScanData {
     steps: Vec<f64>,
     samples: Vec<Vec<f64>>,
     first_bytes: f64,
     step_bytes: f64,
 }
 
-/// Medians with what noise is around them.
+/// One quantile of the commit times by size, with its scatter.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// One a size, ns; those far off are pulled in.
+    /// One per size, ns, clipped to `bounds`.
     pub(super) medians: Vec<f64>,
-    /// Which quantile the «medians» are; below 0.5 where stalls hit too many of the commits.
+    /// The quantile that `medians` holds: 0.5, or lower if stalls hit too many commits.
     quantile: f64,
-    /// Scatter around the line by size; its unit does not matter.
+    /// Scatter around the line by size, in any unit.
     pub(super) sigma: Vec<f64>,
-    /// Bounds that medians are held to, by size.
+    /// Bounds of the medians, by size.
     bounds: Vec<(f64, f64)>,
 }
 
-impl Data {
-    pub(super) fn of(points: &[SizePoint]) -> Data {
+impl ScanData {
+    pub(super) fn of(points: &[SizePoint]) -> ScanData {
         let mut usable: Vec<&SizePoint> = points
             .iter()
             .filter(|p| p.redo_bytes.is_finite() && p.redo_bytes.abs() < 1e18 && p.commit_ns.len() >= MIN_SAMPLES)
@@ -42,7 +42,7 @@ impl Data {
             .filter(|g| *g > 0.0)
             .collect();
         let step_bytes = median(&mut gaps).unwrap_or(0.0);
-        Data {
+        ScanData {
             steps: usable.iter().map(|p| (p.redo_bytes - first_bytes) / step_bytes).collect(),
             samples: usable.iter().map(|p| p.commit_ns.iter().map(|ns| *ns as f64).collect()).collect(),
             first_bytes,
@@ -54,7 +54,7 @@ impl Data {
         self.steps.len()
     }
 
-    /// Sizes, in steps from the smallest; rising.
+    /// Sizes in steps from the smallest, rising.
     pub(super) fn steps(&self) -> &[f64] {
         &self.steps
     }
@@ -73,7 +73,7 @@ impl Data {
         self.first_bytes + self.step_bytes * (at(index) + at(index.saturating_sub(1))) / 2.0
     }
 
-    /// Quantiles of samples drawn anew from each size's own, held to the bounds of `prepared`.
+    /// Quantiles of resampled commit times (bootstrap), clipped to the bounds of `prepared`.
     pub(super) fn resampled(&self, prepared: &Prepared, rng: &mut Random) -> Vec<f64> {
         let mut drawn = Vec::new();
         let quantiles = self.samples.iter().map(|s| {
@@ -81,7 +81,7 @@ impl Data {
             drawn.extend(s.iter().filter_map(|_| s.get(rng.below(s.len() as u64) as usize)));
             quantile(&mut drawn, prepared.quantile)
         });
-        prepared.held(quantiles.collect())
+        prepared.clipped(quantiles.collect())
     }
 
     /// Quantiles, weights and bounds; `None` if the sizes do not differ.
@@ -100,14 +100,14 @@ impl Data {
         let bounds: Vec<(f64, f64)> =
             self.steps.iter().zip(&sigma).map(|(x, s)| (a + b * x - far * s, a + b * x + far * s)).collect();
         let mut out = Prepared { medians: Vec::new(), quantile: q, sigma, bounds };
-        out.medians = out.held(medians);
+        out.medians = out.clipped(medians);
         Some(out)
     }
 }
 
 impl Prepared {
-    /// `medians`, held to the bounds.
-    fn held(&self, medians: Vec<f64>) -> Vec<f64> {
+    /// `medians`, clipped to the bounds.
+    fn clipped(&self, medians: Vec<f64>) -> Vec<f64> {
         medians.into_iter().zip(&self.bounds).map(|(m, (low, high))| m.max(*low).min(*high)).collect()
     }
 
@@ -115,14 +115,13 @@ impl Prepared {
         self.medians.iter().sum::<f64>() / self.medians.len().max(1) as f64
     }
 
-    /// Σ (median / σ)², what residuals are small against.
+    /// Σ (median / σ)², the scale of the residuals.
     pub(super) fn weighted_square(&self) -> f64 {
         self.medians.iter().zip(&self.sigma).map(|(m, s)| (m / s).powi(2)).sum()
     }
 }
 
-/// Quantile `q` of `values`, which are put in order: between two of them in proportion; 0 if there are
-/// none.
+/// Quantile `q` of `values`, interpolated; 0 if there are none. Sorts `values`.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let at = q * values.len().saturating_sub(1) as f64;
@@ -131,7 +130,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     below + (above - below) * at.fract()
 }
 
-/// Middle of `values`, which are put in another order; `None` if there are none.
+/// Median of `values`; `None` if there are none. Reorders `values`.
 fn median(values: &mut [f64]) -> Option<f64> {
     let n = values.len();
     let (below, upper, _) = (n > 0).then(|| values.select_nth_unstable_by(n / 2, f64::total_cmp))?;
@@ -143,10 +142,10 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(lower + (upper - lower) / 2.0)
 }
 
-/// Sizes up to which all pairs are looked at; beyond, each is paired with the one half the range on.
+/// Most sizes for slopes of all pairs. With more, each size is paired with the one half the range above.
 const ALL_PAIRS: usize = 400;
 
-/// Intercept and slope after Theil and Sen: the median of the slopes between pairs of sizes.
+/// Intercept and slope by the Theil–Sen estimator: the median of the slopes between pairs of sizes.
 fn robust_line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     let all: Vec<(f64, f64)> = x.iter().copied().zip(y.iter().copied()).collect();
     let slope = |(a, b): (&(f64, f64), &(f64, f64))| (b.0 > a.0).then(|| (b.1 - a.1) / (b.0 - a.0));
@@ -164,19 +163,19 @@ fn robust_line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     Some((median(&mut rest)?, b))
 }
 
-/// How far medians lie off the line by size: a line through their absolute distances, which no
-/// single one can pull far, and which never falls below a quarter of their mean.
+/// Scatter of the medians by size: a line through their clipped distances from the trend line, at least a quarter of
+/// the mean distance.
 fn scatter(x: &[f64], off: &[f64]) -> Vec<f64> {
     let mut distances: Vec<f64> = off.iter().map(|r| r.abs()).collect();
     let middle = median(&mut distances).unwrap_or(0.0);
     if middle <= 0.0 {
         return vec![1.0; x.len()];
     }
-    let held: Vec<f64> = off.iter().map(|r| r.abs().min(5.0 * middle)).collect();
+    let clipped: Vec<f64> = off.iter().map(|r| r.abs().min(5.0 * middle)).collect();
     let n = x.len() as f64;
-    let (mx, md) = (x.iter().sum::<f64>() / n, held.iter().sum::<f64>() / n);
+    let (mx, md) = (x.iter().sum::<f64>() / n, clipped.iter().sum::<f64>() / n);
     let (mut xx, mut xd) = (0.0, 0.0);
-    for (x, d) in x.iter().zip(&held) {
+    for (x, d) in x.iter().zip(&clipped) {
         xx += (x - mx).powi(2);
         xd += (x - mx) * (d - md);
     }

@@ -1,46 +1,45 @@
 //! The search over periods and phases.
 //!
-//! For a frequency f (teeth per step), the sizes are put in the order of u = frac(f·x). A sawtooth
-//! that falls between the k-th and the next is u + [rank < k], up to a constant; so the fit of every
-//! phase follows from running sums over that order, and no phase needs a grid. What does not depend
-//! on the times is computed once per frequency and used for every random order.
+//! For a frequency f (teeth per step), the sizes are sorted by u = frac(f·x). A sawtooth that falls between the k-th
+//! and the next is u + [rank < k], up to a constant. So the fits of all phases follow from running sums over that
+//! order, without a grid of phases. Everything that does not depend on the times is computed once per frequency.
 
-/// Frequencies per 1/range: the end of the range moves by a sixteenth of a tooth from one to the next.
+/// Frequencies per 1/range: neighbours differ by a sixteenth of a tooth at the end of the range.
 const OVERSAMPLING: f64 = 16.0;
-/// The same, around the best one.
+/// The same, near the best frequency.
 const FINE: f64 = 160.0;
-/// Frequencies in a search at most.
-const MOST: usize = 6000;
-/// A gap between two values of u that is rounding.
+/// Most frequencies of a search.
+const MAX_FREQUENCIES: usize = 6000;
+/// Largest gap between two values of u that is a rounding error.
 const NO_GAP: f64 = 1e-9;
 
-/// Weighted values by size, without what a smooth trend explains.
+/// Weights of the sizes and a smooth trend to remove from their values.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct WeightedTrend {
     /// 1 / σ by size.
     weight: Vec<f64>,
     /// Orthonormal columns of the trend, weighted.
     trend: Vec<Vec<f64>>,
 }
 
-impl Space {
-    /// With a trend that may bend: a parabola. `None` if the sizes do not span a range.
-    pub(super) fn new(x: &[f64], sigma: &[f64]) -> Option<Space> {
-        Space::with(x, sigma, 2)
+impl WeightedTrend {
+    /// With a parabola as trend. `None` if the sizes do not span a range.
+    pub(super) fn new(x: &[f64], sigma: &[f64]) -> Option<WeightedTrend> {
+        WeightedTrend::with(x, sigma, 2)
     }
 
     /// With a straight trend.
-    pub(super) fn line(x: &[f64], sigma: &[f64]) -> Option<Space> {
-        Space::with(x, sigma, 1)
+    pub(super) fn line(x: &[f64], sigma: &[f64]) -> Option<WeightedTrend> {
+        WeightedTrend::with(x, sigma, 1)
     }
 
-    fn with(x: &[f64], sigma: &[f64], degree: i32) -> Option<Space> {
+    fn with(x: &[f64], sigma: &[f64], degree: i32) -> Option<WeightedTrend> {
         let range = x.last().copied().filter(|r| *r > 0.0)?;
-        let mut space = Space { weight: sigma.iter().map(|s| 1.0 / s).collect(), trend: Vec::new() };
+        let mut space = WeightedTrend { weight: sigma.iter().map(|s| 1.0 / s).collect(), trend: Vec::new() };
         for power in 0..=degree {
             let mut column: Vec<f64> =
                 x.iter().zip(&space.weight).map(|(x, w)| (2.0 * x / range - 1.0).powi(power) * w).collect();
-            // Twice, because once loses digits.
+            // Twice, for precision.
             space.project_out(&mut column);
             space.project_out(&mut column);
             let norm = dot(&column, &column).sqrt();
@@ -53,7 +52,7 @@ impl Space {
         Some(space)
     }
 
-    /// Takes the trend off weighted values.
+    /// Removes the trend from weighted values.
     pub(super) fn project_out(&self, values: &mut [f64]) {
         for q in &self.trend {
             let share = dot(q, values);
@@ -61,7 +60,7 @@ impl Space {
         }
     }
 
-    /// Times as weighted values without their trend.
+    /// Weighted times without their trend.
     pub(super) fn residual(&self, times: &[f64]) -> Vec<f64> {
         let mut out: Vec<f64> = times.iter().zip(&self.weight).map(|(t, w)| t * w).collect();
         self.project_out(&mut out);
@@ -69,8 +68,7 @@ impl Space {
         out
     }
 
-    /// The share of `residual` that one break explains, and the size that it lies before: a step up or
-    /// down, a kink, or both at once.
+    /// Share of `residual` that one break (a step, a kink, or both) explains, and the index of the size after it.
     pub(super) fn one_break(&self, x: &[f64], residual: &[f64]) -> Option<(f64, usize)> {
         let all = dot(residual, residual);
         let mut best: Option<(f64, usize)> = None;
@@ -98,8 +96,8 @@ impl Space {
         best
     }
 
-    fn clone_trend(&self) -> Space {
-        Space { weight: Vec::new(), trend: self.trend.clone() }
+    fn clone_trend(&self) -> WeightedTrend {
+        WeightedTrend { weight: Vec::new(), trend: self.trend.clone() }
     }
 }
 
@@ -107,67 +105,66 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// One frequency, prepared.
+/// Precomputed sums of one frequency.
 #[derive(Debug)]
-struct Table {
+struct FrequencyTable {
     frequency: f64,
     /// frac(f·x) by size.
     u: Vec<f64>,
-    /// By k: number of the size with rank k.
+    /// By rank k: index of the size.
     sizes: Vec<u32>,
-    /// By k: 1 / square of what the trend leaves of the sawtooth that falls before it; 0 if it cannot
-    /// be fitted.
+    /// By k: 1 / square of the sawtooth that falls before it, without its trend; 0 if it cannot be fitted.
     inverses: Vec<f64>,
     /// By k: the gap in u before it.
     gaps: Vec<f64>,
 }
 
-/// Frequencies that are searched.
+/// The frequencies of a search.
 #[derive(Debug)]
-pub(super) struct Tables(Vec<Table>);
+pub(super) struct FrequencyTables(Vec<FrequencyTable>);
 
 /// The best sawtooth of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fit {
     /// Teeth per step.
     pub(super) frequency: f64,
-    /// Share of the residual's square that it explains, 0…1.
+    /// Share of the squared residual that it explains, 0…1.
     pub(super) share: f64,
 }
 
-/// Where the period lies, all phases and near frequencies weighed by how likely they make the times.
+/// Period and phase, averaged over all phases and near frequencies by their likelihood.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Local {
+pub(super) struct PeriodEstimate {
     /// Teeth per step.
     pub(super) frequency: f64,
     /// frac(f·x) at which it falls.
     pub(super) phase: f64,
-    /// 95 % of the weight lies above this period, steps.
+    /// Lower end of the period's 95 % interval, steps.
     pub(super) low_period: f64,
-    /// And below this one.
+    /// Upper end, steps.
     pub(super) high_period: f64,
 }
 
-impl Tables {
+impl FrequencyTables {
     /// Periods from 3 steps to half the range.
-    pub(super) fn whole_range(space: &Space, x: &[f64]) -> Tables {
+    pub(super) fn whole_range(space: &WeightedTrend, x: &[f64]) -> FrequencyTables {
         let range = x.last().copied().unwrap_or(1.0);
         let (low, high) = (2.0 / range, 1.0 / 3.0);
-        let n = (((high - low) * range * OVERSAMPLING).floor().max(0.0) as usize).min(MOST);
+        let n = (((high - low) * range * OVERSAMPLING).floor().max(0.0) as usize).min(MAX_FREQUENCIES);
         let step = (high - low) / n.max(1) as f64;
-        Tables((0..=n).map(|i| Table::new(space, x, low + i as f64 * step)).collect())
+        FrequencyTables((0..=n).map(|i| FrequencyTable::new(space, x, low + i as f64 * step)).collect())
     }
 
-    /// Half a tooth over the range more and less than `frequency`.
-    pub(super) fn around(space: &Space, x: &[f64], frequency: f64) -> Tables {
+    /// Frequencies up to half a tooth over the range from `frequency`.
+    pub(super) fn around(space: &WeightedTrend, x: &[f64], frequency: f64) -> FrequencyTables {
         let range = x.last().copied().unwrap_or(1.0);
         let half = (0.5 * FINE) as i32;
         let all = (-half..=half).map(|i| frequency + f64::from(i) / (FINE * range)).filter(|f| *f * range >= 1.8);
-        Tables(all.map(|f| Table::new(space, x, f)).collect())
+        FrequencyTables(all.map(|f| FrequencyTable::new(space, x, f)).collect())
     }
 
-    /// The sawtooth that explains most of `residual`; `None` if none rises.
-    pub(super) fn best(&self, space: &Space, residual: &[f64]) -> Option<Fit> {
+    /// The sawtooth that explains most of `residual`; `None` if no rising one fits.
+    pub(super) fn best(&self, space: &WeightedTrend, residual: &[f64]) -> Option<Fit> {
         let weighted: Vec<f64> = residual.iter().zip(&space.weight).map(|(r, w)| r * w).collect();
         let all = dot(residual, residual);
         let mut best: Option<Fit> = None;
@@ -180,25 +177,25 @@ impl Tables {
         best.map(|b| Fit { share: b.share / all, ..b }).filter(|b| b.share.is_finite())
     }
 
-    /// Where the period lies; `None` if no sawtooth fits.
-    pub(super) fn locate(&self, space: &Space, residual: &[f64]) -> Option<Local> {
+    /// Estimates the period; `None` if no sawtooth fits.
+    pub(super) fn locate(&self, space: &WeightedTrend, residual: &[f64]) -> Option<PeriodEstimate> {
         let weighted: Vec<f64> = residual.iter().zip(&space.weight).map(|(r, w)| r * w).collect();
         let all = dot(residual, residual);
-        // A perfect fit would make everything else impossible, and the logarithm infinite.
+        // A perfect fit would make the logarithm infinite.
         let left = |square: f64| (1.0 - square / all).max(1e-9);
-        let most = self.0.iter().map(|t| t.best(&weighted)).fold(0.0, f64::max);
-        if most.is_nan() || most <= 0.0 {
+        let best = self.0.iter().map(|t| t.best(&weighted)).fold(0.0, f64::max);
+        if best.is_nan() || best <= 0.0 {
             return None;
         }
-        // Likelihood of normal noise of unknown size: (what is left)^(−n/2).
+        // Likelihood of normal noise of unknown size: (residual)^(−n/2).
         let power = residual.len() as f64 / 2.0;
-        let likelihood = |square: f64| (power * (left(most).ln() - left(square).ln())).exp();
-        let worth_it = (1.0 - left(most) * (20.0 / power).exp()) * all;
+        let likelihood = |square: f64| (power * (left(best).ln() - left(square).ln())).exp();
+        let least_square = (1.0 - left(best) * (20.0 / power).exp()) * all;
         let by_frequency: Vec<(f64, f64)> = self
             .0
             .iter()
             .map(|t| {
-                let phases = t.squares(&weighted).zip(&t.gaps).filter(|(square, _)| *square >= worth_it);
+                let phases = t.squares(&weighted).zip(&t.gaps).filter(|(square, _)| *square >= least_square);
                 (t.frequency, phases.map(|(square, gap)| likelihood(square) * gap).sum())
             })
             .collect();
@@ -222,7 +219,7 @@ impl Tables {
             .0
             .iter()
             .min_by(|a, b| (a.frequency - 1.0 / period).abs().total_cmp(&(b.frequency - 1.0 / period).abs()))?;
-        Some(Local {
+        Some(PeriodEstimate {
             frequency: table.frequency,
             phase: table.phase(&weighted),
             low_period: 1.0 / high_f.max(1.0 / period),
@@ -231,8 +228,8 @@ impl Tables {
     }
 }
 
-impl Table {
-    fn new(space: &Space, x: &[f64], frequency: f64) -> Table {
+impl FrequencyTable {
+    fn new(space: &WeightedTrend, x: &[f64], frequency: f64) -> FrequencyTable {
         let u: Vec<f64> = x.iter().map(|x| (x * frequency).rem_euclid(1.0)).collect();
         let mut order: Vec<(f64, usize)> = u.iter().copied().zip(0..).collect();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -241,12 +238,12 @@ impl Table {
         let teeth: Vec<f64> = u.iter().zip(&space.weight).map(|(u, w)| u * w).collect();
         let mut on: Vec<f64> = space.trend.iter().map(|q| dot(q, &teeth)).collect();
         let mut before = order.last().map_or(0.0, |o| o.0 - 1.0);
-        let mut table = Table { frequency, u, sizes: Vec::new(), inverses: Vec::new(), gaps: Vec::new() };
+        let mut table = FrequencyTable { frequency, u, sizes: Vec::new(), inverses: Vec::new(), gaps: Vec::new() };
         for (u, size) in order {
             let left = norm - on.iter().map(|b| b * b).sum::<f64>();
             let gap = u - before;
             let fits = gap > NO_GAP && left > 1e-9 * norm;
-            // A scan has thousands of sizes at most: they have been measured one after another.
+            // A scan has a few thousand sizes at most.
             table.sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
             table.inverses.push(if fits { 1.0 / left } else { 0.0 });
             table.gaps.push(gap);
@@ -258,7 +255,7 @@ impl Table {
         table
     }
 
-    /// By phase: how much of the residual's square a rising sawtooth explains.
+    /// By phase: share of the squared residual that a rising sawtooth explains.
     fn squares<'a>(&'a self, weighted: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         let mut on = dot(&self.u, weighted);
         self.sizes.iter().zip(&self.inverses).map(move |(size, inverse)| {
@@ -272,7 +269,7 @@ impl Table {
         self.squares(weighted).fold(0.0, |a, b| if b > a { b } else { a })
     }
 
-    /// Middle of the gap in which the best sawtooth falls.
+    /// Middle of the gap where the best sawtooth falls.
     fn phase(&self, weighted: &[f64]) -> f64 {
         let each = self.squares(weighted).zip(&self.sizes).zip(&self.gaps);
         let best = each.max_by(|a, b| a.0.0.total_cmp(&b.0.0));
@@ -280,8 +277,8 @@ impl Table {
     }
 }
 
-/// Weighted least squares of `y` on a constant and `columns` (N − 1 of them): the constant first.
-/// `None` if they cannot be told apart.
+/// Weighted least squares of `y` on a constant and N − 1 `columns`; the constant comes first. `None` if they are
+/// linearly dependent.
 pub(super) fn least_squares<const N: usize>(columns: &[&[f64]], y: &[f64], sigma: &[f64]) -> Option<[f64; N]> {
     let mut m = vec![vec![0.0; N + 1]; N];
     for (i, (y, s)) in y.iter().zip(sigma).enumerate() {
@@ -292,7 +289,7 @@ pub(super) fn least_squares<const N: usize>(columns: &[&[f64]], y: &[f64], sigma
             line.iter_mut().zip(all).for_each(|(cell, b)| *cell += a * b / (s * s));
         }
     }
-    // Gauss and Jordan; the matrix is symmetric and positive, so its diagonal can be divided by.
+    // Gauss–Jordan; the matrix is symmetric and positive definite, so the diagonal can be the pivot.
     for i in 0..N {
         let lead = m.get(i)?.clone();
         let pivot = *lead.get(i)?;

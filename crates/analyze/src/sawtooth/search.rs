@@ -1,61 +1,61 @@
-//! Sawtooth or trend, in one quantile of each size's commit times.
+//! Searches one quantile of the commit times for a sawtooth, or fits a straight line.
 
 use loadline_model::Random;
 use loadline_model::format::duration_ns;
 
-use super::data::{Data, Prepared};
-use super::scan::{Fit, Local, Space, Tables, least_squares};
+use super::data::{Prepared, ScanData};
+use super::scan::{Fit, FrequencyTables, PeriodEstimate, WeightedTrend, least_squares};
 use super::{ALPHA, MIB, QUANTILES, Shape, undecided};
 use crate::stats::{Interval, quantile};
 
-/// Teeth lower than this share of the mean commit time are no finding: rounding makes them.
+/// Smallest depth of teeth, as a share of the mean commit time: rounding makes smaller ones.
 const LEAST_AMPLITUDE: f64 = 0.01;
 const PERMUTATIONS: u32 = 199;
-/// Random orders that fit as well before the search is given up: chance is likely by then.
+/// Permutations that fit as well until the search stops: chance is likely then.
 const ENOUGH: u32 = 6;
 const REPLICATES: usize = 200;
-/// Share of the first tooth that the period is not read from.
+/// Share of the first tooth left out of the fit of the period.
 const FIRST_TOOTH: f64 = 0.25;
-/// Each quantile that is searched has its own chance to err.
-const LOOKS: f64 = QUANTILES.len() as f64;
+/// Number of searches, for the Bonferroni correction.
+const SEARCHES: f64 = QUANTILES.len() as f64;
 
-/// The search in one quantile.
-pub(super) struct Search<'a> {
-    data: &'a Data,
+/// A search in one quantile.
+pub(super) struct QuantileSearch<'a> {
+    data: &'a ScanData,
     quantile: f64,
     prepared: Prepared,
-    space: Space,
+    space: WeightedTrend,
     residual: Vec<f64>,
-    tables: Tables,
+    tables: FrequencyTables,
 }
 
-/// What came out.
+/// Result of a search.
 pub(super) enum Verdict {
-    /// Nothing that noise would not show as well; and the most that noise showed, as a share.
+    /// Nothing beyond chance; with the largest share that noise explained.
     Chance(f64),
-    /// Beyond chance, but one step or kink explains it: why no period is told.
+    /// Beyond chance, but one step or kink explains it; with the reason in words.
     Broken(String),
     /// A sawtooth.
-    Teeth(Found),
+    Teeth(SignificantFit),
 }
 
-/// A sawtooth that is no chance.
+/// A sawtooth beyond chance.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct SignificantFit {
     best: Fit,
     p_value: f64,
-    /// The most that noise showed, as a share.
+    /// Largest share that noise explained.
     pub(super) by_noise: f64,
 }
 
-impl<'a> Search<'a> {
-    /// `None` if there is nothing to be computed with.
-    pub(super) fn new(data: &'a Data, quantile: f64) -> Option<Search<'a>> {
+impl<'a> QuantileSearch<'a> {
+    /// `None` if the figures cannot be computed with.
+    pub(super) fn new(data: &'a ScanData, quantile: f64) -> Option<QuantileSearch<'a>> {
         let prepared = data.prepared(quantile)?;
-        let space = Space::new(data.steps(), &prepared.sigma)?;
+        let space = WeightedTrend::new(data.steps(), &prepared.sigma)?;
         let residual = space.residual(&prepared.medians);
-        let tables = Tables::whole_range(&space, data.steps());
-        Some(Search { data, quantile, prepared, space, residual, tables })
+        let tables = FrequencyTables::whole_range(&space, data.steps());
+        Some(QuantileSearch { data, quantile, prepared, space, residual, tables })
     }
 
     pub(super) fn verdict(&self, rng: &mut Random) -> Verdict {
@@ -64,30 +64,29 @@ impl<'a> Search<'a> {
         }
         let Some(best) = self.tables.best(&self.space, &self.residual) else { return Verdict::Chance(0.0) };
         let (p_value, by_noise) = self.chance(best.share, rng);
-        let p_value = (p_value * LOOKS).min(1.0);
+        let p_value = (p_value * SEARCHES).min(1.0);
         if p_value > ALPHA {
             return Verdict::Chance(by_noise);
         }
-        // Two falls make a period, and a kink is none. A sawtooth and a broken line have as many parameters.
+        // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
         match self.space.one_break(self.data.steps(), &self.residual) {
             Some((share, at)) if share >= best.share => Verdict::Broken(format!(
-                "one step or kink, near {:.2} MiB, explains {:.0} % of what a smooth curve leaves, and no sawtooth explains \
-                 more; a period needs two falls: sweep to larger sizes",
+                "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no sawtooth explains \
+                 more; a period needs two falls: scan larger sizes",
                 self.data.bytes_between(at) / MIB,
                 share * 100.0
             )),
-            _ => Verdict::Teeth(Found { best, p_value, by_noise }),
+            _ => Verdict::Teeth(SignificantFit { best, p_value, by_noise }),
         }
     }
 
-    /// Whether nothing but the rounding of arithmetic is left: that is no noise.
+    /// Whether the residual is only rounding.
     fn is_exact(&self, residual: &[f64]) -> bool {
         let square: f64 = residual.iter().map(|r| r * r).sum();
         square.is_nan() || square <= 1e-18 * self.prepared.weighted_square()
     }
 
-    /// Probability of fitting at least `observed` of the variance when the order is chance, and the most
-    /// that was fitted.
+    /// Probability that residuals in random order give a share of at least `observed`, and the largest share seen.
     fn chance(&self, observed: f64, rng: &mut Random) -> (f64, f64) {
         let mut shuffled = self.residual.clone();
         let (mut as_good, mut made, mut most) = (0, 0, 0.0);
@@ -103,9 +102,9 @@ impl<'a> Search<'a> {
         (f64::from(as_good + 1) / f64::from(made + 1), most)
     }
 
-    /// Why a straight line does not fit, if it does not: the trend bends beyond chance.
+    /// The reason in words if a straight line does not fit because the trend bends beyond chance.
     pub(super) fn bend(&self, rng: &mut Random) -> Option<String> {
-        let line = Space::line(self.data.steps(), &self.prepared.sigma)?;
+        let line = WeightedTrend::line(self.data.steps(), &self.prepared.sigma)?;
         let mut residual = line.residual(&self.prepared.medians);
         if self.is_exact(&residual) {
             return None;
@@ -125,34 +124,34 @@ impl<'a> Search<'a> {
             as_good += u32::from(gain(&around) >= observed);
         }
         let p = f64::from(as_good + 1) / f64::from(PERMUTATIONS + 1);
-        (p <= ALPHA / LOOKS && observed > 0.5).then(|| {
+        (p <= ALPHA / SEARCHES && observed > 0.5).then(|| {
             format!(
-                "no period, and no straight line either: the curve bends (bending explains {:.0} % of what the line leaves)",
+                "no period and no straight line: the curve bends (the bend explains {:.0} % of the residuals of the line)",
                 observed * 100.0
             )
         })
     }
 
-    /// About the depth that teeth need to stand out of the noise, ns, where noise alone explains the share
+    /// Approximate depth of the smallest teeth that noise would not hide, ns, if noise alone explains the share
     /// `by_noise`.
     ///
-    /// Teeth of depth a add a²/12 to the noise's variance v, so they explain a share s = a²/(a² + 12 v),
-    /// which must be above that of noise in random orders.
+    /// Teeth of depth a add a²/12 to the noise's variance v, so they explain the share s = a²/(a² + 12 v), which must be
+    /// above `by_noise`.
     fn hidden_ns(&self, by_noise: f64) -> f64 {
         let n = self.residual.len().max(1) as f64;
-        // Residuals are in units of σ; so is the depth, which a typical σ makes a time.
+        // Residuals are in units of σ; a mean σ converts the depth to a time.
         let variance = self.residual.iter().map(|r| r * r).sum::<f64>() / n;
         let sigma = self.prepared.sigma.iter().sum::<f64>() / n;
         (12.0 * variance * by_noise / (1.0 - by_noise).max(1e-9)).sqrt() * sigma
     }
 
-    /// Whether noise would hide teeth as deep as the commit is long.
-    pub(super) fn is_blind(&self, by_noise: f64) -> bool {
+    /// Whether noise would hide teeth as deep as the mean commit time.
+    pub(super) fn is_too_noisy(&self, by_noise: f64) -> bool {
         let hidden = self.hidden_ns(by_noise);
         !hidden.is_finite() || hidden > self.prepared.mean()
     }
 
-    /// The straight line; undecided where noise would hide teeth as deep as the commit is long.
+    /// The straight line; undecided if the scan is too noisy.
     pub(super) fn straight(&self, by_noise: f64, rng: &mut Random) -> Shape {
         let (data, prepared) = (self.data, &self.prepared);
         let fit = |values: &[f64]| least_squares(&[data.steps()], values, &prepared.sigma);
@@ -167,10 +166,10 @@ impl<'a> Search<'a> {
         };
         let mean = prepared.mean();
         let hidden_ns = self.hidden_ns(by_noise);
-        if self.is_blind(by_noise) {
+        if self.is_too_noisy(by_noise) {
             return undecided(format!(
-                "the commit times scatter so much that teeth of {} would be hidden in it, and the mean of the medians is \
-                 {}: measure more commits a size, or on a machine that nothing else uses",
+                "the commit times scatter so much that they would hide teeth of {}, and the mean of the medians is \
+                 {}: measure more commits per size, or use an otherwise idle machine",
                 duration_ns(hidden_ns),
                 duration_ns(mean)
             ));
@@ -184,7 +183,6 @@ impl<'a> Search<'a> {
             intercept_ns: intercept - per_step * data.first_bytes() / data.step_bytes(),
             ns_per_mib: per_step * per_mib,
             interval,
-            // Times that do not vary at all lie on the line.
             hidden_ns,
             quantile: self.quantile,
             r2: if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 },
@@ -192,28 +190,27 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Found {
-    /// Share of what the trend leaves that the teeth explain.
+impl SignificantFit {
+    /// Share of the residual that the teeth explain.
     pub(super) fn share(&self) -> f64 {
         self.best.share
     }
 }
 
-impl Search<'_> {
-    /// Period, depth and where it falls, with intervals; `None` if the teeth are too low to be one.
-    pub(super) fn sawtooth(&self, found: Found, rng: &mut Random) -> Option<Shape> {
-        let Search { data, prepared, .. } = self;
-        // The first tooth may be longer than the others: a flush that has begun is waited for, so a fall
-        // comes a little after its threshold, and none that late comes after size 0. A period that fits
-        // all falls must not be bent to fit the smallest sizes, so they do not take part.
+impl QuantileSearch<'_> {
+    /// Period, depth and phase with intervals; `None` if the teeth are too low.
+    pub(super) fn sawtooth(&self, found: SignificantFit, rng: &mut Random) -> Option<Shape> {
+        let QuantileSearch { data, prepared, .. } = self;
+        // A commit also waits for a flush that has begun, so each fall comes a little after its threshold. At size 0
+        // no flush runs, so the first tooth may be longer than the others: the smallest sizes get no weight.
         let least = FIRST_TOOTH / found.best.frequency * data.step_bytes();
         let small = |x: f64| data.first_bytes() + x * data.step_bytes() < least;
         let weak = |(x, s): (&f64, &f64)| if small(*x) { s * 1e6 } else { *s };
         let sigma: Vec<f64> = data.steps().iter().zip(&prepared.sigma).map(weak).collect();
-        let space = &Space::new(data.steps(), &sigma)?;
-        let local = Tables::around(space, data.steps(), found.best.frequency);
+        let space = &WeightedTrend::new(data.steps(), &sigma)?;
+        let local = FrequencyTables::around(space, data.steps(), found.best.frequency);
         let here = local.locate(space, &space.residual(&prepared.medians))?;
-        let tooth = |l: &Local, values: &[f64]| {
+        let tooth = |l: &PeriodEstimate, values: &[f64]| {
             let teeth: Vec<f64> = data.steps().iter().map(|x| (x * l.frequency - l.phase).rem_euclid(1.0)).collect();
             least_squares(&[data.steps(), &teeth], values, &sigma)
         };
@@ -241,7 +238,7 @@ impl Search<'_> {
                 low: amplitude.low.min(amplitude_ns),
                 high: amplitude.high.max(amplitude_ns),
             },
-            // Steps count from the first size, falls from size 0.
+            // Steps count from the first size, `first_fall_bytes` from size 0.
             first_fall_bytes: (here.phase * period_bytes + data.first_bytes()).rem_euclid(period_bytes),
             floor_ns: level - per_step * data.first_bytes() / step,
             trend_ns_per_mib: per_step * MIB / step,

@@ -1,7 +1,7 @@
-//! What bounds a test: on records as real tests have them, and on any figures at all.
+//! What bounds a test: for figures of real tests and for arbitrary figures.
 
 use crate::common::record;
-use loadline_analyze::{Bounds, bound, bound_of_sweep, sweeps};
+use loadline_analyze::{BoundBy, bound, bound_of_sweep, sweeps};
 use loadline_model::limits::SizePoint;
 use loadline_model::{Column, TestRecord, column};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn test(jobs: u32, figures: &[(&Column, f64)]) -> TestRecord {
     r
 }
 
-/// PostgreSQL on a disk: 8 jobs, most of a commit is waiting for the log.
+/// PostgreSQL on a disk: 8 jobs that mostly wait for the log.
 fn log_bound() -> TestRecord {
     test(
         8,
@@ -44,7 +44,7 @@ fn with(mut r: TestRecord, figures: &[(&Column, f64)]) -> TestRecord {
     r
 }
 
-fn verdict(r: &TestRecord) -> (Bounds, String) {
+fn verdict(r: &TestRecord) -> (BoundBy, String) {
     let b = bound(r).unwrap();
     (b.by, b.sentence())
 }
@@ -52,24 +52,24 @@ fn verdict(r: &TestRecord) -> (Bounds, String) {
 #[test]
 fn waiting_for_the_log_is_log_sync() {
     let (by, why) = verdict(&log_bound());
-    assert_eq!(by, Bounds::LogSync);
+    assert_eq!(by, BoundBy::LogSync);
     assert_eq!(
         why,
-        "log sync: sessions waited 0.410 of 0.450 ms per commit for the log; 4.2 commits per sync; device under the log \
-         busy 93 %; CPU busy 31 %"
+        "log sync: sessions waited 0.410 of 0.450 ms per commit for the log; 4.2 commits per sync; log device busy \
+         93 %; CPU busy 31 %"
     );
-    // MariaDB does not say what sessions wait for; the commit's own time does.
+    // MariaDB without a wait time: the commit time shows it.
     let mut maria = log_bound();
     maria.leave_out(column::LOG_FILE_SYNC_MS, "not read");
     let (by, why) = verdict(&maria);
-    assert!(by == Bounds::LogSync && why.contains("the commit took 0.420 of 0.450 ms"), "{why}");
-    // Nothing says that this commit waited for anything: 40 commits to a sync are more than 8 jobs can wait for.
+    assert!(by == BoundBy::LogSync && why.contains("the commit took 0.420 of 0.450 ms"), "{why}");
+    // 40 commits per sync: 8 jobs cannot all have waited.
     let nowait = with(maria, &[(column::COMMITS_PER_REDO_SYNC, 40.0)]);
-    assert_eq!(verdict(&nowait).0, Bounds::NotTold);
+    assert_eq!(verdict(&nowait).0, BoundBy::Unknown);
 }
 
 #[test]
-fn a_busy_client_comes_before_all() {
+fn a_busy_client_comes_first() {
     for figures in [
         &[(column::CLIENT_CPU_PCT, 91.0)][..],
         &[(column::CPU_BUSY_PCT, 99.0), (column::CLIENT_CPU_PCT, 55.0)],
@@ -77,33 +77,33 @@ fn a_busy_client_comes_before_all() {
         &[(column::OUTSIDE_TX_PCT, 62.0)],
     ] {
         let (by, why) = verdict(&with(log_bound(), figures));
-        assert_eq!(by, Bounds::Client, "{why}");
+        assert_eq!(by, BoundBy::Client, "{why}");
     }
-    // Two machines: the client's share of its own says nothing of the database's.
+    // Two machines: their CPU shares cannot be compared.
     let mut remote = with(log_bound(), &[(column::CPU_BUSY_PCT, 99.0), (column::CLIENT_CPU_PCT, 55.0)]);
     remote.leave_out(column::DEVICE_UTIL_PCT, "on another machine");
-    assert_eq!(verdict(&remote).0, Bounds::Cpu);
+    assert_eq!(verdict(&remote).0, BoundBy::Cpu);
 }
 
 #[test]
-fn figures_beyond_computing_with_are_no_evidence() {
+fn infinite_quotients_are_no_evidence() {
     let product = test(1, &[(column::CLIENT_CPU_US_PER_TX, 1e300), (column::COMMIT_THROUGHPUT_TPS, 1e300)]);
-    assert_eq!(verdict(&product).0, Bounds::NotTold);
+    assert_eq!(verdict(&product).0, BoundBy::Unknown);
     let quotient =
         [(column::DEVICE_WRITE_MIB_PER_S, 1e306), (column::DEVICE_WRITES_PER_S, 1e-9), (column::LIMIT_SHARE_PCT, 92.0)];
-    assert_eq!(verdict(&with(log_bound(), &quotient)).0, Bounds::LogSync);
+    assert_eq!(verdict(&with(log_bound(), &quotient)).0, BoundBy::LogSync);
 }
 
 #[test]
 fn full_cpus_come_before_the_log() {
     let (by, why) = verdict(&with(log_bound(), &[(column::CPU_BUSY_PCT, 97.0)]));
-    assert_eq!(by, Bounds::Cpu);
+    assert_eq!(by, BoundBy::Cpu);
     assert_eq!(why, "CPU: CPU busy 97 %; loadline itself 9 %");
 }
 
 #[test]
-fn commits_one_by_one_are_a_single_writer() {
-    // SQLite: 8 jobs, one in its commit at a time, one sync each.
+fn commits_one_at_a_time_are_a_single_writer() {
+    // SQLite: 8 jobs, one commit at a time, one sync each.
     let sqlite = test(
         8,
         &[
@@ -117,18 +117,19 @@ fn commits_one_by_one_are_a_single_writer() {
         ],
     );
     let (by, why) = verdict(&sqlite);
-    assert_eq!(by, Bounds::SingleWriter);
+    assert_eq!(by, BoundBy::SingleWriter);
     assert_eq!(
         why,
-        "single writer: 1.00 commits per sync with 8 jobs, and 0.88 of the jobs in a commit at a time: one by one"
+        "single writer: 1.00 commits per sync with 8 jobs, and on average 0.88 of the jobs in a commit: commits \
+         run one at a time"
     );
-    // Eight sessions that wait side by side, each with a sync of its own, are no queue.
+    // Eight sessions in a commit, each with its own sync, are not a queue.
     let own_syncs = with(log_bound(), &[(column::COMMITS_PER_REDO_SYNC, 1.0)]);
-    assert_eq!(verdict(&own_syncs).0, Bounds::LogSync);
-    // Commits that hardly ever meet have no writer to queue for.
+    assert_eq!(verdict(&own_syncs).0, BoundBy::LogSync);
+    // Commits that hardly overlap do not queue.
     let idle = with(sqlite.clone(), &[(column::COMMIT_TIME_NS_MEAN, 50_000.0), (column::LOG_FILE_SYNC_MS, 0.01)]);
-    assert_eq!(verdict(&idle).0, Bounds::NotTold);
-    assert_ne!(verdict(&with(test(1, &[]), &[(column::COMMIT_THROUGHPUT_TPS, 4_100.0)])).0, Bounds::SingleWriter);
+    assert_eq!(verdict(&idle).0, BoundBy::Unknown);
+    assert_ne!(verdict(&with(test(1, &[]), &[(column::COMMIT_THROUGHPUT_TPS, 4_100.0)])).0, BoundBy::SingleWriter);
 }
 
 #[test]
@@ -142,13 +143,13 @@ fn large_writes_at_the_limit_are_bandwidth() {
         ],
     );
     let (by, why) = verdict(&throughput);
-    assert_eq!(by, Bounds::DeviceBandwidth);
+    assert_eq!(by, BoundBy::DeviceBandwidth);
     assert!(why.contains("440.0 MiB/s in writes of 501 KiB and was busy 93 %") && why.contains("92 % of the limit"));
-    // The reference writes more: the device has more to give. And without it nobody knows.
-    assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, Bounds::LogSync);
+    // The reference log writer gets more from the device; without it the limit is unknown.
+    assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, BoundBy::LogSync);
     let mut unknown = throughput;
     unknown.leave_out(column::LIMIT_SHARE_PCT, "not measured");
-    assert_eq!(verdict(&unknown).0, Bounds::LogSync);
+    assert_eq!(verdict(&unknown).0, BoundBy::LogSync);
 }
 
 #[test]
@@ -156,30 +157,33 @@ fn a_rate_that_is_met_bounds() {
     let (by, why) = verdict(&with(log_bound(), &[(column::RATE_TPS, 17_850.0)]));
     assert_eq!(
         (by, why.as_str()),
-        (Bounds::Rate, "rate asked for: 17,800.0 of the 17,850.0 transactions per second asked for were done")
+        (BoundBy::Rate, "requested rate: 17,800.0 of the 17,850.0 requested transactions per second were completed")
     );
-    assert_eq!(verdict(&with(log_bound(), &[(column::RATE_TPS, 20_000.0)])).0, Bounds::LogSync);
+    assert_eq!(verdict(&with(log_bound(), &[(column::RATE_TPS, 20_000.0)])).0, BoundBy::LogSync);
 }
 
 #[test]
-fn what_is_not_known_is_not_told() {
+fn without_a_clear_figure_the_limit_is_unknown() {
     let mut r = with(log_bound(), &[(column::LOG_FILE_SYNC_MS, 0.1), (column::DEVICE_UTIL_PCT, 40.0)]);
     r.leave_out(column::CLIENT_CPU_PCT, "could not be read");
     r.waits.samples = 10;
     r.waits.sessions.insert("Lock:tuple".to_owned(), 52);
     let (by, why) = verdict(&r);
-    assert_eq!(by, Bounds::NotTold);
+    assert_eq!(by, BoundBy::Unknown);
     assert_eq!(
         why,
-        "not told: CPU busy 31 %; sessions waited 0.100 of 0.450 ms per commit for the log; device under the log busy \
-         40 %; 5.20 of 8 jobs were seen in Lock:tuple; none of it points to one limit; not measured: client CPU"
+        "limit unknown: CPU busy 31 %; sessions waited 0.100 of 0.450 ms per commit for the log; log device busy 40 %; on \
+         average 5.20 of 8 jobs were in Lock:tuple; no figure points to one limit; not measured: client CPU"
     );
     let (_, why) = verdict(&test(1, &[(column::COMMIT_THROUGHPUT_TPS, 5.0)]));
-    assert!(why.starts_with("not told: nothing that could tell was measured; not measured: CPU busy,"), "{why}");
+    assert!(
+        why.starts_with("limit unknown: no figure that could show it was measured; not measured: CPU busy,"),
+        "{why}"
+    );
 }
 
 #[test]
-fn tests_that_do_not_hold_and_scans_of_sizes_are_bound_by_nothing() {
+fn invalid_tests_and_size_scans_have_no_bound() {
     let mut r = log_bound();
     r.valid = false;
     assert_eq!(bound(&r), None);
@@ -205,28 +209,28 @@ fn a_peak_at_one_job_may_hide_a_single_writer() {
         r
     };
     let records = [one(1, 1, 4_980.0), one(2, 2, 4_700.0), one(3, 8, 4_600.0)];
-    assert_eq!(bound(&records[0]).unwrap().by, Bounds::LogSync);
+    assert_eq!(bound(&records[0]).unwrap().by, BoundBy::LogSync);
     let b = bound_of_sweep(&sweeps(&records)[0], &records).unwrap();
     assert_eq!(
         b.sentence(),
         "single writer: throughput does not grow with jobs (4,980 tps with 1, 4,600 with 8); 1.00 commits per sync with 8 \
-         jobs, and 0.85 of the jobs in a commit at a time: one by one"
+         jobs, and on average 0.85 of the jobs in a commit: commits run one at a time"
     );
-    // One job alone shows the log only.
-    assert_eq!(bound_of_sweep(&sweeps(&records[..1])[0], &records[..1]).unwrap().by, Bounds::LogSync);
+    // One job alone only waits for the log.
+    assert_eq!(bound_of_sweep(&sweeps(&records[..1])[0], &records[..1]).unwrap().by, BoundBy::LogSync);
 }
 
 #[test]
-fn repetitions_that_differ_are_told() {
+fn repetitions_with_different_limits_are_unknown() {
     let mut records = [log_bound(), log_bound(), with(log_bound(), &[(column::CPU_BUSY_PCT, 95.0)])];
     for (i, r) in records.iter_mut().enumerate() {
         r.test = i as u32 + 1;
         r.repetition = r.test;
     }
     let b = bound_of_sweep(&sweeps(&records)[0], &records).unwrap();
-    assert_eq!(b.by, Bounds::NotTold);
+    assert_eq!(b.by, BoundBy::Unknown);
     assert!(b.because.starts_with("repetitions differ (CPU, log sync); one of them: "), "{}", b.because);
-    assert_eq!(bound_of_sweep(&sweeps(&records[..2])[0], &records[..2]).unwrap().by, Bounds::LogSync);
+    assert_eq!(bound_of_sweep(&sweeps(&records[..2])[0], &records[..2]).unwrap().by, BoundBy::LogSync);
 }
 
 #[test]
@@ -238,15 +242,16 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     ];
     let read = |pct: f64| bound(&with(test(8, &figures), &[(column::READ_WAIT_PCT, pct)])).unwrap();
     let b = read(89.1);
-    assert_eq!(b.by, Bounds::StorageReads);
-    let said = "7.1 of 8 jobs waited for a read at a time, by the database's own clock; 19,000 block reads/s; 375.0 µs a read call";
+    assert_eq!(b.by, BoundBy::StorageReads);
+    let said = "on average 7.1 of 8 jobs waited for a read, by the database's own clock; 19,000 block reads/s; 375.0 µs per read \
+                call";
     assert_eq!(b.because, said);
-    // From memory the same reads are no wait; more than jobs can wait for are reads ahead.
-    assert_eq!(read(1.2).by, Bounds::NotTold);
-    assert_eq!(read(890.0).by, Bounds::NotTold);
-    // Without the database's clock the time is that of transactions: with it, jobs always do nothing but read.
+    // Reads from memory are no wait; more than 100 % is read-ahead.
+    assert_eq!(read(1.2).by, BoundBy::Unknown);
+    assert_eq!(read(890.0).by, BoundBy::Unknown);
+    // Without the database's clock the read time is that of transactions, which always fills the jobs' time.
     let circular = [(column::COMMIT_LATENCY_MS, 8.0 / 19.0), (column::READ_TIME_US_MEAN, 8e6 / 19_000.0)];
-    assert_eq!(verdict(&with(test(8, &figures), &circular)).0, Bounds::NotTold);
+    assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
 const READ: [&Column; 19] = [
@@ -287,7 +292,7 @@ fn any_figure() -> impl Strategy<Value = f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn nothing_is_claimed_whose_figure_is_absent(
+    fn absent_figures_are_never_used(
         figures in prop::collection::btree_map(prop::sample::select(READ.map(|c| c.id).to_vec()), any_figure(), 0..16),
         jobs in prop_oneof![0..10u32, Just(u32::MAX)],
     ) {
@@ -302,16 +307,18 @@ proptest! {
         let has = |column: &'static Column| b.from.contains(&column);
         let at_least = |column: &'static Column, least: f64| has(column) && r.figure(column).unwrap() >= least;
         prop_assert!(match b.by {
-            Bounds::Rate => has(column::RATE_TPS),
-            Bounds::Client => has(column::CLIENT_CPU_PCT) || has(column::CLIENT_CPU_US_PER_TX) || has(column::OUTSIDE_TX_PCT),
-            Bounds::Cpu => at_least(column::CPU_BUSY_PCT, 90.0),
-            Bounds::SingleWriter => jobs > 1 && has(column::COMMITS_PER_REDO_SYNC),
-            Bounds::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
-            Bounds::StorageReads => at_least(column::READ_WAIT_PCT, 50.0),
-            Bounds::LogSync => has(column::LOG_FILE_SYNC_MS) || has(column::COMMIT_TIME_NS_MEAN),
-            Bounds::NotTold => b.because.contains("points to one limit") || b.because.contains("nothing that could tell"),
+            BoundBy::Rate => has(column::RATE_TPS),
+            BoundBy::Client => has(column::CLIENT_CPU_PCT) || has(column::CLIENT_CPU_US_PER_TX) || has(column::OUTSIDE_TX_PCT),
+            BoundBy::Cpu => at_least(column::CPU_BUSY_PCT, 90.0),
+            BoundBy::SingleWriter => jobs > 1 && has(column::COMMITS_PER_REDO_SYNC),
+            BoundBy::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
+            BoundBy::StorageReads => at_least(column::READ_WAIT_PCT, 50.0),
+            BoundBy::LogSync => has(column::LOG_FILE_SYNC_MS) || has(column::COMMIT_TIME_NS_MEAN),
+            BoundBy::Unknown => {
+                b.because.contains("no figure points to one limit") || b.because.contains("no figure that could show it")
+            },
         }, "{b:?}");
-        // Every figure in the words is one of those named: without them, none of it is said.
+        // All figures in the text are named in `from`: without them the text changes.
         let mut without = r.clone();
         b.from.iter().filter(|id| **id != column::COMMIT_THROUGHPUT_TPS).for_each(|id| { without.figures.remove(id.id); });
         if !b.from.is_empty() && b.from != [column::COMMIT_THROUGHPUT_TPS] {

@@ -1,4 +1,4 @@
-//! What makes two platforms' tests comparable: parameters, programs, redo, and where blocks came from.
+//! Equal work of two platforms' tests: parameters, programs, redo, and the source of blocks.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ fn other_parameters_are_other_work() {
     assert_eq!(refused(&with("b", &[("rows", 1), ("batch", 64)])), None);
     assert_eq!(
         refused(&with("b", &[("rows", 1), ("batch", 8)])).unwrap(),
-        "different parameters: batch is 64 on «a», 8 on «b»"
+        "different parameters: batch is 64 on 'a', 8 on 'b'"
     );
-    assert!(refused(&with("b", &[("rows", 1)])).unwrap().contains("batch is 64 on «a», not there on «b»"));
-    // An older version did not record them: that is said, and no more can be.
+    assert!(refused(&with("b", &[("rows", 1)])).unwrap().contains("batch is 64 on 'a', missing on 'b'"));
+    // An older version did not record them: only a caveat is possible.
     let c = versus(&a, &with("b", &[]));
     let caveat = c.rows[0].caveat.as_deref().unwrap();
-    assert!(c.refused.is_none() && caveat.contains("parameters of the workload on «b»"), "{caveat}");
+    assert!(c.refused.is_none() && caveat.contains("parameters of the workload on 'b'"), "{caveat}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn what_calibration_chose_may_differ() {
         let parameters = names.iter().map(|n| ((*n).to_owned(), 1)).collect();
         BTreeMap::from([("LGWR-LAT1".to_owned(), Calibration { parameters, ..Calibration::default() })])
     };
-    // One of the two was near enough with what the catalogue says.
+    // One of the two met the nominal redo with the catalogue's defaults.
     let (of_a, of_b) = (chosen(&["payload"]), chosen(&[]));
     let side =
         |label, records, calibration| Platform { calibration: Some(calibration), ..Platform::of(label, records) };
@@ -52,11 +52,11 @@ fn what_calibration_chose_may_differ() {
     assert_eq!(all[0].refused, None);
     let none = chosen(&[]);
     let all = compare(&[side("a", a.as_slice(), &none), side("b", b.as_slice(), &none)]);
-    assert!(all[0].refused.as_deref().unwrap().contains("payload is 1200 on «a», 1330 on «b»"));
+    assert!(all[0].refused.as_deref().unwrap().contains("payload is 1200 on 'a', 1330 on 'b'"));
 }
 
 #[test]
-fn a_workload_of_the_users_own_is_its_file() {
+fn a_users_workload_is_compared_by_its_file() {
     let file = |text: &str| vec![WorkloadFile { name: "queue.toml".to_owned(), text: text.to_owned() }];
     let (a, b) = (with("a", &[]), with("b", &[]));
     let compared = |x: &[WorkloadFile], y: &[WorkloadFile]| {
@@ -67,11 +67,11 @@ fn a_workload_of_the_users_own_is_its_file() {
     assert_eq!(compared(&one, &file("code = \"LGWR-LAT1\"   # mine\r\nprogram = [1]")).refused, None);
     let other = compared(&one, &file("code = \"LGWR-LAT1\"\nprogram = [1, 2]\n"));
     assert!(
-        other.refused.as_deref().unwrap().starts_with("different work: the file that defines LGWR-LAT1"),
+        other.refused.as_deref().unwrap().starts_with("different work: the workload file of LGWR-LAT1"),
         "{other:?}"
     );
     let unknown = compared(&one, &file("code = \"QUEUE\"\n"));
-    assert!(unknown.rows[0].caveat.as_deref().unwrap().contains("file of the workload on «b»"), "{unknown:?}");
+    assert!(unknown.rows[0].caveat.as_deref().unwrap().contains("file of the workload on 'b'"), "{unknown:?}");
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn redo_refuses_only_what_it_defines() {
         let row = row(workload, group, 3.0);
         let caveat = row.caveat.unwrap();
         assert!(row.refused.is_none() && !row.factors.is_empty(), "{workload}");
-        assert!(caveat.contains("1.00 KiB of redo per transaction on «a», 3.00 on «b»: 200 % apart"), "{caveat}");
+        assert!(caveat.contains("1.00 KiB of redo per transaction on 'a', 3.00 on 'b': 200 % apart"), "{caveat}");
     }
     assert_eq!(row("TP-LIGHT", "transaction-processing", 1.09).caveat, None);
-    assert_eq!(row("DA-SCAN", "data-analytics", 3.0).caveat, None, "what the database writes on its own");
+    assert_eq!(row("DA-SCAN", "data-analytics", 3.0).caveat, None, "background redo");
 }
 
 fn read(platform: &str, test: u32, tps: f64, source: Option<&str>) -> TestRecord {
@@ -110,11 +110,11 @@ fn read(platform: &str, test: u32, tps: f64, source: Option<&str>) -> TestRecord
 }
 
 #[test]
-fn figures_of_a_cache_are_held_against_those_of_a_device_by_nobody() {
+fn cached_figures_are_never_compared_with_device_figures() {
     let row = |x, y| versus(&[read("a", 1, 100.0, x)], &[read("b", 1, 200.0, y)]).rows.remove(0);
     let refused = row(Some("device"), Some("cached")).refused.unwrap();
-    assert_eq!(refused, "different sources: blocks came from the device on «a», from a cache on «b»");
-    assert!(row(None, Some("device")).refused.unwrap().contains("from where is not known on «a»"));
+    assert_eq!(refused, "different sources: blocks came from the device on 'a', from a cache on 'b'");
+    assert!(row(None, Some("device")).refused.unwrap().contains("from an unknown source on 'a'"));
     let device = row(Some("device"), Some("device"));
     assert_eq!((device.refused, device.caveat), (None, None));
     let cached = row(Some("cached"), Some("cached"));
@@ -124,20 +124,20 @@ fn figures_of_a_cache_are_held_against_those_of_a_device_by_nobody() {
             && caveat == "on both platforms kept by --allow-cached: cached, not the device's figures",
         "{caveat}"
     );
-    // Writes have no source; that they stayed in a cache is said by the mark.
+    // Writes have no source; only `forced` shows that they stayed in a cache.
     let mut kept = read("b", 1, 200.0, Some("device"));
     kept.forced = Some(NOT_THE_DEVICES.to_owned());
     let row = versus(&[read("a", 1, 100.0, Some("device"))], &[kept]).rows.remove(0);
-    assert!(row.refused.unwrap().contains("kept by --allow-cached without that on «b»"));
+    assert!(row.refused.unwrap().contains("figures kept by --allow-cached on 'b'"));
 }
 
 #[test]
-fn what_was_forced_is_a_caveat() {
+fn forced_tests_are_a_caveat() {
     let a = [measured("a", 1, 4, 100.0, 40.0)];
     let mut b = [measured("b", 1, 4, 100.0, 40.0)];
     b[0].forced = Some("fsync = off: commits are not durable".to_owned());
     let row = versus(&a, &b).rows.remove(0);
-    assert_eq!(row.caveat.unwrap(), "on «b» kept by --force: fsync = off: commits are not durable");
+    assert_eq!(row.caveat.unwrap(), "on 'b' kept by --force: fsync = off: commits are not durable");
     assert_eq!(b[0].kept_by(), Some("--force"));
 }
 
@@ -156,7 +156,7 @@ fn repetitions_of_different_sources_are_not_pooled() {
     let aside: Vec<(u32, String)> = point.set_aside.iter().map(|s| (s.test, s.kept().unwrap())).collect();
     assert_eq!(aside[0], (1, "kept by --allow-cached: cached, not the device's figures".to_owned()));
     assert_eq!((aside[1].0, aside.len()), (3, 2));
-    // Without the device, what is nearest to it.
+    // Without device figures, the next best source.
     let all = sweeps(&[tests[0].clone(), tests[2].clone()]);
     let point = &all[0].points[0];
     assert_eq!((point.tests.as_slice(), point.data_source.as_deref()), (&[3][..], Some("lukewarm")));
@@ -164,7 +164,7 @@ fn repetitions_of_different_sources_are_not_pooled() {
 }
 
 #[test]
-fn read_times_by_two_clocks_are_told() {
+fn read_times_by_two_clocks_are_a_caveat() {
     let timed = |platform: &str, by_database: bool| {
         let mut r = read(platform, 1, 100.0, Some("device"));
         r.set(column::READ_TIME_US_MEAN, 80.0);
@@ -174,6 +174,6 @@ fn read_times_by_two_clocks_are_told() {
         vec![r]
     };
     let row = versus(&timed("a", true), &timed("b", false)).rows.remove(0);
-    assert!(row.caveat.unwrap().contains("the database's own on «a», and that of whole transactions on «b»"));
+    assert!(row.caveat.unwrap().contains("measured by the database on 'a', and is that of whole transactions on 'b'"));
     assert_eq!(versus(&timed("a", true), &timed("b", true)).rows.remove(0).caveat, None);
 }

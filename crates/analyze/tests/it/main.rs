@@ -1,4 +1,4 @@
-//! What the analysis says of records, published studies and made-up scans.
+//! Analysis of records, published studies and generated scans.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Sawtooth or line: on made-up commit times whose shape is known.
+//! Sawtooth or line: for generated commit times of known shape.
 
 use loadline_analyze::{Shape, shape};
 use loadline_model::limits::SizePoint;
@@ -8,7 +8,7 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 const STEP: f64 = 64.0 * KIB;
 
-/// Seeded noise; nothing of what is tested.
+/// Seeded noise, independent of the code under test.
 struct Noise(u64);
 
 impl Noise {
@@ -34,7 +34,7 @@ impl Noise {
 /// that each commit meets at a random moment.
 fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f64) -> Vec<SizePoint> {
     let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9).wrapping_add(77));
-    // Near seeds begin alike.
+    // Neighbouring seeds start with similar numbers.
     (0..100).for_each(|_| {
         noise.uniform();
     });
@@ -52,8 +52,8 @@ fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f6
         .collect()
 }
 
-/// 200 µs, and 1 ms per MiB of what is not flushed yet; a flush at each multiple of `period` of the
-/// redo and `before` bytes that were there already.
+/// 200 µs plus 1 ms per MiB not flushed yet; a flush at each multiple of `period`, counted from `before` bytes of
+/// earlier redo.
 fn flushed_at(period: f64, before: f64) -> impl Fn(f64) -> f64 {
     move |redo| 200_000.0 + 1_000_000.0 * ((redo + before) % period) / MIB
 }
@@ -67,7 +67,7 @@ fn period(s: &Shape) -> Option<(f64, f64, f64)> {
     }
 }
 
-/// Seeds of 0..n in which the period was found within 2 %, and in which its interval holds it.
+/// Number of seeds in 0..n whose period was found within 2 %, and whose interval contains it.
 fn found(n: u64, truth: f64, make: impl Fn(u64) -> Vec<SizePoint>) -> (usize, usize) {
     let all: Vec<Option<(f64, f64, f64)>> = (0..n).map(|seed| period(&shape(&make(seed)))).collect();
     let near = all.iter().flatten().filter(|p| (p.0 / truth - 1.0).abs() <= 0.02).count();
@@ -106,9 +106,8 @@ fn periods_that_are_no_multiple_of_the_step_are_found() {
 }
 
 #[test]
-fn a_flush_that_is_waited_for_does_not_stretch_the_period() {
-    // A flush begins at each MiB and takes as long as 2.5 steps are written: until then a commit waits
-    // for it as well. There is none under way at size 0.
+fn a_wait_for_a_running_flush_does_not_stretch_the_period() {
+    // A flush begins at each MiB and takes as long as 2.5 steps: a commit waits for it as well. None runs at size 0.
     let late = |redo: f64| {
         let at = 2.5 * STEP;
         let left = if redo < MIB {
@@ -127,8 +126,8 @@ fn a_flush_that_is_waited_for_does_not_stretch_the_period() {
 }
 
 #[test]
-fn a_fall_that_takes_a_few_steps_is_one() {
-    // A flush that has just begun is waited for: the fall is spread over 4 of 16 steps.
+fn a_fall_over_several_steps_is_one_fall() {
+    // A commit waits for a flush that has just begun: the fall is spread over 4 of 16 steps.
     let slow = |redo: f64| {
         let u = (redo / MIB).fract();
         200_000.0 + 1_000_000.0 * if u < 0.25 { 1.0 - 3.2 * u } else { 0.2 + (u - 0.25) / 0.75 * 0.8 }
@@ -137,8 +136,7 @@ fn a_fall_that_takes_a_few_steps_is_one() {
     assert!(near >= 19, "{near}");
 }
 
-/// `points`, with a stall of up to 8 ms added to 65 % of the commits: what they wait for has nothing to
-/// do with their size.
+/// `points` with a random stall of up to 8 ms in 65 % of the commits.
 fn stalled(seed: u64, mut points: Vec<SizePoint>) -> Vec<SizePoint> {
     let mut noise = Noise(seed.wrapping_mul(0x51ed_2701).wrapping_add(5));
     for ns in points.iter_mut().flat_map(|p| &mut p.commit_ns) {
@@ -153,7 +151,7 @@ fn stalls_that_hit_more_than_half_of_the_commits_do_not_hide_it() {
     let shallow = |redo: f64| 100_000.0 + 400_000.0 * (redo % MIB) / MIB;
     let (near, _) = found(20, MIB, |seed| stalled(seed, scan(seed, 20, 0.15, 0.0, shallow)));
     assert!(near >= 18, "{near}");
-    // And where there is no period, lower quantiles show none either.
+    // Without a period, lower quantiles show none either.
     let alarms = false_alarms(200, |seed| stalled(seed, scan(seed + 9000, 20, 0.15, 0.0, |x| 100_000.0 + x / 5.0)));
     assert!(alarms <= 8, "{alarms} of 200");
 }
@@ -184,7 +182,7 @@ fn depth_and_first_fall_are_those_of_the_flush() {
     assert!(held >= 21, "{held} of 25 intervals hold the depth");
 }
 
-/// Of `n` seeded cases without a period, how many were said to have one.
+/// Number of `n` seeded cases without a period that were reported to have one.
 fn false_alarms(n: u64, make: impl Fn(u64) -> Vec<SizePoint>) -> usize {
     (0..n).filter(|seed| period(&shape(&make(*seed))).is_some()).count()
 }
@@ -193,7 +191,7 @@ fn false_alarms(n: u64, make: impl Fn(u64) -> Vec<SizePoint>) -> usize {
 fn lines_and_noise_have_no_period() {
     let line = |redo: f64| 200_000.0 + 1_000_000.0 * redo / MIB;
     let flat = |_: f64| 400_000.0;
-    // Noise that is a share of the time grows along the line; 30 % of stalls move medians of five.
+    // Proportional noise grows along the line; 30 % stalls move medians of five.
     let cases: [(&str, usize, f64, f64, bool); 6] = [
         ("line", 20, 0.15, 0.05, true),
         ("line, few commits", 5, 0.3, 0.1, true),
@@ -226,22 +224,22 @@ fn bends_and_single_steps_are_no_teeth() {
 }
 
 #[test]
-fn a_line_is_told_with_its_slope() {
+fn a_line_has_its_slope() {
     let mut held = 0;
     for seed in 0..60 {
         let s = shape(&scan(seed + 300, 20, 0.1, 0.05, |redo| 300_000.0 + 2_000_000.0 * redo / MIB));
         let Shape::Straight { ns_per_mib, interval, r2, intercept_ns, .. } = s else { continue };
         assert!(r2 > 0.97 && (intercept_ns - 315_000.0).abs() < 150_000.0, "{r2} {intercept_ns}");
         assert!((ns_per_mib / 2_100_000.0 - 1.0).abs() < 0.05);
-        // Stalls lift the medians a little, which is no matter of the interval.
+        // Stalls lift the medians a little, which the interval does not cover.
         held += usize::from(interval.low <= 2_115_000.0 && 2_100_000.0 <= interval.high);
     }
     assert!(held >= 50, "{held}");
 }
 
 #[test]
-fn what_noise_hides_is_told_and_holds() {
-    // Teeth twice as deep as what is said to be hidden are seen, and teeth of a fifth of it are not.
+fn the_depth_that_noise_hides_is_right() {
+    // Teeth twice as deep as `hidden_ns` are found, teeth of a fifth of it are not.
     let flat = |seed| scan(seed, 9, 0.3, 0.05, |_| 1_000_000.0);
     for seed in 0..15 {
         let Shape::Straight { hidden_ns, .. } = shape(&flat(seed)) else { panic!("seed {seed}") };
@@ -249,7 +247,7 @@ fn what_noise_hides_is_told_and_holds() {
         assert!(period(&shape(&with(2.0 * hidden_ns))).is_some(), "{seed}: {hidden_ns}");
         assert!(period(&shape(&with(0.2 * hidden_ns))).is_none(), "{seed}: {hidden_ns}");
     }
-    // Noise that hides everything is not called a line.
+    // Noise that hides everything is not a line.
     let wild = shape(&scan(5, 3, 2.0, 0.2, |_| 500_000.0));
     assert!(matches!(&wild, Shape::Undecided { reason } if reason.contains("scatter")), "{wild:?}");
 }
@@ -292,7 +290,7 @@ fn the_fitted_curve_falls_where_it_says() {
 }
 
 #[test]
-fn too_little_is_told() {
+fn too_few_sizes_are_undecided() {
     let all = scan(1, 5, 0.1, 0.0, flushed_at(MIB, 0.0));
     let few: Vec<SizePoint> = all.iter().take(15).cloned().collect();
     let same: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { redo_bytes: 1e6, ..p }).collect();
@@ -306,7 +304,7 @@ fn too_little_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn nothing_makes_it_panic_or_say_what_is_not_finite(
+    fn any_input_gives_finite_figures_without_panic(
         points in prop::collection::vec(
             (
                 prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e308), Just(0.0), -1e9..1e9f64, (0..60).prop_map(|i| f64::from(i) * STEP)],
@@ -333,9 +331,9 @@ proptest! {
     }
 }
 
-/// Commit times measured on a virtual disk that other work kept busy (most commits met a stall): a file
-/// written in 64 KiB pieces, flushed by a second thread after each `rule` of them, and fdatasync as the
-/// commit, which waits for a flush that has begun. Sizes in random order, 20, 8 and 6 commits each.
+/// Commit times measured on a virtual disk busy with other work (most commits met a stall): a file written in 64 KiB
+/// pieces, flushed by a second thread after each `rule` pieces, and fdatasync as the commit, which also waits for a
+/// running flush. Sizes in random order, 20, 8 and 6 commits each.
 fn measured(rule: &str) -> Vec<SizePoint> {
     let rows = include_str!("../data/commit-time-by-redo.csv").lines().map(|l| l.split(',').collect::<Vec<_>>());
     rows.filter(|r| r[0] == rule)
@@ -348,7 +346,7 @@ fn measured(rule: &str) -> Vec<SizePoint> {
 }
 
 #[test]
-fn the_period_is_found_in_what_a_busy_disk_did() {
+fn the_period_is_found_on_a_busy_disk() {
     for (rule, truth) in [("1 MiB", MIB), ("512 KiB", MIB / 2.0)] {
         let (p, low, high) = period(&shape(&measured(rule))).unwrap();
         assert!((p / truth - 1.0).abs() < 0.02 && low <= truth && truth <= high, "{rule}: {p}, {low} to {high}");

@@ -1,7 +1,7 @@
-//! What is known about the published log-writer study must come out of its figures here.
+//! Known results of the published log-writer study, computed from its figures.
 
 use crate::common::study_1;
-use loadline_analyze::compare::{At, Platform, compare};
+use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
 use loadline_model::column;
@@ -50,8 +50,12 @@ fn sweeps_are_four_a_platform_and_their_peaks_are_found() {
 #[test]
 fn factor_6_in_latency_is_at_best_4_95_in_commit_latency_and_8_25_in_log_file_sync() {
     let lat1 = comparison("LGWR-LAT1");
-    let jobs: Vec<At> = lat1.rows.iter().skip(1).map(|r| r.at).collect();
-    assert_eq!(jobs, [At::Jobs(2), At::Jobs(48), At::Jobs(72)], "job counts that both measured");
+    let jobs: Vec<ComparedAt> = lat1.rows.iter().skip(1).map(|r| r.at).collect();
+    assert_eq!(
+        jobs,
+        [ComparedAt::Jobs(2), ComparedAt::Jobs(48), ComparedAt::Jobs(72)],
+        "job counts that both measured"
+    );
     for (id, factor) in [(LATENCY, 4.95), (column::LOG_FILE_SYNC_MS, 8.25)] {
         let (_, (at, best)) = lat1.range(id).unwrap();
         assert_eq!(at, 48, "{id}");
@@ -64,7 +68,7 @@ fn factor_6_in_latency_is_at_best_4_95_in_commit_latency_and_8_25_in_log_file_sy
 fn at_peak_the_factors_are_smaller() {
     let lat1 = comparison("LGWR-LAT1");
     let peak = lat1.peak().unwrap();
-    assert_eq!(peak.at, At::Peak { base_jobs: 72, other_jobs: 80 });
+    assert_eq!(peak.at, ComparedAt::Peak { base_jobs: 72, other_jobs: 80 });
     let value = |id| peak.factor(id).unwrap().factor.value;
     assert!((value(THROUGHPUT) - 367_848.0 / 77_783.0).abs() < 1e-9);
     assert!((value(LATENCY) - 0.922 / 0.217).abs() < 1e-9);
@@ -82,7 +86,7 @@ fn all_workloads_of_the_study_did_equal_work() {
 
 #[test]
 fn more_rows_per_transaction_load_more_rows_in_the_data_load_study() {
-    // Study 2 is not a sweep over jobs; its rows are held to the arithmetic that they print.
+    // Study 2 is not a sweep over jobs; only the arithmetic of its rows is checked.
     let mut lines = include_str!("../data/data-load-exadata-x4-2.csv").lines();
     let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |id: &str| ids.iter().position(|i| *i == id).unwrap();

@@ -1,7 +1,7 @@
-//! Sweeps and comparisons on records made by hand.
+//! Sweeps and comparisons of records made by hand.
 
 use crate::common::{measured, record};
-use loadline_analyze::compare::{At, Platform, compare};
+use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
 use loadline_model::{Driver, TestRecord, column};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
 }
 
 #[test]
-fn invalid_tests_stay_visible_and_feed_nothing() {
+fn invalid_tests_are_shown_but_not_pooled() {
     let mut bad = measured("a", 2, 4, 9_999.0, 0.4);
     bad.valid = false;
     bad.invalid_reason = Some("Little's law fails".to_owned());
@@ -97,7 +97,7 @@ fn one_point_or_a_given_rate_is_no_load_line() {
 }
 
 #[test]
-fn an_objective_missed_below_the_load_line_is_told() {
+fn an_objective_missed_below_the_load_line_is_listed() {
     let tests = [measured("a", 1, 1, 10.0, 9.0), measured("a", 2, 2, 20.0, 1.0)];
     let LoadLine::Objective { jobs: 2, missed_below, .. } = sweeps(&tests)[0].load_line(Some(2_000_000)) else {
         panic!()
@@ -121,7 +121,7 @@ fn factors_above_one_favour_the_other_platform() {
         assert_eq!((f.factor.value, f.factor.interval, f.n_base, f.n_other), (2.0, None, 1, 1), "{id}");
     }
     assert_eq!(row.caveat, None);
-    assert_eq!(c.peak().unwrap().at, At::Peak { base_jobs: 4, other_jobs: 4 });
+    assert_eq!(c.peak().unwrap().at, ComparedAt::Peak { base_jobs: 4, other_jobs: 4 });
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn unequal_work_is_refused_with_the_reason() {
     };
     assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 2.2)).contains("2.20"));
     assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 0.0)).contains("redo"));
-    assert!(refused(&|b| b.set(column::ROWS_PER_TX, 2.0)).contains("1 rows per transaction on «a», 2 on «b»"));
+    assert!(refused(&|b| b.set(column::ROWS_PER_TX, 2.0)).contains("1 rows per transaction on 'a', 2 on 'b'"));
     assert!(refused(&|b| b.set(column::STATEMENTS_PER_TX, 2.0)).contains("statements"));
     assert!(refused(&|b| b.driver = Driver::Client).contains("client driver"));
     assert!(refused(&|b| b.set(column::RATE_TPS, 5.0)).contains("open loop at 5 tps"));
     assert!(refused(&|b| b.valid = false).contains("has no valid test"));
-    assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("«b» has no test of LGWR-LAT1"));
+    assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("'b' has no test of LGWR-LAT1"));
     let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
     let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);
-    assert!(c.refused.unwrap().contains("0 % of it compresses away on «a», 50 % on «b»"));
+    assert!(c.refused.unwrap().contains("0 % of it can be compressed away on 'a', 50 % on 'b'"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn redo_within_ten_percent_is_compared() {
 }
 
 #[test]
-fn nothing_gives_nothing() {
+fn no_records_give_no_results() {
     assert!(sweeps(&[]).is_empty());
     assert!(compare(&[]).is_empty());
     assert!(compare(&[Platform::of("a", &[record("a", 1, 1)])]).is_empty());
@@ -173,10 +173,10 @@ fn nothing_gives_nothing() {
 
 proptest! {
     #[test]
-    fn any_figures_are_survived(rows in prop::collection::vec((1u32..9, any::<f64>(), any::<f64>(), any::<bool>()), 0..12)) {
+    fn any_figures_are_handled_without_panic(rows in prop::collection::vec((1u32..9, any::<f64>(), any::<f64>(), any::<bool>()), 0..12)) {
         let tests: Vec<_> = rows.iter().enumerate().map(|(i, (jobs, tps, ms, valid))| {
             let mut r = record(if i % 2 == 0 { "a" } else { "b" }, i as u32, *jobs);
-            // Past `set`, as a damaged file could bring it.
+            // Not by `set`: a damaged file could contain it.
             r.figures.insert("commit_throughput_tps".to_owned(), *tps);
             r.figures.insert("commit_latency_ms".to_owned(), *ms);
             r.valid = *valid;
@@ -194,7 +194,7 @@ proptest! {
 }
 
 #[test]
-fn data_sets_of_another_size_are_other_work_where_tables_grow_with_it() {
+fn data_sets_of_another_size_are_refused_if_tables_grow_with_it() {
     let test = |platform: &str, workload: &str| {
         let mut r = measured(platform, 1, 1, 100.0, 10.0);
         r.workload = workload.to_owned();
@@ -207,7 +207,7 @@ fn data_sets_of_another_size_are_other_work_where_tables_grow_with_it() {
     };
     let other = [Some(128 << 20), Some(1 << 30)];
     let said = refused("DA-SCAN", other).unwrap();
-    assert_eq!(said, "different data: a data set of 128.0 MiB on «a», of 1.0 GiB on «b» (--size)");
+    assert_eq!(said, "different data: a data set of 128.0 MiB on 'a', of 1.0 GiB on 'b' (--size)");
     assert!(refused("DBWR-THR", other).is_some());
     for own_tables in ["LGWR-LAT1", "TP-LIGHT", "SRV-QUERY1", "STO-WRITE", "DBL-11"] {
         assert_eq!(refused(own_tables, other), None, "{own_tables}: its tables are its own");

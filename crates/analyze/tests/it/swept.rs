@@ -1,7 +1,7 @@
-//! Sweeps over something else than jobs, and peaks by a workload's own KPI.
+//! Sweeps over other parameters than jobs, and peaks by a workload's own KPI.
 
 use crate::common::measured;
-use loadline_analyze::compare::{At, Platform, compare};
+use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
 use loadline_model::{TestRecord, column};
 
@@ -35,23 +35,23 @@ fn study(platform: &str, speed: f64) -> Vec<TestRecord> {
 }
 
 #[test]
-fn a_sweep_over_rows_is_none_over_jobs() {
+fn a_sweep_over_rows_is_not_one_over_jobs() {
     let all = sweeps(&study("a", 1.0));
     assert_eq!(all.len(), 2);
     let (rows, jobs) = (&all[0], &all[1]);
     assert_eq!((rows.over.as_str(), jobs.over.as_str()), ("rows_per_tx", "jobs"));
     assert_eq!(rows.points.iter().map(|p| (p.at, p.jobs)).collect::<Vec<_>>(), [(1, 1), (2, 1), (10, 1), (100, 1)]);
     assert_eq!(jobs.points.iter().map(|p| p.at).collect::<Vec<_>>(), [1, 2, 4]);
-    assert_eq!(rows.parameters.keys().collect::<Vec<_>>(), ["payload"], "what was swept is no common parameter");
+    assert_eq!(rows.parameters.keys().collect::<Vec<_>>(), ["payload"], "the swept parameter is not a common one");
     assert_eq!(jobs.parameters["rows"], 2);
-    // Rows per second rise over the sizes although transactions per second fall.
+    // Rows per second rise with the size although transactions per second fall.
     assert_eq!(rows.rate, column::ROWS_PER_S);
     assert_eq!(rows.peak().unwrap().at, 100);
     assert!(matches!(rows.saturation(), Saturation::Rising { jobs: 100, previous_jobs: 10, .. }));
     assert_eq!(
         rows.load_line(None),
-        LoadLine::Unknown { why: "the work was swept, not the load" },
-        "more rows are no more load"
+        LoadLine::Unknown { why: "the sweep was over work, not over load" },
+        "more rows are not more load"
     );
     assert!(matches!(jobs.load_line(None), LoadLine::Power { jobs: 4, throughput, .. } if throughput == 32_000.0));
 }
@@ -80,15 +80,15 @@ fn sweeps_over_the_same_are_compared_value_by_value() {
     let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
     let all = compare(&sides);
     assert_eq!(all.iter().map(|c| c.over.as_str()).collect::<Vec<_>>(), ["rows_per_tx", "jobs"]);
-    assert_eq!(all[0].rows.iter().map(|r| r.at).skip(1).collect::<Vec<_>>(), [1, 2, 10, 100].map(At::Jobs));
+    assert_eq!(all[0].rows.iter().map(|r| r.at).skip(1).collect::<Vec<_>>(), [1, 2, 10, 100].map(ComparedAt::Jobs));
     for row in all.iter().flat_map(|c| &c.rows) {
         let f = row.factor(column::ROWS_PER_S).unwrap();
         assert!((f.factor.value - 2.0).abs() < 1e-9, "{row:?}");
     }
-    // Only one side swept rows: that is said, and the sweep over jobs is not taken for it.
+    // Only one side swept rows: refused, and not compared with the sweep over jobs.
     let all = compare(&[sides[0], Platform { records: &b[4..], ..sides[1] }]);
     let said: Vec<_> = all.iter().filter_map(|c| c.refused.as_deref()).collect();
-    assert_eq!(said, ["«b» has no test of DBL-11 over rows_per_tx"]);
+    assert_eq!(said, ["'b' has no test of DBL-11 over rows_per_tx"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--limits", "x.json", "--no-probe"], 2, &["--limits", "--no-probe"]),
         (&["run", "--target", "wal:/no/such/folder"], 2, &["/no/such/folder"]),
         (&["run", "--target", "wal:?devise=dsync"], 2, &["devise", "device"]),
-        (&["run", "--target", "wal:?flush-fraction=3"], 2, &["«3»", "1/3"]),
+        (&["run", "--target", "wal:?flush-fraction=3"], 2, &["'3'", "1/3"]),
         (&["run", "--target", "wal:", "--setting", "buffer=1MiB"], 2, &["--setting", "URL"]),
         (&["run", "--target", "wal:", "--driver", "database"], 2, &["procedures"]),
         (&["run", "--setting", "nonsense"], 2, &["nonsense", "NAME=VALUE"]),

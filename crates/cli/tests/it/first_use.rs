@@ -188,7 +188,7 @@ fn what_help_and_listings_promise_is_so() {
     }
     assert!(help.contains("[default: those of the plan]") && !help.contains("[default: all]"), "{help}");
     let targets = ok(&["targets"]).out;
-    assert!(targets.contains("makes, and removes after the run (--keep-data"), "{targets}");
+    assert!(targets.contains("creates, and removes after the run (--keep-data"), "{targets}");
     let dir = results();
     let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("x.db"));
     let url = format!("sqlite:{}", file.display());

@@ -185,7 +185,7 @@ fn encryption_and_passwords() {
     let bad = doctor(&by_address.replace("localhost", "127.0.0.1"));
     assert!(bad.code == 3 && bad.err.contains("another name"), "{}", bad.said());
     let wrong = doctor(&server.tcp("ann:wr0ngpass", ""));
-    assert!(wrong.code == 3 && wrong.err.contains("password for user «ann» is wrong"), "{}", wrong.said());
+    assert!(wrong.code == 3 && wrong.err.contains("password for user 'ann' is wrong"), "{}", wrong.said());
     assert!(!wrong.said().contains("wr0ngpass"), "{}", wrong.said());
     let none = doctor(&server.tcp("ann", ""));
     assert!(none.code == 3 && none.err.contains("MYSQL_PWD"), "{}", none.said());
@@ -219,7 +219,7 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     for (setting, words) in [
-        ("innodb_log_file_sise=1G", "did you mean «innodb_log_file_size»"),
+        ("innodb_log_file_sise=1G", "did you mean 'innodb_log_file_size'"),
         ("innodb_log_file_size=big", "mariadbd says"),
         ("datadir=/tmp", "itself"),
     ] {

@@ -130,5 +130,5 @@ fn the_listing_says_on_which_targets_and_with_which_driver() {
     assert_eq!(dry.code, 2, "{}", dry.said());
     assert!(scan["not_on"].as_str().unwrap().contains("null: "), "{scan}");
     let null = run(&["run", "--workload", "LGWR-SIZE", "--target", "null:", "--dry-run"]);
-    assert!(null.code == 2 && null.err.contains("how much is written"), "{}", null.said());
+    assert!(null.code == 2 && null.err.contains("how many bytes are written"), "{}", null.said());
 }

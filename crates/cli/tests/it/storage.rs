@@ -113,7 +113,7 @@ fn a_private_postgres_has_the_cache_that_each_workload_needs() {
     let made = of("STO-WRITE")[0];
     passed(made, "data-written");
     let (rows, written) = (figure(made, "data_mib_per_s"), figure(made, "physical_written_mib_per_s"));
-    let noted = made["notes"].to_string().contains("a block by which a table grows");
+    let noted = made["notes"].to_string().contains("a new block of a growing table");
     assert!(noted || written < 1.7 * rows, "{written} MiB/s written for {rows} MiB/s of rows: {}", made["notes"]);
     let writer = of("DBWR-THR")[0];
     passed(writer, "data-written");

@@ -1,8 +1,8 @@
-//! Answers to a server that wants to know who we are.
+//! Password authentication: the client's answers to the server's challenge.
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
-/// Authentication methods that loadline knows, for messages.
+/// Authentication methods that loadline supports, for messages.
 pub(super) const KNOWN: &str = "mysql_native_password, caching_sha2_password, unix_socket, mysql_clear_password";
 
 fn digest(algorithm: &'static ring::digest::Algorithm, parts: &[&[u8]]) -> Vec<u8> {
@@ -35,7 +35,7 @@ pub(super) fn caching_sha2(password: &[u8], nonce: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A server knows SHA1(SHA1(password)) only and checks the answer with it.
+    /// A server stores SHA1(SHA1(password)) only and checks the answer against it.
     #[test]
     fn the_server_can_check_the_answer() {
         let nonce = [7; 20];

@@ -1,4 +1,4 @@
-//! The client driver: prepared statements over the wire, as few writes and reads as there can be.
+//! The client driver: prepared statements over the wire, with as few writes and reads as possible.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct MysqlClientSession {
     connection: Connection,
     endpoint: Arc<Endpoint>,
     statements: Vec<Prepared>,
-    /// A transaction has begun that the server does not know of yet.
+    /// BEGIN is due: it is sent with the next statement.
     pending: bool,
     /// A transaction is open at the server.
     open: bool,
@@ -68,7 +68,7 @@ impl ClientSession for MysqlClientSession {
         Ok(())
     }
 
-    /// BEGIN goes along with the first statement, in one write.
+    /// Sends a pending BEGIN and the statement in one write.
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         let begins = std::mem::take(&mut self.pending);
@@ -79,7 +79,7 @@ impl ClientSession for MysqlClientSession {
         let columns = self.put(statement, args)?;
         self.connection.send()?;
         let begun = if begins { self.connection.read_ok() } else { Ok(0) };
-        // Both answers are read, whatever the first says.
+        // Read both answers, even if the first is an error.
         let rows = match begun {
             Err(e @ TargetError::Lost(_)) => return Err(e),
             _ => self.connection.read_answer(columns),
@@ -106,8 +106,8 @@ impl ClientSession for MysqlClientSession {
         Ok(())
     }
 
-    /// One write, one read. The server answers once, after the commit: when the statement was done
-    /// is not seen.
+    /// One write, one read. The server answers once, after the commit, so the end of the statement is
+    /// unknown.
     #[inline]
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending || self.open {

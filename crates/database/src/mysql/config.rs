@@ -1,4 +1,4 @@
-//! Where to connect and as whom: URL, environment and option file.
+//! Address and credentials from URL, environment and option file.
 //!
 //! Parameters are named as the options of MariaDB's and MySQL's own clients.
 
@@ -38,10 +38,10 @@ pub(super) enum Address {
 pub(super) struct Config {
     pub(super) address: Address,
     pub(super) user: String,
-    /// The database of the session; loadline's own tables are in a database of their own.
+    /// The session's database; loadline's tables are in the database `loadline`.
     pub(super) database: Option<String>,
     pub(super) password: Option<Secret>,
-    /// Why a password file was left aside.
+    /// Why the option file, or its password, was ignored.
     pub(super) note: Option<String>,
     pub(super) ssl_mode: SslMode,
     pub(super) ssl_ca: Option<PathBuf>,
@@ -49,10 +49,10 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads `url`, filling in from environment and `~/.my.cnf` what it does not say.
+    /// Parses `url`. What it leaves out comes from the environment and `~/.my.cnf`.
     ///
     /// # Errors
-    /// [`TargetError::Usage`], naming what is wrong and what may stand there.
+    /// [`TargetError::Usage`]: what is wrong and what is allowed.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
         let url = Url::parse(url, form)?;
@@ -96,7 +96,7 @@ impl Config {
     }
 }
 
-/// The URL names no place: option file, then the sockets of the distributions, then TCP.
+/// Address for a URL without one: option file, then the distributions' sockets, then TCP.
 fn from_options(options: &Options) -> Address {
     const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
     match (&options.socket, &options.host) {
@@ -124,7 +124,7 @@ impl Parameters {
         let text = value.clone().unwrap_or_default();
         match name {
             "socket" if text.starts_with('/') => self.socket = value,
-            "socket" => return Err(format!("socket=«{text}» must be a path that begins with /")),
+            "socket" => return Err(format!("socket='{text}' must be a path that begins with /")),
             "ssl-ca" => self.ssl_ca = value,
             "password" => self.password = value,
             "ssl-mode" => {
@@ -133,7 +133,8 @@ impl Parameters {
             }
             "connect-timeout" => {
                 let seconds = text.parse().ok().filter(|s| (1..=3600).contains(s));
-                let seconds = seconds.ok_or_else(|| format!("connect-timeout=«{text}» is no number from 1 to 3600"))?;
+                let seconds =
+                    seconds.ok_or_else(|| format!("connect-timeout='{text}' must be a number from 1 to 3600"))?;
                 self.connect_timeout = Some(seconds);
             }
             _ => return Err(unknown(name, &PARAMETERS)),
@@ -167,13 +168,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (url, words) in [
-            ("mysql:db", "goes on with «//»"),
-            ("mysql://h/d?ssl_mod=required", "did you mean «ssl-mode»?"),
+            ("mysql:db", "'//' must follow"),
+            ("mysql://h/d?ssl_mod=required", "did you mean 'ssl-mode'?"),
             ("mysql://h/d?ssl-mode=on", "disabled, preferred, required, verify-ca, verify-identity"),
-            ("mysql://h:99999/d", "«99999» is no port"),
+            ("mysql://h:99999/d", "'99999' is not a port"),
             ("mysql://h/d?socket=/x", "a host and a socket"),
             ("mysql:///d?socket=x", "begins with /"),
-            ("mysql://h/d?connect-timeout=no", "no number"),
+            ("mysql://h/d?connect-timeout=no", "'no' must be a number"),
         ] {
             let e = parse(url).unwrap_err().to_string();
             assert!(e.contains(words), "{url}: {e}");

@@ -1,4 +1,4 @@
-//! Comes in: socket, encryption, password, session settings.
+//! Opens a session: socket, encryption, authentication, settings.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -8,12 +8,12 @@ use rustls::ClientConfig;
 
 use super::auth;
 use super::config::{Address, Config};
+use super::job_sessions::JobSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
 };
 use super::version::Version;
-use super::watch::Watch;
 use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
@@ -24,10 +24,10 @@ use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
 use crate::tls::{self, SslMode};
 
-/// Settings of every session: what it answers can be read, and what would end or disturb a
-/// measurement is off, whatever the server's defaults are. The wait timeout is the longest that the server
-/// can wait for in poll(2): with a longer one it blocks in recv(2), where it is also woken each time we
-/// have read its answer, at our cost (see [`crate::stream::Local`]).
+/// Settings of every session, whatever the server's defaults: answers in a known format, and nothing that
+/// ends or disturbs a measurement. `wait_timeout` is the longest that the server waits in poll(2). With a
+/// longer one it blocks in recv(2), and each answer that we read also wakes it, at our cost (see
+/// [`crate::stream::Local`]).
 const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
      character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
@@ -35,19 +35,20 @@ const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_t
 const NAMES: Names =
     Names { listen: "bind_address", timeout: "connect-timeout", verify_ca: "ssl-mode=verify-ca", ca: "ssl-ca" };
 
-/// Access denied; the second for a user of an operating system's socket.
+/// Access denied.
 const DENIED: u16 = 1045;
-const DENIED_WITHOUT: u16 = 1698;
+/// Access denied to a user who needs the socket of an operating system user instead of a password.
+const DENIED_NO_PASSWORD: u16 = 1698;
 
-/// How to reach the server.
+/// What a session needs to connect.
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
-    /// The password that the user typed: asked once, not for each session.
+    /// The password that the user typed; asked for once, not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
-    /// Where its sessions are noted, if they are those of jobs.
-    jobs: Option<Watch>,
+    /// Records the sessions, if they are jobs'.
+    jobs: Option<JobSessions>,
 }
 
 impl Endpoint {
@@ -60,27 +61,27 @@ impl Endpoint {
         Ok(Endpoint { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
     }
 
-    /// The same endpoint for jobs, whose sessions are noted in `watch`.
-    pub(super) fn for_jobs(&self, watch: &Watch) -> Endpoint {
+    /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
+    pub(super) fn for_jobs(&self, sessions: &JobSessions) -> Endpoint {
         Endpoint {
             config: self.config.clone(),
             tls: self.tls.clone(),
             asked: Arc::clone(&self.asked),
             ask: Arc::clone(&self.ask),
-            jobs: Some(watch.clone()),
+            jobs: Some(sessions.clone()),
         }
     }
 
-    /// Opens a session. A password that nobody gave is asked for when the server wants one.
+    /// Opens a session. Asks for a missing password if the server wants one.
     ///
     /// # Errors
-    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
+    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
     }
 
-    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). No other
-    /// session lets a server ask for anything of ours.
+    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
+    /// others the server cannot request local files.
     ///
     /// # Errors
     /// As [`Self::connect`].
@@ -89,13 +90,13 @@ impl Endpoint {
     }
 
     fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
-        let again = |(e, code)| match code {
-            DENIED | DENIED_WITHOUT if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
+        let retry = |(e, code)| match code {
+            DENIED | DENIED_NO_PASSWORD if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
             _ => Err(e),
         };
-        let mut c = self.attempt(loads).or_else(again)?;
-        if let Some(watch) = &self.jobs {
-            watch.add(c.session);
+        let mut c = self.attempt(loads).or_else(retry)?;
+        if let Some(sessions) = &self.jobs {
+            sessions.add(c.session);
         }
         c.query(SETTINGS)?;
         if c.version.mariadb {
@@ -109,12 +110,12 @@ impl Endpoint {
         Ok(c)
     }
 
-    /// Connects once with the known password. An error carries the server's number for it.
+    /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
         match self.start_session(&mut c, loads).and_then(|()| c.set_timeout(None)) {
             Ok(()) => Ok(c),
-            // There is no session yet that could be lost.
+            // There was no session yet to lose.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
             Err(e) => Err((e, c.last_code)),
         }
@@ -130,7 +131,7 @@ impl Endpoint {
                         io::ErrorKind::PermissionDenied => "this user may not use it",
                         _ => "name another with ?socket=/path",
                     };
-                    TargetError::Unreachable(format!("the socket «{}» cannot be used: {e}; {advice}", path.display()))
+                    TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
                 })?;
                 Stream::Unix(Local::new(s))
             }
@@ -153,7 +154,7 @@ impl Endpoint {
             return Err(self.refusal(c, &ServerError::parse(&first)));
         }
         let greeting = Greeting::parse(&first).ok_or_else(|| {
-            TargetError::Unreachable(format!("what answers at {place} does not speak MariaDB's or MySQL's protocol"))
+            TargetError::Unreachable(format!("the service at {place} does not speak MariaDB's or MySQL's protocol"))
         })?;
         c.version = Version::parse(&greeting.version);
         c.version.check(&place)?;
@@ -177,7 +178,7 @@ impl Endpoint {
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
                 return Err(TargetError::Refused(format!(
-                    "{place} offers no encryption, but ssl-mode asks for it: give the server a certificate (ssl_cert, \
+                    "{place} offers no encryption, but ssl-mode requires it: give the server a certificate (ssl_cert, \
                      ssl_key), or use ssl-mode=preferred"
                 )));
             }
@@ -192,7 +193,7 @@ impl Endpoint {
         self.peer().encrypt(tcp, host, tls)
     }
 
-    /// `safe`: nobody can listen, so that a password may go as it is.
+    /// `safe`: the connection is local or encrypted, so a cleartext password may be sent.
     fn authenticate(
         &self,
         c: &mut Connection,
@@ -219,13 +220,13 @@ impl Endpoint {
                     nonce.truncate(20);
                     self.answer(&plugin, &nonce, safe)?
                 }
-                // caching_sha2_password: known already, or the password itself is wanted.
+                // caching_sha2_password: 3 is success from the server's cache, 4 requests the cleartext password.
                 (Some(1), Some(3)) => continue,
-                (Some(1), Some(4)) if safe => self.clear(),
-                (Some(1), Some(4)) => return Err(self.not_safe(&plugin)),
+                (Some(1), Some(4)) if safe => self.cleartext(),
+                (Some(1), Some(4)) => return Err(self.unprotected(&plugin)),
                 _ => {
                     return Err(TargetError::Refused(format!(
-                        "{} asks for something with «{plugin}» that loadline does not know: use one of {}",
+                        "{} sent a request of '{plugin}' that loadline does not support: use one of {}",
                         self.config.place(),
                         auth::KNOWN
                     )));
@@ -236,7 +237,7 @@ impl Endpoint {
         }
     }
 
-    /// The answer of an authentication method.
+    /// The client's answer by authentication method `plugin`.
     fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
         Ok(match plugin {
             // The server asks the operating system who we are.
@@ -247,11 +248,11 @@ impl Endpoint {
             "caching_sha2_password" => {
                 self.password().map_or_else(Vec::new, |p| auth::caching_sha2(p.expose().as_bytes(), nonce))
             }
-            "mysql_clear_password" if safe => self.clear(),
-            "mysql_clear_password" => return Err(self.not_safe(plugin)),
+            "mysql_clear_password" if safe => self.cleartext(),
+            "mysql_clear_password" => return Err(self.unprotected(plugin)),
             other => {
                 return Err(TargetError::Refused(format!(
-                    "{} wants user «{}» to come in with «{other}», which loadline does not know: give the user one of {}",
+                    "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
                     self.config.place(),
                     self.config.user,
                     auth::KNOWN
@@ -260,27 +261,27 @@ impl Endpoint {
         })
     }
 
-    fn not_safe(&self, plugin: &str) -> TargetError {
+    fn unprotected(&self, plugin: &str) -> TargetError {
         TargetError::Refused(format!(
-            "{} wants the password itself («{plugin}»), and nothing protects it on the way: use ssl-mode=required or a \
-             socket",
+            "{} wants the cleartext password ('{plugin}'), and nothing protects it on the way: use ssl-mode=required or \
+             a socket",
             self.config.place()
         ))
     }
 
-    /// The password as it is, for a server that wants it so.
-    fn clear(&self) -> Vec<u8> {
+    /// The cleartext password and a zero byte.
+    fn cleartext(&self) -> Vec<u8> {
         let password = self.password();
         [password.as_ref().map_or("", Secret::expose).as_bytes(), &[0]].concat()
     }
 
-    /// The password, if there is one: URL, environment, option file, what the user typed.
+    /// The password of URL, environment or option file, else the typed one.
     fn password(&self) -> Option<Secret> {
         let asked = || self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.config.password.clone().or_else(asked)
     }
 
-    /// Asks for the password, once; returns whether there is a new one.
+    /// Asks for the password, at most once; returns whether there is a new one.
     fn ask(&self) -> bool {
         if self.config.password.is_some() {
             return false;
@@ -293,36 +294,36 @@ impl Endpoint {
         asked.is_some()
     }
 
-    /// Why the server does not let us in, in words that say what to do.
+    /// Why the server refuses the connection, with advice.
     fn refusal(&self, c: &mut Connection, error: &ServerError) -> TargetError {
         c.last_code = error.code;
         let (user, place) = (&self.config.user, self.config.place());
         let note = self.config.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
         let advice = match error.code {
-            DENIED | DENIED_WITHOUT if self.password().is_none() => format!(
-                "no password was given for user «{user}»: set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
+            DENIED | DENIED_NO_PASSWORD if self.password().is_none() => format!(
+                "no password was given for user '{user}': set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
             ),
-            DENIED | DENIED_WITHOUT => {
-                format!("the password for user «{user}» is wrong, or the user may not come from here{note}")
+            DENIED | DENIED_NO_PASSWORD => {
+                format!("the password for user '{user}' is wrong, or the user may not connect from this host{note}")
             }
             1044 => format!("grant it: GRANT ALL ON the database TO '{user}'"),
             1049 => "create the database, or name another at the end of the URL".to_owned(),
             1040 => "max_connections is reached: raise it, or use fewer jobs".to_owned(),
             1203 | 1226 => "max_user_connections is reached: raise it, or use fewer jobs".to_owned(),
-            1130 => "the server knows no user who may come from this host: CREATE USER …@'%'".to_owned(),
-            1129 => "too many connections from here failed: FLUSH HOSTS at the server".to_owned(),
+            1130 => "no user may connect from this host: CREATE USER …@'%'".to_owned(),
+            1129 => "too many connections from this host failed: run FLUSH HOSTS at the server".to_owned(),
             _ => "the server's log may say more".to_owned(),
         };
         TargetError::Refused(format!("{place} refuses the connection: {error}; {advice}"))
     }
 }
 
-/// Ends what the session of `c` does: by another session that kills it, and by its socket.
+/// Ends the session of `c`: another session kills it, then its socket is shut down.
 pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
     let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
     Canceller::new(move || {
         if let Ok(mut other) = endpoint.connect() {
-            // It may have gone by itself.
+            // The session may have ended already.
             let _ = other.query(&format!("KILL {session}"));
         }
         if let Some(shut) = &shut {

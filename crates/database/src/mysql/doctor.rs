@@ -1,4 +1,4 @@
-//! Looks at everything that would spoil the figures of a run.
+//! Checks the server for what would spoil the figures of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::role::LogSpace;
 pub(super) struct MysqlSettings(pub(super) BTreeMap<String, String>);
 
 impl MysqlSettings {
-    /// Reads all that the server shows.
+    /// Reads SHOW GLOBAL VARIABLES.
     pub(super) fn read(c: &mut Connection) -> Result<MysqlSettings, TargetError> {
         let all = c.pairs("SHOW GLOBAL VARIABLES")?;
         Ok(MysqlSettings(all.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
@@ -36,8 +36,8 @@ impl MysqlSettings {
         self.get(name).is_some_and(|v| v.eq_ignore_ascii_case("on") || v == "1")
     }
 
-    /// What a run states; nothing that may hold a secret.
-    pub(super) fn stated(&self) -> BTreeMap<String, String> {
+    /// Settings that a run records; none that may hold a secret.
+    pub(super) fn recorded(&self) -> BTreeMap<String, String> {
         const PARTS: [&str; 6] = ["innodb_", "binlog", "sync_", "thread_", "query_cache", "max_"];
         const NAMES: [&str; 21] = [
             "character_set_server",
@@ -62,30 +62,30 @@ impl MysqlSettings {
             "version",
             "version_comment",
         ];
-        let stated = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
+        let wanted = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
         let secret = |name: &str| ["password", "secret", "_key", "token"].iter().any(|p| name.contains(p));
-        let kept = self.0.iter().filter(|(name, _)| stated(name) && !secret(name));
+        let kept = self.0.iter().filter(|(name, _)| wanted(name) && !secret(name));
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 
-/// What was asked besides the settings.
+/// The server's state besides its settings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MysqlState {
     pub(super) version: Version,
     /// Whether the user has the privilege PROCESS.
     pub(super) process: bool,
-    /// Whether the user may pass by `read_only`: with SUPER, until MariaDB 10.11 took it out of that.
+    /// Whether the user may write despite `read_only`. From MariaDB 10.11 on SUPER does not allow it.
     pub(super) ignores_read_only: bool,
-    /// Sessions that run something, ours not counted.
+    /// Running sessions of others.
     pub(super) others_running: f64,
-    /// Memory of the server's machine, if it is this one, bytes.
+    /// Memory of the server's machine, bytes; `None` if it is another machine.
     pub(super) memory: Option<f64>,
-    /// Type of the filesystem under the log, if it is this machine's.
+    /// Whether the log is in main memory; `false` on another machine.
     pub(super) log_in_memory: bool,
     /// Whether performance_schema times commits.
     pub(super) times: Option<CommitTimes>,
-    /// What makes the server refuse writes as a member of a cluster.
+    /// Why a member of a Galera cluster takes no writes now.
     pub(super) not_ready: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl MysqlState {
     }
 }
 
-/// Why a member of a Galera cluster takes no writes now, if it does not.
+/// Why a member of a Galera cluster takes no writes now, if so.
 fn not_ready(c: &mut Connection, settings: &MysqlSettings) -> Result<Option<String>, TargetError> {
     if !settings.is_on("wsrep_on") {
         return Ok(None);
@@ -138,14 +138,14 @@ fn wsrep_trouble(status: &[(String, String)]) -> Option<String> {
     status.iter().find(bad).map(|(name, value)| format!("{name} = {value}"))
 }
 
-/// The folder of the log.
+/// The directory of the redo log.
 pub(super) fn log_dir(settings: &MysqlSettings) -> std::path::PathBuf {
     let home = settings.get("innodb_log_group_home_dir").unwrap_or("./");
-    // An absolute path replaces what it is joined to.
+    // `join` with an absolute path returns that path.
     Path::new(settings.get("datadir").unwrap_or("/")).join(home.trim_start_matches("./"))
 }
 
-/// What a binary log takes of `data` bytes that are loaded, and where.
+/// Disk space that the binary log takes when `data` bytes are loaded, and where.
 pub(super) fn binary_log(settings: &MysqlSettings, data: u64) -> LogSpace {
     if !settings.is_on("log_bin") {
         return LogSpace::default();
@@ -184,8 +184,8 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
         other => Some((
             Warning,
             format!(
-                "commits return before they are durable: workloads with a commit that waits are skipped (with {other} only \
-                 LGWR-THR is measured); SET GLOBAL innodb_flush_log_at_trx_commit = 1 for them"
+                "commits return before they are durable: workloads whose commit waits are skipped (with {other} only LGWR-THR is \
+                 measured). To run them: SET GLOBAL innodb_flush_log_at_trx_commit = 1"
             ),
         )),
     };
@@ -195,36 +195,36 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     let bad = log_bin.then(|| {
         (
             Warning,
-            "the binary log is written beside InnoDB's log: commit times are those of both; compare with servers that are set \
-             alike"
+            "a commit writes the binary log and InnoDB's log, and its time includes both: compare only with servers that have \
+             the same setting"
                 .to_owned(),
         )
     });
     say("log_bin", bad, shown("log_bin"));
     if log_bin {
-        let advice = "the binary log is not synced with each group of commits, as InnoDB's log is: a server whose replicas or \
-                      backups rely on it has 1";
+        let advice = "the binary log is not synced with each group of commits, but InnoDB's log is: set 1 if replicas or backups \
+                      rely on it";
         let bad = (shown("sync_binlog") != "1").then(|| (Warning, advice.to_owned()));
         say("sync_binlog", bad, shown("sync_binlog"));
     }
 
     let doublewrite = shown("innodb_doublewrite");
     let off = doublewrite.eq_ignore_ascii_case("off") || doublewrite == "0";
-    let bad = off.then(|| (Warning, "pages can be torn by a crash: a production server has it on".to_owned()));
+    let bad = off.then(|| (Warning, "a crash can leave torn pages: production servers have it on".to_owned()));
     say("innodb_doublewrite", bad, doublewrite);
 
     let method = shown("innodb_flush_method");
     let bad = match method.as_str() {
         m if m.starts_with("O_DIRECT") || m == "–" => None,
         "nosync" | "littlesync" => Some((Refused, "the server does not sync its files: set O_DIRECT".to_owned())),
-        _ => Some((Warning, "data pages go through the system's cache as well: O_DIRECT is usual".to_owned())),
+        _ => Some((Warning, "data pages also go through the system's page cache: O_DIRECT is usual".to_owned())),
     };
     say("innodb_flush_method", bad, method);
 
     let pool = s.number("innodb_buffer_pool_size").unwrap_or(0.0);
     let bad = match f.memory {
-        Some(memory) if pool > memory * 0.9 => Some(format!("larger than the memory of {} allows", bytes(memory))),
-        _ if pool < 128.0 * 1024.0 * 1024.0 => Some("so small that pages are written out during a test".to_owned()),
+        Some(memory) if pool > memory * 0.9 => Some(format!("too large for the memory of {}", bytes(memory))),
+        _ if pool < 128.0 * 1024.0 * 1024.0 => Some("too small: pages are flushed during a test".to_owned()),
         _ => None,
     };
     say("innodb_buffer_pool_size", bad.map(|b| (Warning, b)), bytes(pool));
@@ -234,11 +234,11 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     });
     let log = log.unwrap_or(0.0);
     let small = log < 1024.0 * 1024.0 * 1024.0;
-    let advice = "checkpoints will come often, and page writes with them: 1 GiB at least is usual for such a load";
+    let advice = "checkpoints, and page writes with them, come often: at least 1 GiB is usual for such a load";
     say("innodb_log_file_size", small.then(|| (Warning, advice.to_owned())), bytes(log));
 
     for name in ["read_only", "super_read_only", "innodb_read_only"] {
-        // MariaDB 12 knows more ways of being read-only than ON.
+        // MariaDB 12 has more read-only values than ON.
         let off = |v: &str| v.eq_ignore_ascii_case("off") || v == "0";
         let on = s.get(name).is_some_and(|v| !off(v)) && (name != "read_only" || !f.ignores_read_only);
         if s.get(name).is_some() {
@@ -246,81 +246,82 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
                 "innodb_read_only" => "start the server without it".to_owned(),
                 _ => format!("SET GLOBAL {name} = OFF"),
             };
-            let advice = format!("nothing can be changed here: name the primary in the URL, or {way}");
+            let advice = format!("the server refuses changes: name the primary in the URL, or {way}");
             say(name, on.then_some((Impossible, advice)), shown(name));
         }
     }
     if let Some(trouble) = &f.not_ready {
-        let advice = "this member of the cluster takes no statements now: wait until it is in sync, or name another";
+        let advice =
+            "this member of the cluster takes no statements now: wait until it is in sync, or name another member";
         say("wsrep_ready", Some((Impossible, advice.to_owned())), trouble.clone());
     }
     let recovery = s.number("innodb_force_recovery").unwrap_or(0.0);
     if recovery > 0.0 {
         // InnoDB refuses changes from 4 on.
         let severity = if recovery >= 4.0 { Impossible } else { Refused };
-        let advice = "the server runs in a mode for rescuing data: start it without";
+        let advice = "the server runs in data recovery mode: start it without innodb_force_recovery";
         say("innodb_force_recovery", Some((severity, advice.to_owned())), shown("innodb_force_recovery"));
     }
     if s.is_on("debug_no_sync") {
-        say("debug_no_sync", Some((Refused, "the server does not sync its files: set it off".to_owned())), "ON".into());
+        say("debug_no_sync", Some((Refused, "the server does not sync its files: set it OFF".to_owned())), "ON".into());
     }
     let cache = s.get("query_cache_type").is_some_and(|v| !v.eq_ignore_ascii_case("off") && v != "0")
         && s.number("query_cache_size").unwrap_or(0.0) > 0.0;
-    let advice = "each change of a row takes its lock: SET GLOBAL query_cache_size = 0";
+    let advice = "each change of a row takes the query cache's lock: SET GLOBAL query_cache_size = 0";
     if s.get("query_cache_type").is_some() {
         say("query_cache_type", cache.then(|| (Warning, advice.to_owned())), shown("query_cache_type"));
     }
     for name in ["general_log", "slow_query_log"] {
-        let advice = format!("statements are written to a file as well: SET GLOBAL {name} = OFF");
+        let advice = format!("statements are also written to a log file: SET GLOBAL {name} = OFF");
         say(name, s.is_on(name).then_some((Warning, advice)), shown(name));
     }
-    // loadline's sessions set their own: said so that nobody looks for a reason there.
+    // Shown so that nobody suspects them: loadline's sessions set their own.
     say("sql_mode", None, format!("{} (loadline's sessions set their own)", shown("sql_mode")));
     say("character_set_server", None, format!("{} (loadline's columns are binary)", shown("character_set_server")));
     if f.log_in_memory {
         let place = log_dir(s).display().to_string();
-        say("log-folder", Some((Refused, "the log is in main memory: nothing of it is durable".to_owned())), place);
+        say("log-folder", Some((Refused, "the log is in main memory: nothing in it is durable".to_owned())), place);
     }
-    let advice = "the snapshots go without INNODB_METRICS: GRANT PROCESS ON *.* TO the user. All figures of the tables come \
-                  from SHOW GLOBAL STATUS and performance_schema and are there without it";
+    let advice = "snapshots lack INNODB_METRICS: GRANT PROCESS ON *.* TO the user. No column needs it: their sources are SHOW \
+                  GLOBAL STATUS and performance_schema";
     let value = if f.process { "granted" } else { "not granted" };
     say("process-privilege", (!f.process).then(|| (Warning, advice.to_owned())), value.to_owned());
     let (bad, value) = match &f.times {
         Some(CommitTimes::Absent(why)) => (
-            Some((Warning, format!("log file sync is estimated from samples of what the jobs' sessions do: {why}"))),
+            Some((Warning, format!("log file sync is estimated from samples of the jobs' sessions: {why}"))),
             "does not time commits",
         ),
         Some(CommitTimes::Partial) => (
             None,
-            "not needed: without a binary log MariaDB's sessions wait for the log where it times nothing, and log file sync \
-             is estimated from samples of what they do",
+            "not needed: without a binary log MariaDB does not time the whole wait for the log, so log file sync is estimated \
+             from samples of the jobs' sessions",
         ),
         Some(CommitTimes::Timed(_)) | None => (None, "times commits"),
     };
     say("performance_schema", bad, value.to_owned());
     let busy = f.others_running > 1.0;
-    let advice = "others work on this server: their commits and redo are counted as well";
+    let advice = "other sessions are active on this server: their commits and redo are counted as well";
     say("other-sessions", busy.then(|| (Warning, advice.to_owned())), format!("{:.0} running", f.others_running));
-    // Measured on 10.11 with 8 sessions: 42 commits per sync of the log without a binary log, 2.3 with
-    // one and sync_binlog = 1, 3.7 with sync_binlog = 0. Two-phase commit does not hand the wait on.
+    // Measured on 10.11 with 8 sessions: 42 commits per log sync without a binary log, 2.3 with one and
+    // sync_binlog = 1, 3.7 with sync_binlog = 0. In two-phase commit each session waits itself.
     let (value, advice) = match (f.version.mariadb, log_bin) {
         (true, true) => (
             "waits for the log",
-            "with a binary log a COMMIT inside a procedure waits; the database driver is still to be forced for workloads \
-             that need it (--driver database --force), as nothing else tells servers with a binary log from others"
+            "with a binary log a COMMIT inside a procedure waits, but loadline does not distinguish such servers: use --driver \
+             database --force for workloads whose commit waits"
                 .to_owned(),
         ),
         (true, false) => (
             "does not wait for the log",
-            format!("{}. Workloads with a commit that waits take the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
+            format!("{}. Workloads whose commit waits use the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
         ),
-        (false, _) => ("not known", "loadline was never run against MySQL".to_owned()),
+        (false, _) => ("unknown", "loadline was never run against MySQL".to_owned()),
     };
     out.push(Finding::new("commit-in-procedures", Ok, "COMMIT in procedures", value, advice));
     out
 }
 
-/// How many sessions the server has left for jobs.
+/// Number of sessions that the server has left for jobs.
 pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<JobLimit, TargetError> {
     /// Sessions that loadline needs beside its jobs: counters, lock, administration, cancelling.
     const OWN: f64 = 4.0;
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_changed_nothing_can_be_forced() {
+    fn a_read_only_server_cannot_be_forced() {
         for (name, bad, well) in [
             ("read_only", "ON", "OFF"),
             ("read_only", "NO_LOCK", "0"),
@@ -437,20 +438,20 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_stated() {
+    fn secrets_are_not_recorded() {
         let all = [("innodb_secret_key", "x"), ("innodb_page_size", "16384"), ("hostname", "h")];
         let s = MysqlSettings(all.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect());
-        assert_eq!(s.stated().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
+        assert_eq!(s.recorded().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
     }
 
     #[test]
-    fn only_a_binary_log_grows_by_what_is_loaded() {
+    fn only_a_binary_log_grows_with_the_data() {
         let settings = |on: &str| {
             let all = [("log_bin", on), ("log_bin_basename", "/logs/bin"), ("datadir", "/data/")];
             MysqlSettings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
         };
         assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogSpace::default());
-        let room = binary_log(&settings("ON"), 1 << 40);
-        assert_eq!((room.bytes, room.dir.as_deref()), (1 << 40, Some("/logs")));
+        let space = binary_log(&settings("ON"), 1 << 40);
+        assert_eq!((space.bytes, space.dir.as_deref()), (1 << 40, Some("/logs")));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// `innodb_flush_log_at_trx_commit` as it is now: it exists for the whole server only.
+/// The current `innodb_flush_log_at_trx_commit`, a global setting.
 #[derive(Debug, Clone)]
 pub(super) struct Flush(pub(super) Arc<AtomicU8>);
 

@@ -1,4 +1,4 @@
-//! The servers that a target's nodes lead to.
+//! The servers behind a target's nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicU8;
 use super::config::Address;
 use super::connect::Endpoint;
 use super::flush::Flush;
+use super::job_sessions::JobSessions;
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
 use super::version::Version;
-use super::watch::Watch;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
@@ -18,24 +18,24 @@ use crate::error::TargetError;
 /// A server. Several nodes may lead to the same one.
 pub(super) struct MysqlInstance {
     pub(super) endpoint: Arc<Endpoint>,
-    /// Nodes that lead to it.
+    /// Number of nodes that lead to it.
     pub(super) nodes: u32,
     pub(super) version: Version,
     pub(super) ledger: Ledger,
     pub(super) flush: Flush,
-    /// The setting as it was found.
+    /// `innodb_flush_log_at_trx_commit` when the target was opened.
     pub(super) given_flush: u8,
     /// Whether it runs on this machine.
     pub(super) local: bool,
-    /// Whether MariaDB's pool of threads serves the sessions.
+    /// Whether MariaDB's thread pool serves the sessions.
     pub(super) pool: bool,
-    pub(super) watch: Watch,
+    pub(super) jobs: JobSessions,
     pub(super) times: CommitTimes,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
 }
 
-/// What the nodes' URLs lead to.
+/// The servers behind the nodes, and which node leads to which.
 pub(super) struct MysqlNodes {
     pub(super) instances: Vec<MysqlInstance>,
     /// Number of the instance behind each node.
@@ -44,10 +44,10 @@ pub(super) struct MysqlNodes {
     pub(super) job_endpoints: Vec<Arc<Endpoint>>,
 }
 
-/// Goes through all endpoints and finds out which lead to the same server: a user lock taken in one
-/// session is seen by the others of its server only. Names and addresses would not tell: a server may
-/// have several, and two servers may have the same.
-pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> {
+/// Connects to all endpoints and finds out which lead to the same server: a user lock is visible to the
+/// sessions of its server only. Names and addresses do not decide: a server may have several, and two
+/// servers may have the same.
+pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> {
     let mut nodes = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, endpoint) in endpoints.into_iter().enumerate() {
@@ -78,12 +78,12 @@ pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> 
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                nodes.instances.push(MysqlInstance::look(Arc::clone(&endpoint), &mut c)?);
+                nodes.instances.push(MysqlInstance::inspect(Arc::clone(&endpoint), &mut c)?);
                 held.push((c, name));
             }
         }
         if let Some(instance) = nodes.instances.get(at) {
-            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.watch)));
+            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.jobs)));
         }
         nodes.instance_of.push(at);
     }
@@ -94,7 +94,7 @@ pub(super) fn find(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> 
 }
 
 impl MysqlInstance {
-    fn look(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<MysqlInstance, TargetError> {
+    fn inspect(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
@@ -109,7 +109,7 @@ impl MysqlInstance {
             flush: Flush(Arc::new(AtomicU8::new(given_flush))),
             given_flush,
             pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
-            watch: Watch::default(),
+            jobs: JobSessions::default(),
             times: CommitTimes::ask(c, log_bin)?,
             page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
         })
@@ -119,7 +119,7 @@ impl MysqlInstance {
     pub(super) fn admin<T>(&self, f: impl FnOnce(&mut Connection) -> Result<T, TargetError>) -> Result<T, TargetError> {
         let mut c = self.endpoint.connect()?;
         let done = f(&mut c);
-        // What a failed step committed before is counted by the server as well.
+        // The server also counts what a failed step committed.
         match (&done, self.ledger.book(&mut c)) {
             (Ok(_), Err(e)) => Err(e),
             _ => done,
@@ -128,13 +128,13 @@ impl MysqlInstance {
 
     /// A session that reads its counters.
     pub(super) fn observer_session(&self) -> Result<ObserverSession, TargetError> {
-        let (ledger, flush, watch) = (self.ledger.clone(), self.flush.clone(), self.watch.clone());
-        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), watch)
+        let (ledger, flush, jobs) = (self.ledger.clone(), self.flush.clone(), self.jobs.clone());
+        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), jobs)
     }
 }
 
-/// Whether the server runs on this machine: it is reached without a network, and its process is
-/// here (not so behind a tunnel or a container's port).
+/// Whether the server runs on this machine: it is reached by a socket or loopback address, and its process
+/// is here (not behind a tunnel or a container's port).
 fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
     let near = match &endpoint.config.address {
         Address::Unix(_) => true,
@@ -149,7 +149,7 @@ fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
     let of_file = pid_file.and_then(|path| std::fs::read_to_string(path).ok());
     near && match of_file {
         Some(pid) => is_server(pid.trim()),
-        // Not ours to read: then any such process has to do.
+        // The file cannot be read: any server process counts.
         None => std::fs::read_dir("/proc")
             .into_iter()
             .flatten()

@@ -1,4 +1,4 @@
-//! Procedural code in SQL/PSM: what [`loadline_workload::kernel`] defines.
+//! The kernels of [`loadline_workload::kernel`] in SQL/PSM.
 
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
@@ -7,11 +7,11 @@ use super::sql::{MARK, full_name};
 use crate::procedure::{Line, lines};
 use crate::work::Work;
 
-/// Texts are compared byte by byte, as the other databases do.
+/// Texts are compared byte by byte, as in the other databases.
 const CHARACTERS: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
 
-/// Names of the routines which the program calls, and the statements that make them. Functions may not
-/// call themselves here, procedures may, so it is one.
+/// Names and CREATE statements of the routines that the program calls. Fibonacci is a procedure, because
+/// functions cannot call themselves here.
 pub(super) fn routines(work: &Work) -> Vec<(String, String)> {
     if !work.program.computes(Kernel::Fibonacci) {
         return Vec::new();
@@ -35,7 +35,7 @@ END"
     vec![(name, create)]
 }
 
-/// A block that does `times` rounds from where the `sequence` says and compares the result.
+/// A block that computes `times` rounds, starting from `sequence`, and checks the result.
 pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let (declare, round) = match kernel {
         Kernel::Add => (String::new(), "    SET l_result = l_result + l_i;".to_owned()),
@@ -93,7 +93,7 @@ pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
         ),
     };
     let expected = kernel.expected(times);
-    // Primes are looked for from 2 on.
+    // The search for primes starts at 2.
     let before = u32::from(kernel == Kernel::Prime);
     lines(&format!(
         "BEGIN

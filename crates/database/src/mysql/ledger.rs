@@ -1,4 +1,4 @@
-//! What loadline's own sessions add to the server's commit counters, and how the jobs commit.
+//! Commits of loadline's own sessions in the server's counters, and how the jobs commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,9 +12,9 @@ pub(super) struct Ledger(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// `Handler_commit` of sessions that are no job's.
+    /// `Handler_commit` of sessions that are not jobs'.
     handler: AtomicU64,
-    /// `Com_commit` of the same.
+    /// `Com_commit` of the same sessions.
     explicit: AtomicU64,
     /// Whether the jobs send COMMIT, or leave it to autocommit.
     jobs_send_commit: AtomicBool,
@@ -23,11 +23,11 @@ struct State {
 }
 
 impl Ledger {
-    /// Books what `c` has committed; to be called once, at the end of a session that is no job's.
-    /// Exact: the server keeps the same counters by session.
+    /// Adds the commits of `c`. Call it once, at the end of each session that is not a job's. Exact: the
+    /// server keeps the same counters per session.
     ///
     /// # Errors
-    /// When the session is lost.
+    /// If the session is lost.
     pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
         let own = c.pairs("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_commit', 'Com_commit')")?;
         for (name, value) in own {
@@ -42,7 +42,7 @@ impl Ledger {
         self.0.jobs_send_commit.store(yes, Ordering::Relaxed);
     }
 
-    /// Whether the server writes a binary log, which then commits as an engine of its own.
+    /// Whether the server writes a binary log, which commits like an engine of its own.
     pub(super) fn binlog(&self, on: bool) {
         self.0.binlog.store(on, Ordering::Relaxed);
     }

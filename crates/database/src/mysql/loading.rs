@@ -1,4 +1,4 @@
-//! Many rows at once: LOAD DATA LOCAL INFILE, answered with rows that are made on the way; the data set.
+//! Bulk load: LOAD DATA LOCAL INFILE with rows generated on the fly; the loader of the data set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use loadline_workload::{Datum, Table};
 use super::connect::Endpoint;
 use super::ledger::Ledger;
 use super::schema;
-use super::sql::{self, DATABASE, MARK, create_table, quoted, table_name};
+use super::sql::{self, DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
@@ -16,14 +16,14 @@ use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
 use crate::workload_tables::{self, WantedRows};
 
-/// What the file is called that the server asks for: there is no such file.
+/// Name of the file that the server requests. There is no such file: its rows are generated.
 const FILE: &str = "rows-of-loadline";
-/// Rows are sent in packets of about so many bytes.
+/// Approximate length of a packet of rows, bytes.
 const PACKET: usize = 128 * 1024;
-/// The server, or this session, may not load local files: 1148 and 4166 (MariaDB), 3948 and 3950 (MySQL).
+/// Errors if server or session forbids local files: 1148 and 4166 (MariaDB), 3948 and 3950 (MySQL).
 const NOT_ALLOWED: [u16; 4] = [1148, 4166, 3948, 3950];
 
-/// Adds the rows of `batches` by LOAD DATA, and where the server does not let us, by prepared inserts.
+/// Adds the rows of `batches` by LOAD DATA, or by prepared inserts if the server forbids it.
 pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
     match load_data(c, work, table, batches) {
         Err(TargetError::Statement(_)) if NOT_ALLOWED.contains(&c.last_code) => {
@@ -33,8 +33,7 @@ pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Bat
     }
 }
 
-/// The statement that asks for the rows of a table. Values are bytes as they are, with a backslash before
-/// those that mean something.
+/// The LOAD DATA statement of a table. Values are raw bytes; a backslash escapes special ones.
 fn statement(work: &Work, table: &Table) -> String {
     format!(
         "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
@@ -45,10 +44,10 @@ fn statement(work: &Work, table: &Table) -> String {
 
 fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
     let sent: u64 = batches.iter().map(Batch::len).sum();
-    let mut waiting = batches.iter().flat_map(|batch| pieces(batch, work, table));
+    let mut waiting = batches.iter().flat_map(|batch| split(batch, work, table));
     let done = c.load_local(&statement(work, table), FILE, |out| {
         if let Some(piece) = waiting.next() {
-            // A row cannot fail to be written: `rows` only fails if we do.
+            // `rows` fails only if its callback does.
             let _ = rows(work, table, &piece, |row| -> Result<(), std::convert::Infallible> {
                 put_row(out, row);
                 Ok(())
@@ -61,8 +60,8 @@ fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) 
     Ok(done)
 }
 
-/// A batch in pieces of about a packet each.
-fn pieces<'a>(batch: &'a Batch, work: &Work, table: &Table) -> impl Iterator<Item = Batch> + use<'a> {
+/// Splits a batch into pieces of about a packet each.
+fn split<'a>(batch: &'a Batch, work: &Work, table: &Table) -> impl Iterator<Item = Batch> + use<'a> {
     let rows = (PACKET as u64 / (table.value_bytes(&work.params) + 8)).max(1);
     (0..batch.len().div_ceil(rows)).map(move |i| batch.part(i * rows, rows))
 }
@@ -102,13 +101,9 @@ impl MysqlLoader {
     }
 }
 
-fn name_of(stem: &str) -> String {
-    format!("{}.{}", quoted(DATABASE), quoted(stem))
-}
-
 impl Loader for MysqlLoader {
     fn record(&self) -> String {
-        name_of(RECORD)
+        full_name(RECORD)
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -166,12 +161,12 @@ impl Loader for MysqlLoader {
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
-        let there = self.connection.value(&format!(
+        let indexes = self.connection.value(&format!(
             "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{DATABASE}' AND \
              TABLE_NAME = '{}' AND INDEX_NAME LIKE 'by\\_%'",
             table_stem(work, table.name)
         ))?;
-        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
+        Ok(indexes.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
@@ -180,7 +175,7 @@ impl Loader for MysqlLoader {
         {
             self.run(&indexes)?;
         }
-        // The optimizer goes by them, and what a table takes is told from its statistics as well.
+        // The optimizer needs the statistics, and a table's size is read from them.
         self.run(&sql::analyze(work, table.name))?;
         complete.map_or(Ok(()), |sql| self.run(sql))
     }
@@ -194,7 +189,7 @@ impl Loader for MysqlLoader {
     }
 }
 
-/// Loads what is missing of the workload tables and of the data set.
+/// Loads the missing rows of the workload tables and of the data set.
 pub(super) fn load(
     endpoint: &Endpoint,
     ledger: &Ledger,
@@ -205,7 +200,7 @@ pub(super) fn load(
     workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
 }
 
-/// What a run that ends leaves of the data set.
+/// Tables of the data set that stay after a run.
 pub(super) fn kept(endpoint: &Endpoint, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
     data_set::kept(&mut MysqlLoader::open(endpoint, ledger)?, keep_data)
 }
@@ -217,7 +212,7 @@ pub(super) fn drop_all(endpoint: &Endpoint, ledger: &Ledger) -> Result<(), Targe
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
          TABLE_COMMENT LIKE '{MARK}%'"
     ))?;
-    tables.into_iter().flatten().try_for_each(|table| loader.run(&format!("DROP TABLE {}", name_of(&table))))
+    tables.into_iter().flatten().try_for_each(|table| loader.run(&format!("DROP TABLE {}", full_name(&table))))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! MariaDB 10.6 and newer, and MySQL 8.0 and newer. MySQL speaks the same protocol; loadline was
-//! never run against one.
+//! MariaDB 10.6 and newer, and MySQL 8.0 and newer, which speaks the same protocol. loadline was never run
+//! against MySQL.
 //!
-//! The session is loadline's own ([`wire`]): what the timing loop costs is known.
+//! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
 mod auth;
 mod cache;
@@ -12,6 +12,7 @@ mod data_counters;
 mod doctor;
 mod flush;
 mod instance;
+mod job_sessions;
 mod kernels;
 mod ledger;
 mod loading;
@@ -28,7 +29,6 @@ mod slice;
 mod sql;
 mod temp;
 mod version;
-mod watch;
 mod wire;
 
 use server::Mysql;
@@ -37,7 +37,7 @@ use temp::TempServer;
 use crate::env::process_env;
 use crate::kind::TargetKind;
 
-/// A server that is there.
+/// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "mysql",
     aliases: &["mariadb"],
@@ -47,7 +47,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     url_forms: &[
         (
             "mysql://user@host:3306/database",
-            "over TCP; ?ssl-mode=verify-identity asks for encryption and a good certificate",
+            "over TCP; ?ssl-mode=verify-identity requires encryption and a valid certificate",
         ),
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
@@ -60,13 +60,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-/// A private server, made for the run.
+/// A private server, created for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "MariaDB",
     source_key: "mysql",
-    summary: "a private throwaway MariaDB server, made for the run from the installed binaries",
+    summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),

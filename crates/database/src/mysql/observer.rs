@@ -1,20 +1,20 @@
-//! Reads the servers' own counters.
+//! Reads the servers' counters.
 
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::data_counters;
 use super::flush::Flush;
+use super::job_sessions::JobSessions;
 use super::ledger::Ledger;
 use super::performance::CommitTimes;
 use super::version::Version;
-use super::watch::Watch;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
 use crate::role::Observer;
 
-/// Counters of SHOW GLOBAL STATUS that are kept with each snapshot, [`data_counters::STATUS`] after them. No privilege is needed for them.
+/// Beginning of the query for a snapshot's counters; [`data_counters::STATUS`] follows. It needs no privilege.
 const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
      'Handler_prepare', 'Binlog_commits', 'Binlog_group_commits', 'Innodb_lsn_current', 'Innodb_os_log_written', \
      'Innodb_os_log_fsyncs', 'Innodb_redo_log_current_lsn', 'Innodb_log_writes', 'Innodb_log_write_requests', \
@@ -24,19 +24,18 @@ const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit
      'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', \
      'Innodb_buffer_pool_wait_free', 'Innodb_pages_written', 'Innodb_dblwr_writes', 'Innodb_dblwr_pages_written', \
      'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost', ";
-/// Sessions that performance_schema had no room for: what they waited is not in its sums.
-const UNWATCHED: &str = "Performance_schema_thread_instances_lost";
-/// Under what the metrics are kept.
+/// Number of sessions that performance_schema had no memory for: its sums lack their waits.
+const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
+/// Prefix of the metrics' names in a snapshot.
 const METRIC: &str = "INNODB_METRICS.";
 
 /// Why the syncs of the log are not counted while commits do not wait.
-pub(super) const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (Innodb_os_log_fsyncs went with \
-     MariaDB 10.8); its log writes stand for them only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
+pub(super) const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (MariaDB 10.8 removed \
+     Innodb_os_log_fsyncs); log writes equal syncs only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
 
-/// The counter of the log's syncs, if there is one. MariaDB 10.8 took `Innodb_os_log_fsyncs` away, and
-/// performance_schema's `wait/io/file/innodb/innodb_log_file` as well. While commits wait each log write
-/// is synced: counted with strace on 10.11, 8 sessions, 4867 writes and 4882 calls of fdatasync on the
-/// log.
+/// The counter of log syncs, if there is one. MariaDB 10.8 removed `Innodb_os_log_fsyncs` and
+/// performance_schema's `wait/io/file/innodb/innodb_log_file`. While commits wait, each log write is synced
+/// (strace on 10.11, 8 sessions: 4867 writes and 4882 fdatasync calls on the log).
 pub(super) fn sync_counter(version: &Version, flush: u8) -> Option<&'static str> {
     match (version.mariadb && version.is_at_least(10, 8), flush) {
         (false, _) => Some("Innodb_os_log_fsyncs"),
@@ -45,28 +44,28 @@ pub(super) fn sync_counter(version: &Version, flush: u8) -> Option<&'static str>
     }
 }
 
-/// One server and how it is read, in a session of its own.
+/// Reads one server's counters, in a session of its own.
 pub(super) struct ObserverSession {
     connection: Connection,
     ledger: Ledger,
     flush: Flush,
     times: CommitTimes,
-    watch: Watch,
-    /// The query of InnoDB's metrics, where it is allowed.
+    jobs: JobSessions,
+    /// The query of InnoDB's metrics, if the user may run it.
     metrics: Option<String>,
 }
 
 impl ObserverSession {
-    /// Reads in `connection`.
+    /// Reads through `connection`.
     pub(super) fn open(
         mut connection: Connection,
         ledger: Ledger,
         flush: Flush,
         times: CommitTimes,
-        watch: Watch,
+        jobs: JobSessions,
     ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
-        Ok(ObserverSession { connection, ledger, flush, times, watch, metrics })
+        Ok(ObserverSession { connection, ledger, flush, times, jobs, metrics })
     }
 
     fn read(&mut self) -> Result<Snapshot, TargetError> {
@@ -78,8 +77,8 @@ impl ObserverSession {
             }
         }
         for (name, ns) in self.times.read(c)? {
-            // Else samples have to do.
-            if snapshot.counters.get(UNWATCHED).is_none_or(|lost| *lost == 0.0) {
+            // If sessions were lost, log waits are estimated from samples.
+            if snapshot.counters.get(LOST_SESSIONS).is_none_or(|lost| *lost == 0.0) {
                 *snapshot.counters.entry(counter::LOG_WAIT_NS.to_owned()).or_default() += ns;
             }
             snapshot.counters.insert(name, ns);
@@ -94,7 +93,7 @@ impl ObserverSession {
         data_counters::fill(&mut snapshot.counters);
         let (commits, own, times) = self.ledger.commits();
         let mut neutral = vec![(counter::COMMITS, commits, own as f64, times as f64)];
-        // MariaDB's log position, MySQL's since 8.0.30, else what was written of the log.
+        // MariaDB's log position, MySQL's since 8.0.30, else the bytes written to the log.
         let position = ["Innodb_lsn_current", "Innodb_redo_log_current_lsn", "Innodb_os_log_written"]
             .into_iter()
             .find(|name| snapshot.counters.contains_key(*name));
@@ -111,10 +110,9 @@ impl ObserverSession {
     }
 }
 
-/// The query of those of InnoDB's metrics that are switched on and which the status does not show;
-/// `None` for a user without PROCESS, who may not read them.
+/// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
 fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
-    // MariaDB and MySQL name the column otherwise.
+    // The column's name differs between MariaDB and MySQL.
     let column = c.value(
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = \
          'INNODB_METRICS' AND COLUMN_NAME IN ('ENABLED', 'STATUS') LIMIT 1",
@@ -143,7 +141,7 @@ impl Observer for MysqlObserver {
         let before = clock::now_ns();
         let all = self.0.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
         let mut snapshot = sum(all);
-        // The counters are of some moment in between.
+        // The counters are of a moment within the query.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
         Ok(snapshot)
     }
@@ -151,13 +149,13 @@ impl Observer for MysqlObserver {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample::default();
         for session in &mut self.0 {
-            session.watch.look(&mut session.connection, &mut sample)?;
+            session.jobs.sample(&mut session.connection, &mut sample)?;
         }
         Ok(Some(sample))
     }
 }
 
-/// Sums of the counters that every server has: one that some lack would be the sum of something else.
+/// Sums of the counters that every server has. Without some servers a sum would be incomplete.
 fn sum(all: Vec<Snapshot>) -> Snapshot {
     let servers = all.len();
     let mut total = Snapshot::default();

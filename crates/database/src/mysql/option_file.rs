@@ -1,4 +1,4 @@
-//! `~/.my.cnf`, the option file of MariaDB's and MySQL's clients, as far as it says who and where.
+//! User, password and address from `~/.my.cnf`, the option file of MariaDB's and MySQL's clients.
 //!
 //! <https://mariadb.com/kb/en/configuring-mariadb-with-option-files/>
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::env::Env;
 use crate::secret::Secret;
 
-/// What the groups `[client]` (and `[client-server]`, `[client-mariadb]`) say.
+/// Options of the groups `[client]`, `[client-server]` and `[client-mariadb]`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) user: Option<String>,
@@ -18,15 +18,15 @@ pub(super) struct Options {
     pub(super) socket: Option<String>,
 }
 
-/// The file, and why it was left aside.
+/// The file's options, and why it, or its password, was ignored.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OptionFile {
     pub(super) options: Options,
     pub(super) note: Option<String>,
 }
 
-/// Reads `~/.my.cnf`. A file that others may write is ignored, as the clients do; one that others
-/// may read gives no password.
+/// Reads `~/.my.cnf`. Ignores a file that everybody may write, as the clients do, and the password in one
+/// that everybody may read.
 pub(super) fn read(env: Env<'_>) -> OptionFile {
     let Some(path) = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf")) else { return OptionFile::default() };
     read_file(&path)
@@ -37,7 +37,7 @@ fn read_file(path: &Path) -> OptionFile {
     let mode = metadata.permissions().mode();
     let ignored = |why: String| OptionFile { options: Options::default(), note: Some(why) };
     if mode & 0o002 != 0 {
-        return ignored(format!("{} is ignored as everybody may write it: chmod 600", path.display()));
+        return ignored(format!("{} is ignored because everybody may write it: chmod 600", path.display()));
     }
     let Ok(text) = std::fs::read_to_string(path) else {
         return ignored(format!("{} cannot be read", path.display()));
@@ -45,7 +45,7 @@ fn read_file(path: &Path) -> OptionFile {
     let mut options = parse(&text);
     let mut note = None;
     if mode & 0o004 != 0 && options.password.take().is_some() {
-        note = Some(format!("the password in {} is ignored as everybody may read it: chmod 600", path.display()));
+        note = Some(format!("the password in {} is ignored because everybody may read it: chmod 600", path.display()));
     }
     OptionFile { options, note }
 }

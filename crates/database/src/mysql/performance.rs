@@ -1,16 +1,16 @@
-//! How long commits take, as the server's performance_schema times them.
+//! Commit times from the server's performance_schema.
 //!
-//! Neither product times the wait for InnoDB's log as a wait event: MariaDB's sessions queue in a lock
-//! of InnoDB's own that has no instrument (and 10.8 dropped `wait/io/file/innodb/innodb_log_file`),
-//! MySQL's wait for an event of InnoDB's own. What both time is the stage of a session that commits.
-//! With one job on 10.11 that is 151 µs per commit with `innodb_flush_log_at_trx_commit = 1` and 0.3 µs
-//! with 0, so it is the wait for the log; a statement inside a transaction passes it as well, in 0.3 µs.
+//! Neither product times the wait for InnoDB's log as a wait event: MariaDB's sessions queue on an InnoDB
+//! lock without an instrument (and 10.8 dropped `wait/io/file/innodb/innodb_log_file`), MySQL's on an
+//! InnoDB event. Both time the stage in which a session commits. With one job on 10.11 it takes 151 µs per
+//! commit with `innodb_flush_log_at_trx_commit = 1` and 0.3 µs with 0, so it is the wait for the log. A
+//! statement inside a transaction passes the stage as well, in 0.3 µs.
 //!
-//! But MariaDB without a binary log hands the wait on: who finds another session writing the log leaves
-//! the stage, and waits before its answer goes out (gdb shows it in `net_real_write`, on a condition
-//! without an instrument; the process list says «Updating status»). With 8 jobs 185 of 304 samples were
-//! there and 72 in the stage. So there the figure comes from samples ([`super::watch`]), and the stage's
-//! times are taken with a binary log only, when nobody leaves early: 0.59 ms timed, 0.57 ms sampled.
+//! MariaDB without a binary log differs. A session that finds another one writing the log leaves the stage
+//! and waits before it sends its answer (gdb shows it in `net_real_write`, on a condition without an
+//! instrument; the process list shows `Updating status`). With 8 jobs 185 of 304 samples were there and 72
+//! in the stage. So the figure then comes from samples ([`super::job_sessions`]). With a binary log no
+//! session leaves the stage early (0.59 ms timed, 0.57 ms sampled), and its times are used.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,25 @@ use super::version::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 
-/// Stages in which a session commits; each is left when the next begins. The first is that of every
-/// commit, the others come with a binary log.
+/// Stages of a commit, one after the other. Every commit has the first; a binary log adds the others.
 pub(super) const MARIADB_STAGES: &[&str] = &["stage/sql/Commit", "stage/sql/Waiting for prior transaction to commit"];
 const MYSQL_STAGES: &[&str] = &["stage/sql/waiting for handler commit"];
 
-/// Under what the times are kept with each snapshot, ns.
+/// Prefix of the stages' times in a snapshot, ns.
 pub(super) const STAGE_TIME: &str = "performance_schema.";
 
-/// What performance_schema gives of commits.
+/// Whether performance_schema times commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommitTimes {
-    /// The stages' names.
+    /// Yes, in these stages.
     Timed(&'static [&'static str]),
-    /// The server does not time the whole of the wait, whatever its settings are.
+    /// Not the whole wait, whatever the settings are.
     Partial,
-    /// Nothing, because of this, which can be set right.
+    /// No, for this reason, which a setting or a grant changes.
     Absent(String),
 }
 
-/// What decides whether the server times commits.
+/// The settings that decide whether the server times commits.
 #[derive(Debug, Clone, Default)]
 struct Instruments {
     on: bool,
@@ -45,32 +44,32 @@ struct Instruments {
     readable: bool,
     /// Instruments that are enabled and timed.
     timed: Vec<String>,
-    /// Instruments that there are.
+    /// Instruments that exist.
     known: Vec<String>,
     /// Consumers that are off.
     consumers_off: Vec<String>,
-    /// Whether sessions of our user are watched.
-    watched: bool,
+    /// Whether sessions of our user are monitored.
+    monitored: bool,
 }
 
 impl CommitTimes {
-    /// Asks the server, which writes a binary log or not.
+    /// Asks the server. `log_bin`: whether it writes a binary log.
     ///
     /// # Errors
-    /// When the session is lost.
+    /// If the session is lost.
     pub(super) fn ask(c: &mut Connection, log_bin: bool) -> Result<CommitTimes, TargetError> {
         if c.version.mariadb && !log_bin {
             return Ok(CommitTimes::Partial);
         }
         let stages = if c.version.mariadb { MARIADB_STAGES } else { MYSQL_STAGES };
-        let found = look(c, stages)?;
+        let found = read_instruments(c, stages)?;
         Ok(judge(&found, stages, &c.version))
     }
 
     /// Time spent in each stage by all sessions since the server was started, ns.
     ///
     /// # Errors
-    /// When the query fails.
+    /// If the query fails.
     pub(super) fn read(&self, c: &mut Connection) -> Result<BTreeMap<String, f64>, TargetError> {
         let CommitTimes::Timed(stages) = self else { return Ok(BTreeMap::new()) };
         let rows = c.pairs(&format!(
@@ -86,7 +85,7 @@ fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
-fn look(c: &mut Connection, stages: &[&str]) -> Result<Instruments, TargetError> {
+fn read_instruments(c: &mut Connection, stages: &[&str]) -> Result<Instruments, TargetError> {
     let mut found =
         Instruments { on: c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0), ..Instruments::default() };
     if !found.on {
@@ -101,19 +100,19 @@ fn look(c: &mut Connection, stages: &[&str]) -> Result<Instruments, TargetError>
             "SELECT NAME, ENABLED FROM performance_schema.setup_consumers WHERE NAME IN ('global_instrumentation', \
              'thread_instrumentation') AND ENABLED = 'NO'",
         )?;
-        let watched =
+        let monitored =
             c.value("SELECT INSTRUMENTED FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()")?;
-        // The figure itself: another table, and another grant may be needed.
+        // The table of the figures may need another grant.
         c.query("SELECT COUNT(*) FROM performance_schema.events_stages_summary_global_by_event_name")?;
-        Ok((instruments, consumers, watched))
+        Ok((instruments, consumers, monitored))
     });
     match more {
-        Ok((instruments, consumers, watched)) => {
+        Ok((instruments, consumers, monitored)) => {
             found.readable = true;
             found.timed = instruments.iter().filter(|(_, on)| on == "1").map(|(name, _)| name.clone()).collect();
             found.known = instruments.into_iter().map(|(name, _)| name).collect();
             found.consumers_off = consumers.into_iter().map(|(name, _)| name).collect();
-            found.watched = watched.as_deref() == Some("YES");
+            found.monitored = monitored.as_deref() == Some("YES");
             Ok(found)
         }
         Err(TargetError::Statement(_)) => Ok(found),
@@ -137,7 +136,7 @@ fn judge(found: &Instruments, stages: &'static [&'static str], version: &Version
         );
     }
     if !found.known.iter().any(|name| name == first) {
-        return absent(format!("this server's performance_schema has no instrument «{first}»"));
+        return absent(format!("this server's performance_schema has no instrument '{first}'"));
     }
     if !found.timed.iter().any(|name| name == first) {
         return absent(format!(
@@ -148,13 +147,13 @@ fn judge(found: &Instruments, stages: &'static [&'static str], version: &Version
     }
     if let Some(consumer) = found.consumers_off.first() {
         return absent(format!(
-            "performance_schema's consumer «{consumer}» is off: UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
+            "performance_schema's consumer '{consumer}' is off: UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
              WHERE NAME = '{consumer}'"
         ));
     }
-    if !found.watched {
+    if !found.monitored {
         return absent(
-            "performance_schema does not watch this user's sessions: look at its setup_actors and at \
+            "performance_schema does not monitor this user's sessions: check setup_actors and \
              performance_schema_max_thread_instances"
                 .into(),
         );
@@ -175,7 +174,7 @@ mod tests {
             timed: vec!["stage/sql/Commit".into()],
             known: vec!["stage/sql/Commit".into()],
             consumers_off: Vec::new(),
-            watched: true,
+            monitored: true,
         };
         let of = |found: &Instruments| judge(found, MARIADB_STAGES, &version);
         assert_eq!(of(&good), CommitTimes::Timed(MARIADB_STAGES));
@@ -185,7 +184,7 @@ mod tests {
             (Instruments { known: vec![], ..good.clone() }, "has no instrument"),
             (Instruments { timed: vec![], ..good.clone() }, "SET ENABLED = 'YES'"),
             (Instruments { consumers_off: vec!["thread_instrumentation".into()], ..good.clone() }, "setup_consumers"),
-            (Instruments { watched: false, ..good.clone() }, "setup_actors"),
+            (Instruments { monitored: false, ..good.clone() }, "setup_actors"),
         ] {
             let said = of(&found);
             assert!(matches!(&said, CommitTimes::Absent(why) if why.contains(words)), "{words}: {said:?}");

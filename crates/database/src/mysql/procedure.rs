@@ -1,13 +1,12 @@
 //! The in-database driver: a transaction program as one SQL/PSM procedure with COMMIT in its loop.
 //!
-//! SQL/PSM has no arrays. The procedure notes three moments per transaction in a text, and puts it
-//! into a temporary table in memory whenever it has grown to a few KiB: a text is copied as a whole
-//! each time something is added to it.
+//! SQL/PSM has no arrays. The procedure appends three moments per transaction to a text. At a few KiB it
+//! moves the text to a temporary table in memory, because each append copies the whole text.
 
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::sql::{DATABASE, MARK, full_name, prefix, quoted, table_name};
+use super::sql::{MARK, full_name, prefix, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -15,18 +14,18 @@ use crate::work::Work;
 /// session's time zone is UTC.
 pub(super) const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
 
-/// Session variable in which the procedure leaves the sequence that comes next.
+/// Session variable in which the procedure returns the next sequence number.
 pub(super) const NEXT: &str = "@loadline_next";
 
-/// A text of moments goes into the table when it is longer than this.
+/// A longer text of moments moves to the table, bytes.
 const CHUNK: usize = 3000;
 
 /// Full name of the session's table of moments.
 pub(super) fn moments() -> String {
-    format!("{}.{}", quoted(DATABASE), quoted("moments"))
+    full_name("moments")
 }
 
-/// The statement that makes the session's table of moments.
+/// The statement that creates the session's table of moments.
 pub(super) fn create_moments() -> String {
     format!(
         "CREATE TEMPORARY TABLE {} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({}) NOT NULL) \
@@ -41,13 +40,13 @@ pub(super) fn name(work: &Work) -> String {
     full_name(&format!("{}_run", prefix(work)))
 }
 
-/// The statement that runs a slice: where the job begins (first key, first new key, first draw), pool, end,
-/// next sequence.
+/// The statement that runs a slice. Arguments: first key, first new key, first draw, pool, end of the slice,
+/// next sequence number.
 pub(super) fn call(work: &Work) -> String {
     format!("CALL {}(?, ?, ?, ?, ?, ?)", name(work))
 }
 
-/// The statement that makes the procedure.
+/// The statement that creates the procedure.
 pub(super) fn create(work: &Work) -> String {
     let Body { declarations: declare, text: body, loops } = procedure::body(work, &SqlPsm, 2);
     let loops: String = (1..=loops).map(|depth| format!("  DECLARE {} BIGINT;\n", counter(depth))).collect();
@@ -93,7 +92,7 @@ SQL SECURITY INVOKER
 COMMENT '{MARK}'
 BEGIN
 {declare}  DECLARE l_start, l_commit, l_end BIGINT;
-  DECLARE l_t VARBINARY({room}) DEFAULT '';
+  DECLARE l_t VARBINARY({longest}) DEFAULT '';
   l_run: LOOP
     SET l_start = {CLOCK};
 {body}    SET l_commit = {CLOCK};
@@ -109,7 +108,7 @@ BEGIN
   END LOOP;
   INSERT INTO {moments} (t) VALUES (l_t);
 {finish}END",
-        room = CHUNK + 100
+        longest = CHUNK + 100
     )
 }
 
@@ -145,16 +144,15 @@ impl Dialect for SqlPsm {
         format!("p_first_key + {sequence} MOD {rows}")
     }
 
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
-        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {room}, {bytes})")
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
+        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {offsets}, {bytes})")
     }
 
     fn modulo(&self, a: &str, b: u64) -> String {
         format!("({a} MOD {b})")
     }
 
-    /// A procedure would send the rows to the client: no workload that reads rows is run here, as the
-    /// capability is missing.
+    /// Unused: this driver lacks the capability to read rows, as a procedure would send them to the client.
     fn query(&self, _: usize, sql: &str, _: Effect) -> Vec<Line> {
         vec![Line(0, format!("{sql};"))]
     }

@@ -5,18 +5,18 @@
 
 use loadline_workload::Arg;
 
-/// Longest payload of one packet; longer ones come in several.
+/// Longest payload of a packet, bytes; a longer one takes several packets.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 
 /// `CLIENT_SSL`: the session is encrypted.
 pub(super) const CLIENT_SSL: u32 = 0x0800;
 /// `CLIENT_CONNECT_WITH_DB`: a database follows.
 pub(super) const CLIENT_CONNECT_WITH_DB: u32 = 0x0008;
-/// `CLIENT_LOCAL_FILES`: the server may ask for a file of ours (LOAD DATA LOCAL INFILE).
+/// `CLIENT_LOCAL_FILES`: the server may request local files (LOAD DATA LOCAL INFILE).
 pub(super) const CLIENT_LOCAL_FILES: u32 = 0x0080;
 /// `CLIENT_PLUGIN_AUTH`: authentication methods have names.
 pub(super) const CLIENT_PLUGIN_AUTH: u32 = 0x0008_0000;
-/// What loadline always asks for: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
+/// Capabilities of every session: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
 /// MULTI_RESULTS.
 pub(super) const CLIENT_BASE: u32 = 0x0001 | 0x0200 | 0x2000 | 0x8000 | 0x0002_0000;
 /// `SERVER_MORE_RESULTS_EXISTS` in a status.
@@ -91,7 +91,7 @@ pub(super) fn login(capabilities: u32, user: &str, answer: &[u8], database: Opti
     body
 }
 
-/// An error of the server's.
+/// An error that the server reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) code: u16,
@@ -113,11 +113,11 @@ impl ServerError {
 
 impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "«{}» (error {})", self.message, self.code)
+        write!(f, "{} (error {})", self.message, self.code)
     }
 }
 
-/// Rows touched and the status of an OK packet.
+/// Affected rows and status of an OK packet.
 #[inline]
 pub(super) fn ok(body: &[u8]) -> Option<(u64, u16)> {
     let mut r = Reader(body);
@@ -127,7 +127,7 @@ pub(super) fn ok(body: &[u8]) -> Option<(u64, u16)> {
     Some((rows, r.u16()?))
 }
 
-/// Puts the head of a packet whose length is not known yet; [`close`] fills it in.
+/// Appends the header of a packet; [`close`] fills in the length.
 #[inline]
 pub(super) fn open(out: &mut Vec<u8>, number: u8) -> usize {
     out.extend_from_slice(&[0, 0, 0, number]);
@@ -143,7 +143,7 @@ pub(super) fn close(out: &mut [u8], start: usize) {
     }
 }
 
-/// Puts a packet with this payload.
+/// Appends a packet with this payload.
 pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: &[u8]) {
     let start = open(out, number);
     out.extend_from_slice(body);
@@ -166,7 +166,7 @@ pub(super) fn prepare(out: &mut Vec<u8>, sql: &str) {
     close(out, start);
 }
 
-/// COM_STMT_CLOSE: nothing is answered.
+/// COM_STMT_CLOSE, which has no answer.
 pub(super) fn close_statement(out: &mut Vec<u8>, statement: u32) {
     let start = open(out, 0);
     out.push(0x19);
@@ -174,7 +174,7 @@ pub(super) fn close_statement(out: &mut Vec<u8>, statement: u32) {
     close(out, start);
 }
 
-/// COM_STMT_EXECUTE. The server remembers the types of the first execution: `typed` sends them.
+/// COM_STMT_EXECUTE. `typed` sends the types of the parameters, which the server remembers.
 #[inline]
 pub(super) fn execute(out: &mut Vec<u8>, statement: u32, typed: bool, args: &[Arg<'_>]) {
     let start = open(out, 0);
@@ -244,7 +244,7 @@ pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Vec<Option<Vec<u8>
         .collect()
 }
 
-/// Reads numbers and texts off the front of a body; `None` when it is too short.
+/// Reads numbers and texts from the front of a body; `None` if it is too short.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -313,7 +313,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_that_a_server_sends_is_a_panic(body: Vec<u8>, columns in 0_usize..20) {
+        fn no_message_of_a_server_panics(body: Vec<u8>, columns in 0_usize..20) {
             let _ = Greeting::parse(&body);
             let _ = ServerError::parse(&body);
             let _ = ok(&body);

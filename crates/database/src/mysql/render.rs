@@ -1,4 +1,4 @@
-//! Everything that is made of a workload, for people to read, and what does not fit.
+//! The SQL of a workload for people to read, and the missing capabilities.
 
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
@@ -8,11 +8,10 @@ use super::{kernels, procedure};
 use crate::render::Rendered;
 use crate::work::Work;
 
-/// What does not fit, whatever the server's settings are.
+/// Capabilities that are missing, whatever the server's settings are.
 pub(super) fn capabilities() -> Capabilities {
-    let no_cursor =
-        "a procedure here has no way to fetch rows but a cursor, which copies them to a temporary table first";
-    let no_load = "a procedure cannot be fed with rows: LOAD DATA is the client's";
+    let no_cursor = "a procedure here can only fetch rows by a cursor, which first copies them to a temporary table";
+    let no_load = "a procedure cannot receive rows: LOAD DATA needs a client";
     let one_thread = "a query is run by one thread";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     let missing = [
@@ -27,7 +26,7 @@ pub(super) fn capabilities() -> Capabilities {
     Capabilities { missing_drivers: Vec::new(), missing }
 }
 
-/// Everything that is made of a workload, for people to read.
+/// The SQL of a workload for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let tables = work.workload.tables.iter();
     let mut out: Vec<Rendered> = tables

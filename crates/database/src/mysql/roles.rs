@@ -1,4 +1,4 @@
-//! What loadline asks of the servers, by role.
+//! Implements the roles of a target.
 
 use std::collections::BTreeSet;
 
@@ -36,8 +36,8 @@ impl Target for Mysql {
         let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.server.is_some() {
             notes.push(format!(
-                "workloads with a commit that does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others \
-                 with {}: the setting exists for the whole server only, and this server is private",
+                "workloads whose commit does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others with {}: \
+                 the setting is global, and this server is private",
                 first.given_flush
             ));
         }
@@ -61,7 +61,7 @@ impl Target for Mysql {
             local: self.instances().iter().all(|i| i.local),
             log_dir: Some(doctor::log_dir(&settings).display().to_string()),
             data_dir: settings.get("datadir").map(str::to_owned),
-            settings: settings.stated(),
+            settings: settings.recorded(),
             notes,
             ..TargetInfo::default()
         })
@@ -109,7 +109,7 @@ impl Administration for Mysql {
         Ok(())
     }
 
-    /// The redo log has its full size from the start; a binary log grows by the rows.
+    /// The redo log has its full size from the start; only a binary log grows.
     fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
         let each = self.each(|_, c| Ok(doctor::binary_log(&MysqlSettings::read(c)?, data)))?;
         Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
@@ -176,7 +176,7 @@ impl Doctor for Mysql {
             if allowed.as_deref() != Some("1") {
                 let why =
                     "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
-                missing.push((Driver::Client, Capability::BulkLoad, self.at(instance, why.to_owned())));
+                missing.push((Driver::Client, Capability::BulkLoad, self.labelled(instance, why.to_owned())));
             }
             let waits = matches!(instance.given_flush, 1 | 3);
             let value = instance.given_flush;
@@ -196,12 +196,12 @@ impl Doctor for Mysql {
                     ),
                 ),
             };
-            let why = self.at(instance, why);
+            let why = self.labelled(instance, why);
             missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
         }
-        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::cannot_flush(c))?) {
+        for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::flush_refusal(c))?) {
             if let Some(why) = refused {
-                let why = self.at(instance, why);
+                let why = self.labelled(instance, why);
                 missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
             }
         }
@@ -213,7 +213,7 @@ impl Doctor for Mysql {
         let limits = self.each(|instance, c| {
             let settings = MysqlSettings::read(c)?;
             let mut limit = doctor::job_limit(c, &settings)?;
-            // Jobs are spread over the nodes in turn: this server gets its nodes' share of them.
+            // Jobs go to the nodes in turn: this server gets its nodes' share of them.
             if nodes > instance.nodes {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
                 limit.because = format!("{} at {}", limit.because, instance.endpoint.config.place());
@@ -296,10 +296,10 @@ impl Queries for Mysql {
         Number::of_all(self.each(|_, c| c.value(&sql))?)
     }
 
-    /// The rows are in the primary key's tree: its file is the table.
+    /// The size of the primary key's tree, which holds the rows.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let sizes = self.each(|_, c| {
-            // The sizes that are shown are those of the last look at the table.
+            // The server shows the size as of the last ANALYZE.
             c.query(&sql::analyze(work, table))?;
             c.value(&sql::table_size(work, table))
         })?;
@@ -324,7 +324,7 @@ impl DataSet for Mysql {
 impl BlockCache for Mysql {
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         let own = self.server.as_ref();
-        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.cache(data_bytes))))?;
+        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.pool_bytes(data_bytes))))?;
         Ok(sizes.into_iter().sum())
     }
 }

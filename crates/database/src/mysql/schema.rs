@@ -1,4 +1,4 @@
-//! The database `loadline`: made, filled, locked, removed.
+//! Creates, fills, locks and removes the database `loadline`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +12,29 @@ use crate::loading::Batch;
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
-/// Name of the user lock. Locks are the server's, as the database is.
+/// Name of the user lock. Like the database, it belongs to the server.
 const LOCK: &str = "loadline";
-/// The table that says whose the database is.
+/// The table that marks the database as loadline's.
 const MARKER: &str = "made_by_loadline";
-/// In the marker's comment: the database was there before, empty, and stays.
+/// In the marker's comment: the database existed before, empty, and stays.
 const ADOPTED: &str = "in a database that was there";
 /// Rows per INSERT.
 const ROWS_PER_INSERT: usize = 64;
 
-/// What is known of the database.
+/// Who created the database.
 enum Owner {
+    /// There is no such database.
     Nobody,
-    /// It is there and holds nothing.
+    /// It exists and is empty.
     Empty,
     Loadline,
     Other,
 }
 
 fn owner(c: &mut Connection) -> Result<Owner, TargetError> {
-    let there =
+    let count =
         c.value(&format!("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'"))?;
-    if there.as_deref() == Some("0") {
+    if count.as_deref() == Some("0") {
         return Ok(Owner::Nobody);
     }
     if marker_comment(c)?.is_some_and(|comment| comment.starts_with(MARK)) {
@@ -60,7 +61,7 @@ fn objects(c: &mut Connection) -> Result<u64, TargetError> {
 
 fn not_ours() -> TargetError {
     TargetError::Refused(format!(
-        "there is a database «{DATABASE}» that loadline did not make (it has no table «{MARKER}»), and it is left \
+        "there is a database '{DATABASE}' that loadline did not create (it has no table '{MARKER}'), and it is left \
          untouched: rename it, or use another server"
     ))
 }
@@ -70,7 +71,7 @@ fn is_denied(code: u16) -> bool {
     matches!(code, 1044 | 1142 | 1227 | 1370)
 }
 
-/// Makes the database if it is not there.
+/// Creates the database if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     let adopted = match owner(c)? {
         Owner::Loadline => return Ok(()),
@@ -92,20 +93,20 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     });
     match made {
         Err(TargetError::Statement(e)) if is_denied(c.last_code) => Err(TargetError::Refused(format!(
-            "the database «{DATABASE}» cannot be made: {e}. Let an administrator run: CREATE DATABASE {DATABASE}; GRANT \
+            "the database '{DATABASE}' cannot be created: {e}. Ask an administrator to run: CREATE DATABASE {DATABASE}; GRANT \
              ALL ON {DATABASE}.* TO the user"
         ))),
         other => other,
     }
 }
 
-/// Drops the workload's own tables.
+/// Drops the workload tables.
 pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     workload_tables(work)
         .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 
-/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
+/// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for table in workload_tables(work) {
@@ -115,7 +116,7 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
     Ok(())
 }
 
-/// Makes the workload's procedure.
+/// Creates the workload's procedure and the routines that it calls.
 pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for (name, create) in kernels::routines(work) {
@@ -134,7 +135,7 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
     Ok(())
 }
 
-/// Rows of a table by number of batch.
+/// Number of rows in each batch of a table.
 pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
     let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
     let key = quoted(table.columns.first().map_or("id", |c| c.name));
@@ -162,7 +163,7 @@ pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Bat
             data.clear();
         }
     }
-    // Few are allowed on the whole server (max_prepared_stmt_count), and a load has many batches.
+    // The server limits their number (max_prepared_stmt_count), and a load has many batches.
     c.close_statement(whole)?;
     if !data.is_empty() {
         let mut rest = c.prepare(&insert(data.len() / table.columns.len().max(1)))?;
@@ -186,8 +187,8 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
     )))
 }
 
-/// Drops what loadline made, and says what that was. What others put into the database stays, and
-/// then the database as well; so do the tables in `kept`.
+/// Drops what loadline created and lists it. Tables in `kept` and objects of others stay, and then the
+/// database stays too.
 pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
     if !matches!(owner(c)?, Owner::Loadline) {
         return Ok(Vec::new());
@@ -202,7 +203,7 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
         c.query(&format!("DROP PROCEDURE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
         removed.push(format!("the procedure {DATABASE}.{name}"));
     }
-    // The marker goes last, so that a removal which is cut off is taken up again.
+    // The marker goes last, so that an interrupted removal can be repeated.
     let tables = c.pairs(&format!(
         "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
          'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"

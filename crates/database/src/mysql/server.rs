@@ -1,4 +1,4 @@
-//! The target and its servers. What is asked of them is in `roles.rs`.
+//! The target and its servers; `roles.rs` implements its roles.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,16 +7,16 @@ use loadline_workload::Commit;
 
 use super::connect::Endpoint;
 use super::instance::{self, MysqlInstance, MysqlNodes};
+use super::job_sessions;
 use super::temp::TempServer;
-use super::watch;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::workload_tables::LoadedTables;
 
-/// With this value a commit leaves its log to the server's once-a-second write, which is nearest to
-/// what other databases mean by a commit that does not wait.
+/// `innodb_flush_log_at_trx_commit` for commits that do not wait: the server writes the log once a second,
+/// which is nearest to such commits on other databases.
 pub(super) const NOWAIT: u8 = 0;
 
 /// A MariaDB or MySQL target.
@@ -24,9 +24,9 @@ pub(super) struct Mysql {
     pub(super) nodes: MysqlNodes,
     pub(super) facts: Facts,
     pub(super) url: String,
-    /// Workload tables that need not be counted.
+    /// Workload tables known to be loaded.
     pub(super) loaded: LoadedTables,
-    /// The private server, if this is one. Dropped last: it stops with us.
+    /// The private server, if this is one. Dropped last, which stops it.
     pub(super) server: Option<TempServer>,
 }
 
@@ -35,7 +35,7 @@ impl Mysql {
     pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
         let endpoints = nodes.map(|node| Endpoint::new(node, request)).collect::<Result<Vec<_>, _>>()?;
-        let nodes = instance::find(endpoints)?;
+        let nodes = instance::identify(endpoints)?;
         let facts = Facts {
             nodes: nodes.job_endpoints.len() as u32,
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
@@ -45,12 +45,12 @@ impl Mysql {
             no_limit: None,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
-                 is not seen",
+                 is unknown",
             ),
             commits_of_workers: None,
             publishes_counters: false,
             counter_lag_s: 0.0,
-            log_sync_events: watch::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
+            log_sync_events: job_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
             buffer_wait_events: &[],
             own_files: None,
             growth_is_written: None,
@@ -76,7 +76,7 @@ impl Mysql {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
-    /// Where `job` connects: jobs are spread over the nodes in turn.
+    /// Where `job` connects: jobs go to the nodes in turn.
     pub(super) fn endpoint_of(&self, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
         let node = job as usize % self.nodes.job_endpoints.len().max(1);
         self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
@@ -86,13 +86,13 @@ impl Mysql {
         self.instances().iter().for_each(|i| i.ledger.jobs_send_commit(yes));
     }
 
-    /// Where several servers are, says of which one `text` is.
-    pub(super) fn at(&self, instance: &MysqlInstance, text: String) -> String {
+    /// Puts the server's address before `text` if there are several servers.
+    pub(super) fn labelled(&self, instance: &MysqlInstance, text: String) -> String {
         if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
 
-    /// Brings a private server's setting of the commit to what the workload wants. On a user's
-    /// server it is left as it is.
+    /// Sets a private server's `innodb_flush_log_at_trx_commit` to what the workload needs. Leaves a user's
+    /// server as it is.
     pub(super) fn set_flush(&self, commit: Commit) -> Result<(), TargetError> {
         for instance in self.instances().iter().filter(|_| self.server.is_some()) {
             let wanted = match commit {

@@ -1,4 +1,4 @@
-//! A session of the in-database driver: one CALL per slice, and the two clocks.
+//! A session of the in-database driver: one CALL per slice, times converted between the two clocks.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ impl MysqlDatabaseSession {
     /// Opens the session of `job`.
     pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
         let mut connection = endpoint.connect()?;
-        // A second of the fastest server's moments.
+        // Holds the moments of a second on the fastest server.
         connection.query("SET SESSION max_heap_table_size = 67108864")?;
-        // A procedure may call itself only where this says so.
+        // The default allows no procedure to call itself.
         connection.query("SET SESSION max_sp_recursion_depth = 255")?;
         connection.query(&procedure::create_moments())?;
         let call = connection.prepare(&procedure::call(work))?;
-        let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
+        let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
         Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }
@@ -42,7 +42,7 @@ impl MysqlDatabaseSession {
 impl DatabaseSession for MysqlDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let c = &mut self.connection;
-        self.clock.refresh(&mut || ask(c))?;
+        self.clock.refresh(&mut || read_clock(c))?;
         let args = [
             Arg::Int(self.start.first_key),
             Arg::Int(self.start.new_key),
@@ -53,14 +53,14 @@ impl DatabaseSession for MysqlDatabaseSession {
         ];
         c.execute(&mut self.call, &args)?;
         let next = c.value(&format!("SELECT {NEXT}"))?.and_then(|v| v.parse().ok());
-        self.next = next.ok_or_else(|| TargetError::Statement("the procedure left no sequence".into()))?;
+        self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;
         let table = procedure::moments();
         let rows = c.query(&format!("SELECT t FROM {table} ORDER BY k"))?;
         c.query(&format!("DELETE FROM {table}"))?;
         let moments = rows.iter().flatten().flatten().map(|t| parse(t)).collect::<Option<Vec<_>>>();
         let moments = moments.map(|m| m.concat()).filter(|m| !m.is_empty());
         let moments = moments.ok_or_else(|| {
-            TargetError::Statement("the procedure left times that cannot be read: run `loadline clean`".into())
+            TargetError::Statement("the procedure returned times that cannot be read: run `loadline clean`".into())
         })?;
         self.clock.slice(moments.into_iter())
     }
@@ -70,7 +70,7 @@ impl DatabaseSession for MysqlDatabaseSession {
     }
 }
 
-/// Lines of `start time-to-commit time-of-commit`.
+/// Parses lines of `start time-to-commit commit-time`, µs.
 fn parse(text: &[u8]) -> Option<Vec<Moments>> {
     let text = std::str::from_utf8(text).ok()?;
     text.lines()
@@ -82,8 +82,8 @@ fn parse(text: &[u8]) -> Option<Vec<Moments>> {
         .collect()
 }
 
-/// Asks for the server's time.
-fn ask(c: &mut Connection) -> Result<Option<i64>, TargetError> {
+/// The server's time, µs since 1970.
+fn read_clock(c: &mut Connection) -> Result<Option<i64>, TargetError> {
     Ok(c.value(&format!("SELECT {CLOCK}"))?.and_then(|v| v.parse().ok()))
 }
 

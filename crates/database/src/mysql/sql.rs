@@ -6,22 +6,22 @@ use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::work::Work;
 
-/// The database that holds everything loadline makes.
+/// The database that holds everything loadline creates.
 pub(super) const DATABASE: &str = "loadline";
-/// Beginning of the comment by which tables and procedures are known as loadline's.
+/// Beginning of the comment that marks tables and procedures as loadline's.
 pub(super) const MARK: &str = "made by loadline";
 
 /// Why a commit in a procedure does not wait: see docs/ARCHITECTURE.md for the measurement.
 pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a COMMIT inside a stored procedure returns \
-     before its log is on disk as soon as another session writes the log, unless there is a binary log: the wait comes at \
-     the end of CALL";
+     before its log is on disk if another session is writing the log and there is no binary log: the wait comes at the end \
+     of CALL";
 
-/// A name as SQL takes it whatever it holds.
+/// A quoted name, safe whatever it contains.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// Full name of what loadline makes in its database.
+/// Full name of an object in loadline's database.
 pub(super) fn full_name(name: &str) -> String {
     format!("{}.{}", quoted(DATABASE), quoted(name))
 }
@@ -35,14 +35,14 @@ pub(super) fn prefix(work: &Work) -> String {
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {
         let name = quoted(&format!("by_{}", index.column));
-        // Its name is known within its table only.
+        // Names of indexes are local to their table.
         return if index.new { name } else { format!("{name} ON {}", table_name(work, index.table)) };
     }
     format!("{}.{}", quoted(DATABASE), quoted(&table_stem(work, table)))
 }
 
-/// The statement that makes `table`: one that is loaded as a whole without the indexes that [`after_loading`]
-/// makes.
+/// The statement that creates `table`. [`after_loading`] adds the indexes of a table that is loaded as a
+/// whole.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let mut lines: Vec<String> = table
         .columns
@@ -50,7 +50,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         .map(|column| {
             let kind = match (column.logical, column.fill) {
                 (LogicalType::Int, _) => "BIGINT".to_owned(),
-                // Inline, and large enough for every value that the workload's parameter can take.
+                // Inline, and large enough for every value of the workload's parameter.
                 (LogicalType::Bytes, Fill::Payload(size)) => {
                     let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
                     if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
@@ -76,20 +76,20 @@ fn index(column: &str) -> String {
     format!("KEY {} ({})", quoted(&format!("by_{column}")), quoted(column))
 }
 
-/// What is made of a table that is loaded as a whole when its rows are there: sorted, an index takes one pass,
-/// and row by row it takes a read for each once it is larger than the buffer pool.
+/// The statement that adds the indexes of a table that is loaded as a whole. Sorting all rows takes one pass;
+/// row by row, each row costs a read once the index is larger than the buffer pool.
 pub(super) fn after_loading(work: &Work, table: &Table) -> Option<String> {
     let adds: Vec<String> = table.indexes.iter().map(|column| format!("ADD {}", index(column))).collect();
     let any = table.is_whole() && !adds.is_empty();
     any.then(|| format!("ALTER TABLE {} {}", table_name(work, table.name), adds.join(", ")))
 }
 
-/// Has the server look at a table anew. It is no change that a replica needs.
+/// Refreshes a table's statistics, on this server only.
 pub(super) fn analyze(work: &Work, table: &str) -> String {
     format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {}", table_name(work, table))
 }
 
-/// The query for what a table takes, bytes.
+/// The query for the size of a table, bytes.
 pub(super) fn table_size(work: &Work, table: &str) -> String {
     format!(
         "SELECT DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{}'",
@@ -102,9 +102,9 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
     template.render(|table| table_name(work, table), |_| "?".to_owned())
 }
 
-/// The isolation of job sessions that read and change: that of the other databases. Under REPEATABLE READ, the
-/// default here, MariaDB 11.6 and newer (`innodb_snapshot_isolation`) fail a transaction that changes a row
-/// which another has changed since its first read.
+/// Isolation level of jobs that read and change rows, as on other databases. Under the default here,
+/// REPEATABLE READ, a transaction fails in MariaDB 11.6 and newer (`innodb_snapshot_isolation`) if it changes
+/// a row that another one changed since its first read.
 pub(super) fn isolation(work: &Work) -> Option<&'static str> {
     work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 }
@@ -112,7 +112,7 @@ pub(super) fn isolation(work: &Work) -> Option<&'static str> {
 /// A query about the workload's tables.
 ///
 /// # Errors
-/// When it cannot be read, a mistake in the workload.
+/// If the query cannot be parsed: a mistake in the workload.
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| table_name(work, table))
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_break_out() {
+    fn a_name_cannot_end_its_quotes() {
         assert_eq!(quoted("a`b"), "`a``b`");
     }
 }

@@ -29,20 +29,20 @@ pub(super) static PRODUCT: Product = Product {
     stages: &instance::STAGES,
     end: instance::end,
 };
-/// The administrator. The socket's directory is open to the server's own operating system user and
-/// to root only, so it needs no password.
+/// The administrator. It needs no password: only the server's operating system user and root can open the
+/// socket's directory.
 const SUPERUSER: &str = "root";
 
-/// A running private server. Dropping it stops the server and removes all of it.
+/// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
     notes: Vec<String>,
     instance: Instance,
-    /// Size of its buffer pool, bytes; `None` if the user chose it.
-    usual_cache: Option<u64>,
+    /// Default size of its buffer pool, bytes; `None` if the user chose the size.
+    default_pool: Option<u64>,
 }
 
 impl TempServer {
-    /// Makes a server and starts it. Leftovers of dead owners in the same place are removed first.
+    /// Creates a server and starts it. First removes leftovers of dead owners in the same place.
     ///
     /// # Errors
     /// - [`TargetError::Usage`]: the URL, or a setting that MariaDB does not know or take.
@@ -58,17 +58,17 @@ impl TempServer {
         instance::start(&mut instance, &binaries, &start.user, &settings)?;
         let server = format!("{} ({})", binaries.version, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        Ok(TempServer { notes, instance, usual_cache: settings::own_pool(&settings, memory::memory_bytes()) })
+        Ok(TempServer { notes, instance, default_pool: settings::own_pool(&settings, memory::memory_bytes()) })
     }
 
-    /// Size that the buffer pool is to have: small against so much data, or (`None`) the usual one; `None` where
-    /// the user's stands.
-    pub(super) fn cache(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let usual = self.usual_cache?;
-        Some(data_bytes.map_or(usual, |bytes| cache::small(bytes).min(usual)))
+    /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
+    /// size.
+    pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
+        let default = self.default_pool?;
+        Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
-    /// URL of the running server. There is no password in it, as none is needed.
+    /// URL of the running server, without a password.
     pub(super) fn url(&self) -> String {
         format!("mysql://{SUPERUSER}@/?socket={}", encoded(&self.instance.files.socket()))
     }

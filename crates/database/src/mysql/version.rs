@@ -1,8 +1,8 @@
-//! Which servers are known.
+//! Server versions, and which of them are supported.
 
 use crate::error::TargetError;
 
-/// Product and version, as the server says them when one comes in.
+/// Product and version from the server's greeting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) mariadb: bool,
@@ -19,7 +19,7 @@ impl Version {
     /// Reads `10.11.6-MariaDB-0+deb12u1` (with or without `5.5.5-` before it) or `8.0.36`.
     pub(super) fn parse(text: &str) -> Version {
         let mariadb = text.contains("MariaDB");
-        // MariaDB until 11 put this in front for the sake of old replicas.
+        // MariaDB before 11 adds this prefix for old replicas.
         let text = text.strip_prefix("5.5.5-").filter(|_| mariadb).unwrap_or(text);
         let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|p| p.parse().unwrap_or(0));
         let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
@@ -34,10 +34,10 @@ impl Version {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// Whether loadline knows the version.
+    /// Checks that loadline supports the version.
     ///
     /// # Errors
-    /// [`TargetError::Refused`] naming those that it knows.
+    /// [`TargetError::Refused`] with the supported versions.
     pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
         let oldest = if self.mariadb { (10, 6) } else { (8, 0) };
         if self.is_at_least(oldest.0, oldest.1) {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_parsed_and_checked() {
         for (text, product, major, minor, fine) in [
             ("5.5.5-10.11.6-MariaDB-0+deb12u1", "MariaDB", 10, 11, true),
             ("11.4.2-MariaDB", "MariaDB", 11, 4, true),

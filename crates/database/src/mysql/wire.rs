@@ -1,4 +1,4 @@
-//! A blocking session: one buffer out, one buffer in, both reused.
+//! A blocking session with one reused buffer per direction.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,9 +13,6 @@ use crate::stream::{Input, Stream};
 
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<Vec<u8>>>>;
-
-/// No answer to loadline's questions is nearly as long.
-const LONGEST: usize = 256 << 20;
 
 /// A prepared statement.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +30,13 @@ pub(super) struct Connection {
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
     input: Input,
-    /// Number of the next packet of the login.
+    /// Number of the login's next packet.
     pub(super) number: u8,
     pub(super) version: Version,
-    /// The session's number at the server.
+    /// The server's id of this session.
     pub(super) session: u32,
     place: String,
-    /// Number of the last error.
+    /// Number of the server's last error.
     pub(super) last_code: u16,
 }
 
@@ -58,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Exchanges the stream for what `f` makes of it (encryption).
+    /// Replaces the stream with `f(stream)` (encryption).
     pub(super) fn replace_stream(
         &mut self,
         f: impl FnOnce(Stream) -> Result<Stream, TargetError>,
@@ -74,7 +71,7 @@ impl Connection {
         self.stream.as_mut().map_or(Ok(()), |s| s.set_timeout(timeout)).map_err(|e| self.lost(&e))
     }
 
-    /// What ends a read of this session from another thread.
+    /// A function that ends this session's read, for another thread.
     pub(super) fn shutter(&self) -> Option<Arc<dyn Fn() + Send + Sync>> {
         self.stream.as_ref().and_then(|s| s.shutter().ok())
     }
@@ -83,11 +80,11 @@ impl Connection {
         TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
     }
 
-    fn odd(&self, what: &str) -> TargetError {
-        TargetError::Lost(format!("what answers at {} does not speak MariaDB's protocol ({what})", self.place))
+    fn protocol_error(&self, what: &str) -> TargetError {
+        TargetError::Lost(format!("the service at {} does not speak MariaDB's protocol ({what})", self.place))
     }
 
-    /// Sends what has been put into [`Self::out`], in one write.
+    /// Sends [`Self::out`] in one write.
     #[inline]
     pub(super) fn send(&mut self) -> Result<(), TargetError> {
         let sent = match &mut self.stream {
@@ -106,8 +103,8 @@ impl Connection {
             let have = &bytes[*start..*end];
             if let [a, b, c, number, ..] = *have {
                 let length = u32::from_le_bytes([a, b, c, 0]) as usize;
-                if length >= MAX_PAYLOAD || length > LONGEST {
-                    return Err(self.odd(&format!("a packet of {length} bytes")));
+                if length >= MAX_PAYLOAD {
+                    return Err(self.protocol_error(&format!("a packet of {length} bytes")));
                 }
                 if have.len() >= length + 4 {
                     let body = (*start + 4, *start + 4 + length);
@@ -136,40 +133,40 @@ impl Connection {
         filled.map_err(|e| self.lost(&e))
     }
 
-    /// What an error packet means.
+    /// Classifies an error packet.
     #[cold]
     fn error(&mut self, body: (usize, usize)) -> TargetError {
         let error = ServerError::parse(&self.input.bytes[body.0..body.1]);
         self.last_code = error.code;
         match error.code {
-            // Shutdown in progress, killed, timed out: no session is left.
+            // Shutdown in progress, killed, timed out: the session is gone.
             1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
-            // No such table, or its database.
+            // No such table or database.
             1146 | 1049 => TargetError::Statement(table_gone(&error.to_string())),
             _ => TargetError::Statement(error.to_string()),
         }
     }
 
-    /// Reads one answer that is no result set: the rows it touched.
+    /// Reads an answer without a result set; returns the affected rows.
     #[inline]
     pub(super) fn read_ok(&mut self) -> Result<u64, TargetError> {
         let body = self.next()?;
         match self.input.bytes.get(body.0) {
             Some(0) => {
-                let (rows, status) =
-                    protocol::ok(&self.input.bytes[body.0..body.1]).ok_or_else(|| self.odd("a short answer"))?;
+                let (rows, status) = protocol::ok(&self.input.bytes[body.0..body.1])
+                    .ok_or_else(|| self.protocol_error("a truncated answer"))?;
                 if status & MORE_RESULTS != 0 {
                     self.read_results(&mut Vec::new())?;
                 }
                 Ok(rows)
             }
             Some(0xff) => Err(self.error(body)),
-            _ => Err(self.odd("rows where none were asked for")),
+            _ => Err(self.protocol_error("unexpected rows")),
         }
     }
 
-    /// Reads the answer to a prepared statement of so many columns: the rows it touched, or how many it
-    /// returned.
+    /// Reads the answer to a prepared statement with `columns` columns; returns the number of affected or
+    /// fetched rows.
     #[inline]
     pub(super) fn read_answer(&mut self, columns: u16) -> Result<u64, TargetError> {
         if columns == 0 {
@@ -207,10 +204,11 @@ impl Connection {
             let status = match self.input.bytes.get(body.0) {
                 Some(0) => protocol::ok(&self.input.bytes[body.0..body.1]).map(|(_, status)| status),
                 Some(0xff) => return Err(self.error(body)),
-                Some(0xfb) => return Err(self.odd("a request for a file of ours")),
+                Some(0xfb) => return Err(self.protocol_error("a request for a local file")),
                 _ => {
                     let columns = Reader(&self.input.bytes[body.0..body.1]).length();
-                    let columns = columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.odd("no columns"))?;
+                    let columns =
+                        columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.protocol_error("no columns"))?;
                     self.skip_definitions(columns)?;
                     Some(self.read_rows(columns as usize, rows)?)
                 }
@@ -218,13 +216,13 @@ impl Connection {
             match status {
                 Some(status) if status & MORE_RESULTS != 0 => {}
                 Some(_) => return Ok(()),
-                None => return Err(self.odd("a short answer")),
+                None => return Err(self.protocol_error("a truncated answer")),
             }
         }
     }
 
-    /// Executes a LOAD DATA LOCAL INFILE of the file called `name`, and answers the server's request for it
-    /// with what `more` puts into the buffer, until it puts nothing. Returns the rows that were added.
+    /// Executes a LOAD DATA LOCAL INFILE of the file `name`, and sends what `more` appends to the buffer until
+    /// it appends nothing. Returns the number of added rows.
     pub(super) fn load_local(
         &mut self,
         sql: &str,
@@ -237,7 +235,7 @@ impl Connection {
         match self.input.bytes.get(body.0..body.1) {
             Some([0xfb, asked @ ..]) if asked == name.as_bytes() => {}
             Some([0xff, ..]) => return Err(self.error(body)),
-            _ => return Err(self.odd("no request for the rows that were announced")),
+            _ => return Err(self.protocol_error("no request for the announced rows")),
         }
         let mut number = self.number;
         loop {
@@ -266,7 +264,8 @@ impl Connection {
                 }
                 Some(0xff) => return Err(self.error(body)),
                 _ => {
-                    let row = protocol::text_row(bytes, columns).ok_or_else(|| self.odd("a row that is cut off"))?;
+                    let row =
+                        protocol::text_row(bytes, columns).ok_or_else(|| self.protocol_error("a truncated row"))?;
                     rows.push(row);
                 }
             }
@@ -317,26 +316,26 @@ impl Connection {
         }
         let mut r = Reader(&self.input.bytes[body.0..body.1]);
         let head = r.take(1).and_then(|_| Some((r.u32()?, r.u16()?, r.u16()?)));
-        let (id, columns, parameters) = head.ok_or_else(|| self.odd("a short answer"))?;
+        let (id, columns, parameters) = head.ok_or_else(|| self.protocol_error("a truncated answer"))?;
         self.skip_definitions(parameters.into())?;
         self.skip_definitions(columns.into())?;
         Ok(Prepared { id, typed: false, columns })
     }
 
-    /// Gives a prepared statement back.
+    /// Closes a prepared statement.
     pub(super) fn close_statement(&mut self, statement: Prepared) -> Result<(), TargetError> {
         protocol::close_statement(&mut self.out, statement.id);
         self.send()
     }
 
-    /// Puts an execution into the buffer.
+    /// Appends an execution to the buffer.
     #[inline]
     pub(super) fn put_execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) {
         protocol::execute(&mut self.out, statement.id, !statement.typed, args);
         statement.typed = true;
     }
 
-    /// Executes a prepared statement and returns the rows it touched, or fetched.
+    /// Executes a prepared statement; returns the number of affected or fetched rows.
     pub(super) fn execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.put_execute(statement, args);
         self.send()?;

@@ -1,4 +1,4 @@
-//! Where an Oracle database is: its URL, taken apart and checked before anything is sent.
+//! An Oracle URL, parsed and checked before anything is sent.
 
 use crate::error::TargetError;
 use crate::secret::Secret;
@@ -6,7 +6,7 @@ use crate::url::{Url, choice, unknown};
 
 const FORM: &str = "oracle://user@host:1521/service";
 
-/// A service behind a listener, and the user to come as.
+/// A service behind a listener, and the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OraAddress {
     pub(super) user: String,
@@ -21,20 +21,20 @@ pub(super) struct OraAddress {
 }
 
 impl OraAddress {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// [`TargetError::Usage`], which says what is missing or wrong. It does not repeat a password.
+    /// [`TargetError::Usage`]: what is missing or wrong, without the password.
     pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
         let url = Url::parse_careless(url, FORM)?;
         let wrong = |what: &str| url.wrong(format!("{what} ({FORM})"));
-        let user = url.decode("user", url.user)?.ok_or_else(|| wrong("give a user before the «@»"))?;
+        let user = url.decode("user", url.user)?.ok_or_else(|| wrong("give a user before the '@'"))?;
         let password = url.decode("password", url.password.unwrap_or_default())?.map(Secret::new);
         let host = url.host.to_owned();
         let port = url.port()?.unwrap_or(1521);
         let service = url.decode("service", url.path)?;
         let service = service.ok_or_else(|| wrong("give the name of the service after the host"))?;
-        // What goes into a connect descriptor must not be able to end one of its brackets.
+        // Values in a connect descriptor must not close its brackets.
         let plain = |text: &str, also: &str| {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c) || also.contains(c))
         };
@@ -42,7 +42,7 @@ impl OraAddress {
             return Err(wrong("the host must be a name or an address"));
         }
         if !plain(&service, "$#") {
-            return Err(wrong("the service must be a name of letters, digits, «.», «_», «-», «$», «#»"));
+            return Err(wrong("the service must be a name of letters, digits and . _ - $ #"));
         }
         let mut address = OraAddress { user, password, host, port, service, tcps: false, wallet: None };
         for (name, value) in url.parameters()? {
@@ -69,7 +69,7 @@ impl OraAddress {
         format!("oracle://{}@{host}:{}/{}{tcps}", self.user, self.port, self.service)
     }
 
-    /// The connect descriptor (Oracle Net Services Reference, «Protocol Address Configuration»).
+    /// The connect descriptor (Oracle Net Services Reference, "Protocol Address Configuration").
     #[cfg_attr(not(feature = "oracle"), allow(dead_code))]
     pub(super) fn descriptor(&self) -> String {
         let protocol = if self.tcps { "tcps" } else { "tcp" };
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let address = OraAddress::parse("oracle://ann:a%40b@db.example.com/pdb1.example.com").unwrap();
         assert_eq!((address.user.as_str(), address.port), ("ann", 1521));
         assert_eq!(address.password.as_ref().map(Secret::expose), Some("a@b"));
@@ -112,7 +112,7 @@ mod tests {
             ("oracle://a:secret@ho)st/x", "host"),
             ("oracle://a:secret@host/x)(y", "service"),
             ("oracle://a:secret@host/x?protocol=udp", "must be one of tcp, tcps"),
-            ("oracle://a:secret@host/x?walet=/x", "«walet»"),
+            ("oracle://a:secret@host/x?walet=/x", "'walet'"),
             ("oracle://a:secret@host/x?wallet=/x", "tcps"),
         ] {
             let error = OraAddress::parse(url).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! AWR: snapshots around a test and the report between them. All of it needs Oracle's Diagnostics Pack
-//! licence, so nothing here is sent unless the user asked for it (`--oracle-awr`), and no other file of
-//! this module names any of it (a test looks).
+//! licence, so nothing here is sent unless the user asks for it (`--oracle-awr`). A test checks that no other
+//! file of this module names any of it.
 
 use loadline_model::{Finding, Severity};
 
@@ -8,7 +8,7 @@ use super::session::{Bind, OraError, OraSession};
 use crate::error::TargetError;
 use crate::kind::NativeReport;
 
-/// How it is asked for, and what is said then.
+/// The option and its notice.
 pub(super) static REPORT: NativeReport = NativeReport {
     name: "AWR report",
     flag: "--oracle-awr",
@@ -17,14 +17,14 @@ pub(super) static REPORT: NativeReport = NativeReport {
     notice: "--oracle-awr takes AWR snapshots around each test: using AWR needs a licence of Oracle's Diagnostics Pack",
 };
 
-/// The block that takes a snapshot and tells its number (PL/SQL Packages and Types Reference,
-/// «DBMS_WORKLOAD_REPOSITORY»). On a cluster it is one of all instances.
+/// The block that takes a snapshot of all instances and returns its number (PL/SQL Packages and Types
+/// Reference, `DBMS_WORKLOAD_REPOSITORY`).
 pub(super) const SNAPSHOT: &str = "BEGIN
   :snapshot := TO_CHAR(DBMS_WORKLOAD_REPOSITORY.CREATE_SNAPSHOT());
 END;";
 
-/// Under which database id two snapshots are filed, and of how many instances there are both: a
-/// container and its databases number theirs apart, and ours are the newest.
+/// The database id of two snapshots, and how many instances have both. A container and its databases number
+/// their snapshots independently; ours are the newest.
 pub(super) const FILED: &str = "SELECT DBID, MIN(INSTANCE_NUMBER), COUNT(DISTINCT INSTANCE_NUMBER) FROM DBA_HIST_SNAPSHOT \
      WHERE SNAP_ID IN (:1, :2) GROUP BY DBID HAVING COUNT(DISTINCT SNAP_ID) = 2 ORDER BY MAX(END_INTERVAL_TIME) DESC";
 
@@ -43,7 +43,7 @@ const READABLE: &str = "SELECT COUNT(*) FROM DBA_HIST_SNAPSHOT WHERE ROWNUM = 1"
 /// What to ask the administrator for.
 const GRANT: &str = "GRANT EXECUTE ON SYS.DBMS_WORKLOAD_REPOSITORY TO …; GRANT SELECT_CATALOG_ROLE TO …";
 
-/// Why AWR does not work, with what to do.
+/// Why AWR does not work, with advice.
 fn failed(doing: &str, e: OraError) -> TargetError {
     if e.lost {
         e.into()
@@ -58,17 +58,16 @@ fn failed(doing: &str, e: OraError) -> TargetError {
 /// [`TargetError::Refused`] with the grant to ask for.
 pub(super) fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
     let row = session.call(SNAPSHOT, &[Bind::Out(40)]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
-    let told = row.into_iter().next().flatten().unwrap_or_default();
-    told.trim().parse().map_err(|_| {
-        TargetError::Statement(format!("taking an AWR snapshot returned «{told}», which is no snapshot's number"))
+    let number = row.into_iter().next().flatten().unwrap_or_default();
+    number.trim().parse().map_err(|_| {
+        TargetError::Statement(format!("taking an AWR snapshot returned '{number}', which is not a number"))
     })
 }
 
 /// The report from snapshot `from` to one that is taken now.
 ///
 /// # Errors
-/// [`TargetError::Refused`] with the grant to ask for, and [`TargetError::Statement`] where there is no
-/// report between the two.
+/// [`TargetError::Refused`] with the grant to ask for, and [`TargetError::Statement`] if there is no report.
 pub(super) fn report(session: &mut dyn OraSession, from: i64) -> Result<String, TargetError> {
     let to = snapshot(session)?;
     let none = |why: &str| {
@@ -95,11 +94,10 @@ pub(super) fn report(session: &mut dyn OraSession, from: i64) -> Result<String, 
     if text.trim().is_empty() { Err(none("it is empty")) } else { Ok(text) }
 }
 
-/// Whether AWR can be used, said before a run. Where the server says that the pack is not to be used,
-/// nothing of it is touched.
+/// Checks before a run whether AWR can be used. Touches nothing of the pack if the server disables it.
 ///
 /// # Errors
-/// When the session is lost.
+/// If the session is lost.
 pub(super) fn examine(session: &mut dyn OraSession) -> Result<Finding, TargetError> {
     let finding = |severity, value: &str, advice: String| Ok(Finding::new("awr", severity, "AWR", value, advice));
     let refused =
@@ -108,12 +106,12 @@ pub(super) fn examine(session: &mut dyn OraSession) -> Result<Finding, TargetErr
         Ok(Some(value)) if value.eq_ignore_ascii_case("NONE") => {
             return refused(
                 "control_management_pack_access = NONE",
-                "the server is told not to use the Diagnostics Pack. If you have its licence: ALTER SYSTEM SET \
+                "the server disables the Diagnostics Pack. If you have its licence: ALTER SYSTEM SET \
                  control_management_pack_access = 'DIAGNOSTIC'",
             );
         }
         Err(e) if e.lost => return Err(e.into()),
-        // Whoever may not read the parameter is told by what follows.
+        // If the parameter cannot be read, the queries below decide.
         _ => {}
     }
     for (sql, needs_one) in [(EXECUTABLE, true), (READABLE, false)] {

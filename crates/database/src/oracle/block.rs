@@ -1,8 +1,8 @@
 //! The in-database driver: a transaction program as one anonymous PL/SQL block with the commit in its
-//! loop. A block needs no privilege to make procedures and leaves nothing behind.
+//! loop. It needs no privilege to create procedures and leaves nothing behind.
 //!
-//! It counts how often each time (in µs, exactly) was seen and returns the counts as text. Where they
-//! would no longer fit a VARCHAR2 the block ends early and is run anew.
+//! It counts how often each time (exact, in µs) occurs and returns the counts as text. Before they outgrow a
+//! VARCHAR2 the block ends, and is run again.
 
 use std::borrow::Cow;
 
@@ -13,19 +13,19 @@ use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
-/// A PL/SQL RAW holds 32,767 bytes and the pool 65,536: it is bound in pieces that begin every so
-/// many bytes and overlap by more than a payload.
+/// A PL/SQL RAW holds 32,767 bytes, the pool has 65,536. It is bound in pieces that begin at multiples of
+/// this and overlap by more than a payload.
 pub(super) const PIECE_STRIDE: usize = 30_000;
 const PIECE_BYTES: usize = 32_767;
 const _: () = assert!(PIECE_BYTES - PIECE_STRIDE >= MAX_RAW as usize);
 
 /// Longest VARCHAR2 in PL/SQL.
 pub(super) const MAX_TEXT: usize = 32_767;
-/// Distinct times after which a block ends: each takes at most 18 characters («2147483647 99999;»
-/// and one to spare), so that all fit [`MAX_TEXT`].
+/// Distinct times after which a block ends: each takes at most 18 characters (`2147483647 99999;`
+/// and one spare), so that all fit [`MAX_TEXT`].
 pub(super) const MAX_DISTINCT: usize = MAX_TEXT / 18;
 
-/// Moments are µs since this one, in text and arithmetic of both sides.
+/// Moments are µs since this time, in the block and in loadline.
 pub(super) const EPOCH: &str = "TIMESTAMP '2000-01-01 00:00:00.000000 +00:00'";
 
 /// The pool's pieces in the order in which [`run`] binds them.
@@ -33,7 +33,7 @@ pub(super) fn pieces(pool: &[u8]) -> Vec<&[u8]> {
     (0..pool.len()).step_by(PIECE_STRIDE).map(|at| &pool[at..pool.len().min(at + PIECE_BYTES)]).collect()
 }
 
-/// The query that tells the server's time, µs since [`EPOCH`].
+/// The query for the server's time, µs since [`EPOCH`].
 pub(super) fn clock() -> String {
     format!("SELECT {} FROM (SELECT SYSTIMESTAMP - {EPOCH} AS s FROM DUAL)", micros("s"))
 }
@@ -50,7 +50,7 @@ fn micros(interval: &str) -> String {
     )
 }
 
-/// What both blocks declare: types, the conversion of moments, the counting of times.
+/// Declarations of both blocks.
 fn common() -> String {
     format!(
         "  TYPE t_pool IS TABLE OF RAW({PIECE_BYTES}) INDEX BY PLS_INTEGER;
@@ -68,7 +68,7 @@ fn common() -> String {
     )
 }
 
-/// Functions of both blocks. They follow all declarations of variables.
+/// Functions of both blocks; they must follow all declarations of variables.
 fn functions() -> String {
     format!(
         "
@@ -92,7 +92,7 @@ fn functions() -> String {
     )
 }
 
-/// The function that draws a number ([`loadline_workload::draw`]), for blocks that do.
+/// The function that draws a number ([`loadline_workload::draw`]), for blocks that need it.
 fn drawing() -> String {
     format!(
         "
@@ -113,7 +113,7 @@ fn drawing() -> String {
 /// The block that runs a slice. Placeholders in order: first key, first new key, first draw, end (µs), next sequence, the pool's
 /// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
 /// crossed the end of the slice, separated by spaces; transaction times and commit times as
-/// «µs count;».
+/// `µs count;`.
 pub(super) fn run(work: &Work) -> String {
     let Body { declarations: declare, text: body, .. } = procedure::body(work, &PlSql, 2);
     let commit = commit(work.program.commit);
@@ -176,7 +176,7 @@ END;"
 }
 
 /// A block that runs the loop of [`run`] without statement and commit `iterations` times and returns
-/// what one takes, in ns.
+/// the time of one iteration, ns.
 pub(super) fn overhead(iterations: u32) -> String {
     let (common, functions) = (common(), functions());
     format!(
@@ -223,9 +223,9 @@ impl Dialect for PlSql {
         format!("l_first_key + MOD({sequence}, {rows})")
     }
 
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
         // A NUMBER holds 38 digits.
-        let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {room})");
+        let offset = format!("MOD({sequence} * {PAYLOAD_STRIDE}, {offsets})");
         let piece = format!("l_pool(TRUNC({offset} / {PIECE_STRIDE}))");
         format!("UTL_RAW.SUBSTR({piece}, MOD({offset}, {PIECE_STRIDE}) + 1, {bytes})")
     }
@@ -242,7 +242,7 @@ impl Dialect for PlSql {
         format!("draw_31({sequence}, {salt})")
     }
 
-    /// A cursor's loop fetches 100 rows at a time and drops them.
+    /// A cursor FOR loop, which fetches 100 rows at a time.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
         let row = format!("l_row_{number}");
         let mut lines = vec![
@@ -272,7 +272,7 @@ impl Dialect for PlSql {
         insert_all(template).map_or(Cow::Borrowed(template), Cow::Owned)
     }
 
-    /// What makes or drops something is no part of the language.
+    /// DDL is not part of PL/SQL.
     fn command(&self, sql: &str) -> String {
         format!("EXECUTE IMMEDIATE '{}';", sql.replace('\'', "''"))
     }
@@ -303,10 +303,10 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         assert!(pieces.iter().all(|p| p.len() <= PIECE_BYTES));
         for bytes in [16, 950, MAX_RAW] {
-            let room = (POOL_BYTES - bytes as usize) as u64;
+            let offsets = (POOL_BYTES - bytes as usize) as u64;
             for seq in (0..200_000).step_by(7) {
                 // The arithmetic of the block.
-                let offset = (seq * PAYLOAD_STRIDE % room) as usize;
+                let offset = (seq * PAYLOAD_STRIDE % offsets) as usize;
                 let (piece, at) = (offset / PIECE_STRIDE, offset % PIECE_STRIDE);
                 let want = payload_offset(seq, bytes);
                 assert_eq!(pieces[piece][at..at + bytes as usize], pool[want..want + bytes as usize]);

@@ -1,16 +1,15 @@
-//! Ends calls that hang. The driver has no handle on a call that runs, so another session asks the
-//! server: `ALTER SYSTEM CANCEL SQL` (SQL Language Reference, from 18c on), for which the user needs
-//! ALTER SYSTEM. Where that is missing, or the server does not answer, a call ends with the driver's
-//! own limit.
+//! Cancels calls that hang. The driver cannot cancel a running call, so another session executes
+//! `ALTER SYSTEM CANCEL SQL` (SQL Language Reference, from 18c on), which needs the privilege ALTER SYSTEM.
+//! Without it, or if the server does not answer, the driver's time limit ends the call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
-use super::session::{Dial, SessionId};
+use super::session::{Connector, SessionId};
 use crate::role::Canceller;
 use crate::secret::Secret;
 
-/// A session of a job, wherever in the cluster it is.
+/// A job's session and its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) id: SessionId,
@@ -18,42 +17,42 @@ pub(super) struct Job {
     pub(super) instance: u32,
 }
 
-/// The statement that ends what a session runs.
+/// The statement that cancels a session's call.
 pub(super) fn statement(job: Job) -> String {
     format!("ALTER SYSTEM CANCEL SQL '{}, {}, @{}'", job.id.sid, job.id.serial, job.instance)
 }
 
-/// Ends calls on one node: all through one session, which is opened when the first is to be ended.
+/// Cancels calls on one node, all through one session, which the first cancel opens.
 pub(super) struct Control {
     pub(super) address: OraAddress,
     pub(super) password: Secret,
-    pub(super) dial: &'static Dial,
+    pub(super) connector: &'static Connector,
     queue: Mutex<Queue>,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: Vec<Job>,
-    /// Whether a thread is at work on it.
+    /// Whether a thread serves it.
     served: bool,
 }
 
 impl Control {
-    pub(super) fn new(address: OraAddress, password: Secret, dial: &'static Dial) -> Arc<Control> {
-        Arc::new(Control { address, password, dial, queue: Mutex::default() })
+    pub(super) fn new(address: OraAddress, password: Secret, connector: &'static Connector) -> Arc<Control> {
+        Arc::new(Control { address, password, connector, queue: Mutex::default() })
     }
 
-    /// A handle on what `job` runs. Cancelling returns at once: the server that hangs may not answer.
+    /// A handle that cancels the call of `job`. It returns at once, because a server that hangs may not answer.
     pub(super) fn canceller(self: &Arc<Self>, job: Option<Job>) -> Canceller {
         let control = Arc::clone(self);
         Canceller::new(move || {
             if let Some(job) = job {
-                control.end(job);
+                control.cancel(job);
             }
         })
     }
 
-    fn end(self: &Arc<Self>, job: Job) {
+    fn cancel(self: &Arc<Self>, job: Job) {
         let served = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.waiting.push(job);
@@ -65,13 +64,13 @@ impl Control {
         let control = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("loadline-cancel".to_owned()).spawn(move || control.serve());
         if spawned.is_err() {
-            // The driver's limit ends the call.
+            // The driver's time limit ends the call.
             self.queue.lock().unwrap_or_else(PoisonError::into_inner).served = false;
         }
     }
 
     fn serve(&self) {
-        let mut session = (self.dial)(&self.address, &self.password, "cancel");
+        let mut session = (self.connector)(&self.address, &self.password, "cancel");
         loop {
             let job = {
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,10 +83,10 @@ impl Control {
             match &mut session {
                 Ok(session) => {
                     if let Err(e) = session.execute(&statement(job), &[]) {
-                        tracing::warn!("a call that hangs could not be ended: {}", e.text);
+                        tracing::warn!("a call that hangs could not be cancelled: {}", e.text);
                     }
                 }
-                Err(e) => tracing::warn!("a call that hangs could not be ended: {e}"),
+                Err(e) => tracing::warn!("a call that hangs could not be cancelled: {e}"),
             }
         }
     }

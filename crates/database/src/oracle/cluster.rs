@@ -1,16 +1,16 @@
-//! The target: its nodes, and what is asked of the database behind them.
+//! The target: implements the roles for its nodes and the database behind them.
 
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding};
 
-use super::counters::{self, OraObserver, Sight, View};
+use super::counters::{self, OraObserver, View, ViewAccess};
 use super::doctor;
 use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
 use super::nodes::{OraNodes, identity};
-use super::session::{Bind, Dial, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
+use super::session::{Bind, Connector, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
 use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
@@ -36,26 +36,26 @@ pub(super) struct Oracle {
     facts: Facts,
     run: String,
     version: String,
-    sights: Vec<(&'static View, Sight)>,
-    /// Why there is no figure of the flash cache.
+    views: Vec<(&'static View, ViewAccess)>,
+    /// Why the flash cache has no figure.
     no_flash: Option<String>,
     /// Whether the user asked for AWR.
     awr: bool,
-    /// Workload tables that need not be counted.
+    /// Workload tables known to be loaded.
     loaded: LoadedTables,
 }
 
 impl Oracle {
     /// Opens the URL and the nodes of `request`.
-    pub(super) fn open(request: &OpenRequest, dial: &'static Dial) -> Result<Box<dyn Target>, TargetError> {
-        let mut nodes = OraNodes::new(request, dial)?;
+    pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Box<dyn Target>, TargetError> {
+        let mut nodes = OraNodes::new(request, connector)?;
         let mut first = nodes.session(0, "look")?;
         let known = identity(first.as_mut())?;
         let version = first.version();
-        let sights = counters::look(first.as_mut())?;
-        let no_flash = counters::no_flash(first.as_mut(), &sights)?;
+        let views = counters::check_access(first.as_mut())?;
+        let no_flash = counters::no_flash(first.as_mut(), &views)?;
         let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
-        nodes.note_instance(0, first.as_mut())?;
+        nodes.record_instance(0, first.as_mut())?;
         drop(first);
         for i in 1..nodes.len() {
             let mut session = nodes.session(i, "look")?;
@@ -63,10 +63,10 @@ impl Oracle {
             if known != identity {
                 return Err(TargetError::Usage(format!(
                     "the nodes are different databases, containers or users: {known} and {identity}. \
-                     All nodes must be instances of one"
+                     All nodes must lead to the same database, container and user"
                 )));
             }
-            nodes.note_instance(i, session.as_mut())?;
+            nodes.record_instance(i, session.as_mut())?;
         }
         let facts = Facts {
             nodes: nodes.len() as u32,
@@ -86,7 +86,7 @@ impl Oracle {
             remarks: Some(counters::remarks),
         };
         let (run, awr) = (request.run.clone(), request.native_report);
-        Ok(Box::new(Oracle { nodes, facts, run, version, sights, no_flash, awr, loaded: LoadedTables::default() }))
+        Ok(Box::new(Oracle { nodes, facts, run, version, views, no_flash, awr, loaded: LoadedTables::default() }))
     }
 
     fn loader(&self) -> Result<OraLoader, TargetError> {
@@ -124,12 +124,12 @@ impl Target for Oracle {
         let mut notes = vec![
             super::NEVER_RUN.to_owned(),
             "counters are those of the whole database, other sessions' work included".to_owned(),
-            "CPU figures are from V$OSSTAT, which the server brings up to date at its own pace: short windows are coarse"
+            "CPU figures are from V$OSSTAT, which the server updates at its own pace: they are coarse in short windows"
                 .to_owned(),
         ];
         notes.push(
-            "the jobs' sessions keep no results of queries (RESULT_CACHE_MODE = MANUAL) and run none in parallel, but for \
-             the workload that asks for a degree of parallelism"
+            "the jobs' sessions cache no results of queries (RESULT_CACHE_MODE = MANUAL) and run queries in parallel only \
+             for workloads that ask for a degree of parallelism"
                 .to_owned(),
         );
         if self.nodes.len() > 1 {
@@ -144,7 +144,7 @@ impl Target for Oracle {
             version: self.version.clone(),
             url: self.nodes.shown(0),
             nodes: self.facts.nodes,
-            // Whether the server is on this machine cannot be told; its counters tell of its CPU.
+            // It is unknown whether the server is on this machine; its counters include CPU times.
             local: false,
             settings,
             notes,
@@ -211,7 +211,7 @@ impl Administration for Oracle {
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let mut lock = self.nodes.session(0, "lock")?;
         // Without any table there is nothing to lock.
-        if lock.query(schema::OWN_TABLES, &[])?.is_empty() {
+        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
             return Ok(Vec::new());
         }
         schema::lock(lock.as_mut())?;
@@ -220,7 +220,7 @@ impl Administration for Oracle {
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let mut lock = self.nodes.session(0, "lock")?;
-        if lock.query(schema::OWN_TABLES, &[])?.is_empty() {
+        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
             return Ok(Vec::new());
         }
         schema::lock(lock.as_mut())?;
@@ -267,7 +267,7 @@ impl ClientDriver for Oracle {
 
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.sights, &self.run)))
+        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.views, &self.run)))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
@@ -275,7 +275,7 @@ impl Observation for Oracle {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        counters::absent(&self.sights, self.no_flash.as_deref())
+        counters::absent(&self.views, self.no_flash.as_deref())
     }
 }
 
@@ -339,7 +339,7 @@ impl DiskSpace for Oracle {
 }
 
 impl BlockCache for Oracle {
-    /// The cache of a user's server stays as it is; its size is a matter of a grant.
+    /// Leaves the cache of a user's server as it is. Reading its size needs a grant.
     fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
         Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
@@ -355,11 +355,11 @@ impl Checkpoints for Oracle {
 
 impl ParallelQueries for Oracle {
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        parallel::most(self.admin()?.as_mut())
+        parallel::max_workers(self.admin()?.as_mut())
     }
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-        parallel::attempt(self.nodes.job_session(work, 0)?.0.as_mut(), work)
+        parallel::try_first_query(self.nodes.job_session(work, 0)?.0.as_mut(), work)
     }
 }
 

@@ -1,6 +1,6 @@
-//! The database's own counters, all of them outside the Diagnostics Pack: `V$SYSSTAT`,
-//! `V$SYSTEM_EVENT`, `V$EVENT_HISTOGRAM_MICRO` and `V$OSSTAT` (Database Reference), which count from
-//! the start of the instance. The `GV$` views add up all instances of a cluster.
+//! The database's counters, none of which needs the Diagnostics Pack: `V$SYSSTAT`, `V$SYSTEM_EVENT`,
+//! `V$EVENT_HISTOGRAM_MICRO` and `V$OSSTAT` (Database Reference). They count from the start of the instance.
+//! The `GV$` views cover all instances of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::role::Observer;
 pub(super) struct View {
     /// Name without `V$` and `GV$`.
     pub(super) name: &'static str,
-    /// Columns without a figure where it cannot be read.
+    /// Columns without a figure if it cannot be read.
     pub(super) columns: &'static [&'static Column],
     /// What else is missing then.
-    pub(super) besides: &'static str,
-    /// Name, value and, where there is one, a second value; `{view}` is the view.
+    pub(super) also_missing: &'static str,
+    /// The query of name, value and perhaps a second value; `{view}` stands for the view.
     select: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub(super) static VIEWS: [View; 4] = [
             column::COMMITS_DATABASE,
             column::COMMITS_PER_REDO_SYNC,
         ],
-        besides: "",
+        also_missing: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
              OR NAME LIKE 'cell %' OR NAME LIKE 'Parallel operations %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
              'db block changes', 'undo change vector size') OR NAME IN ({data}) \
@@ -48,7 +48,7 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSTEM_EVENT",
         columns: &[column::LOG_FILE_SYNC_MS],
-        besides: "",
+        also_missing: "",
         select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
              OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' \
              OR {data} GROUP BY EVENT",
@@ -56,7 +56,7 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "EVENT_HISTOGRAM_MICRO",
         columns: &[],
-        besides: "how log waits, log writes and single-block reads spread",
+        also_missing: "how log waits, log writes and single-block reads spread",
         select: "SELECT EVENT || ' < ' || TO_CHAR(WAIT_TIME_MICRO) || ' us', SUM(WAIT_COUNT) FROM {view} \
              WHERE EVENT IN ('log file sync', 'log file parallel write', 'db file sequential read', \
              'cell single block physical read') GROUP BY EVENT, WAIT_TIME_MICRO",
@@ -64,18 +64,17 @@ pub(super) static VIEWS: [View; 4] = [
     View {
         name: "OSSTAT",
         columns: &column::CPU_SHARES,
-        besides: "",
+        also_missing: "",
         select: "SELECT STAT_NAME, SUM(VALUE) FROM {view} WHERE STAT_NAME IN ('NUM_CPUS', 'BUSY_TIME', 'USER_TIME', \
              'SYS_TIME', 'IDLE_TIME', 'IOWAIT_TIME', 'NICE_TIME') GROUP BY STAT_NAME",
     },
 ];
 
-/// What sessions wait for at the moment. Outside the Diagnostics Pack as well: what is licensed is its
-/// history.
+/// What sessions wait for now. It needs no Diagnostics Pack either: only its history does.
 pub(super) static SESSIONS: View = View {
     name: "SESSION",
     columns: &[],
-    besides: "what the jobs are waiting for",
+    also_missing: "what the jobs are waiting for",
     select: "SELECT W, COUNT(*) FROM (SELECT CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS || ':' || EVENT ELSE 'CPU' END AS W \
          FROM {view} WHERE TYPE = 'USER' AND USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{module}' \
          AND ACTION LIKE '{jobs}%') GROUP BY W",
@@ -106,7 +105,7 @@ impl View {
         self.select.replace("{view}", &self.named(all_instances)).replace("{data}", data)
     }
 
-    /// The query that finds out whether it can be read.
+    /// The query that checks whether it can be read.
     pub(super) fn probe(&self, all_instances: bool) -> String {
         format!("SELECT COUNT(*) FROM {} WHERE ROWNUM = 1", self.named(all_instances))
     }
@@ -114,60 +113,60 @@ impl View {
 
 /// How a view can be read, found once when the target is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum ViewAccess {
     /// Over all instances.
     All,
     /// This instance only.
     One,
-    /// Not at all, with what the server said.
+    /// Not at all, with the server's error.
     None(String),
 }
 
-/// Looks at every view.
+/// Checks how each view can be read.
 ///
 /// # Errors
-/// When the session is lost.
-pub(super) fn look(session: &mut dyn OraSession) -> Result<Vec<(&'static View, Sight)>, TargetError> {
+/// If the session is lost.
+pub(super) fn check_access(session: &mut dyn OraSession) -> Result<Vec<(&'static View, ViewAccess)>, TargetError> {
     let mut out = Vec::new();
     for view in views() {
-        let mut sight = None;
+        let mut access = None;
         for all in [true, false] {
             match session.query(&view.probe(all), &[]) {
                 Ok(_) => {
-                    sight = Some(if all { Sight::All } else { Sight::One });
+                    access = Some(if all { ViewAccess::All } else { ViewAccess::One });
                     break;
                 }
                 Err(e) if e.lost => return Err(e.into()),
-                Err(e) => sight = Some(Sight::None(e.text)),
+                Err(e) => access = Some(ViewAccess::None(e.text)),
             }
         }
-        out.push((view, sight.unwrap_or(Sight::None(String::new()))));
+        out.push((view, access.unwrap_or(ViewAccess::None(String::new()))));
     }
     Ok(out)
 }
 
-/// What Exadata's flash cache took of the writes since the instance was started.
+/// Writes that Exadata's flash cache took since the start of the instance.
 pub(super) const FLASH: &str = "SELECT SUM(VALUE) FROM {view} WHERE NAME = 'physical write requests optimized'";
 
 /// Why there is no figure of the flash cache, if there is none.
 ///
 /// # Errors
-/// When the session is lost.
+/// If the session is lost.
 pub(super) fn no_flash(
     session: &mut dyn OraSession,
-    sights: &[(&'static View, Sight)],
+    views: &[(&'static View, ViewAccess)],
 ) -> Result<Option<String>, TargetError> {
-    let Some((view, sight)) = sights.iter().find(|(v, _)| v.name == "SYSSTAT") else { return Ok(None) };
-    let all = match sight {
-        Sight::All => true,
-        Sight::One => false,
-        // The view's own reason stands for it.
-        Sight::None(_) => return Ok(None),
+    let Some((view, access)) = views.iter().find(|(v, _)| v.name == "SYSSTAT") else { return Ok(None) };
+    let all = match access {
+        ViewAccess::All => true,
+        ViewAccess::One => false,
+        // The view's own reason suffices.
+        ViewAccess::None(_) => return Ok(None),
     };
     match session.value(&FLASH.replace("{view}", &view.named(all))) {
         Ok(Some(value)) if value.trim().parse::<f64>().is_ok_and(|v| v > 0.0) => Ok(None),
         Ok(_) => Ok(Some(
-            "V$SYSSTAT says 0 «physical write requests optimized»: this is no Exadata, or its flash cache takes no writes"
+            "V$SYSSTAT shows 0 for 'physical write requests optimized': this is no Exadata, or its flash cache takes no writes"
                 .to_owned(),
         )),
         Err(e) if e.lost => Err(e.into()),
@@ -175,9 +174,9 @@ pub(super) fn no_flash(
     }
 }
 
-/// `redo writes` of the log writer → its neutral name. `redo blocks written` are those of the log
-/// (512 bytes, or 4 KiB where the disks ask for it). `redo synch writes` counts commits that forced
-/// the log to disk and waited: with it, commits that did not wait show at once.
+/// Statistics and their neutral counters. `redo blocks written` are blocks of the log (512 bytes, or 4 KiB if
+/// the disks require it). `redo synch writes` counts commits that forced the log to disk and waited, so that
+/// commits that did not wait show.
 const NEUTRAL: &[(&str, &str)] = &[
     ("user commits", counter::COMMITS),
     ("redo size", counter::REDO_BYTES),
@@ -185,12 +184,12 @@ const NEUTRAL: &[(&str, &str)] = &[
     ("redo synch writes", counter::REDO_SYNCS),
     ("redo blocks written", counter::REDO_BLOCKS),
     // Requests of data files and logs alike, each counted once however many mirrors there are
-    // (Exadata System Software User's Guide, «Monitoring Smart Flash Cache»).
+    // (Exadata System Software User's Guide, "Monitoring Smart Flash Cache").
     ("physical write total IO requests", counter::WRITES),
     ("physical write requests optimized", counter::FLASH_WRITES),
 ];
 
-/// Counters from a view's rows, under the names `v$sysstat.redo size`.
+/// Adds a view's rows to `snapshot`, under names like `v$sysstat.redo size`.
 pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
     let name = view.name.to_lowercase();
     let number = |row: &Row, i: usize| row.get(i).cloned().flatten().and_then(|v| v.parse::<f64>().ok());
@@ -220,8 +219,6 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
                 snapshot.counters.insert((*neutral).to_owned(), *value);
             }
         }
-    }
-    if view.name == "SYSSTAT" {
         for (neutral, value) in parallel(&seen) {
             snapshot.counters.insert(neutral.to_owned(), value);
         }
@@ -233,9 +230,9 @@ pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
     }
 }
 
-/// Queries that began with all parallel servers that they asked for, and with fewer or none (Database Reference,
-/// «Statistics Descriptions»: `Parallel operations not downgraded`, `… downgraded to serial`, `… downgraded 75 to
-/// 99 pct` and so on).
+/// Queries that got all parallel servers that they asked for, and those that got fewer or none (Database
+/// Reference, "Statistics Descriptions": `Parallel operations not downgraded`, `… downgraded to serial`,
+/// `… downgraded 75 to 99 pct` and so on).
 fn parallel(seen: &BTreeMap<&str, f64>) -> Vec<(&'static str, f64)> {
     let sum = |prefix: &str| {
         let found: Vec<f64> = seen.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, n)| *n).collect();
@@ -259,15 +256,15 @@ fn proc_stat(seen: &BTreeMap<&str, f64>) -> Option<String> {
 }
 
 /// Why columns have no figure on Oracle, given what can be read and why the flash cache has none.
-pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) -> Vec<(&'static Column, String)> {
+pub(super) fn absent(views: &[(&'static View, ViewAccess)], no_flash: Option<&str>) -> Vec<(&'static Column, String)> {
     let mut out = Vec::new();
     out.extend(no_flash.map(|why| (column::FLASH_CACHE_WRITE_PCT, why.to_owned())));
-    let sampled = sights.iter().any(|(v, sight)| v.name == SESSIONS.name && !matches!(sight, Sight::None(_)));
-    for (view, sight) in sights {
-        let Sight::None(said) = sight else { continue };
+    let sampled = views.iter().any(|(v, access)| v.name == SESSIONS.name && !matches!(access, ViewAccess::None(_)));
+    for (view, access) in views {
+        let ViewAccess::None(said) = access else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
         for column in view.columns {
-            // Where the sessions can be sampled, log waits are estimated from that.
+            // If the sessions can be sampled, log waits are estimated from the samples.
             if !(sampled && *column == column::LOG_FILE_SYNC_MS) {
                 out.push((column, why.clone()));
             }
@@ -276,21 +273,21 @@ pub(super) fn absent(sights: &[(&'static View, Sight)], no_flash: Option<&str>) 
     out
 }
 
-/// What the histograms of log waits say of a window.
+/// Remarks on the waits in a window, from their histograms.
 pub(super) fn remarks(open: &Snapshot, close: &Snapshot) -> Vec<String> {
     const TIMED: [&str; 4] =
         ["log file sync", "log file parallel write", "db file sequential read", "cell single block physical read"];
     TIMED.iter().filter_map(|event| spread(open, close, event)).collect()
 }
 
-/// By which time half and 99 % of the waits for `event` had ended, from V$EVENT_HISTOGRAM_MICRO: its
-/// buckets are named by their upper bound, each twice the one before.
+/// The times within which half and 99 % of the waits for `event` ended, from V$EVENT_HISTOGRAM_MICRO. Its
+/// buckets are named by their upper bounds, each twice the one before.
 fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
     let prefix = format!("v$event_histogram_micro.{event} < ");
     let mut buckets = Vec::new();
     for (name, end) in &close.counters {
         let Some(bound) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(" us")) else { continue };
-        // A bucket is there from its first wait on.
+        // A bucket exists from its first wait on.
         let grown = end - open.counters.get(name).copied().unwrap_or(0.0);
         if grown < 0.0 {
             return None;
@@ -316,20 +313,20 @@ fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
 pub(super) struct OraObserver {
     session: Box<dyn OraSession>,
     queries: Vec<(&'static View, String)>,
-    /// What the jobs wait for, where that can be seen.
+    /// The query for what jobs wait for, if sessions can be read.
     waits: Option<String>,
 }
 
 impl OraObserver {
-    /// Reads what `sights` lets it, of the jobs of `run`.
-    pub(super) fn new(session: Box<dyn OraSession>, sights: &[(&'static View, Sight)], run: &str) -> OraObserver {
+    /// Reads the `views` that can be read, and samples the jobs of `run`.
+    pub(super) fn new(session: Box<dyn OraSession>, views: &[(&'static View, ViewAccess)], run: &str) -> OraObserver {
         let mut queries = Vec::new();
         let mut waits = None;
-        for (view, sight) in sights {
-            let query = match sight {
-                Sight::All => view.query(true),
-                Sight::One => view.query(false),
-                Sight::None(_) => continue,
+        for (view, access) in views {
+            let query = match access {
+                ViewAccess::All => view.query(true),
+                ViewAccess::One => view.query(false),
+                ViewAccess::None(_) => continue,
             };
             if view.name == SESSIONS.name {
                 let jobs = if run.is_empty() { "job ".to_owned() } else { format!("{run} job ") };
@@ -349,7 +346,7 @@ impl Observer for OraObserver {
             let before = clock::now_ns();
             let rows = self.session.query(query, &[])?;
             if view.name == "SYSSTAT" {
-                // The counters that rates are made of are of some moment in between.
+                // The counters of the rates are of a moment within this query.
                 snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
             }
             read(view, &rows, &mut snapshot);
@@ -384,7 +381,7 @@ mod tests {
         read(&VIEWS[0], &rows(&[&["redo size", "123456"], &["user commits", "7"], &["redo writes", "0"]]), &mut s);
         assert_eq!((s.counters[counter::REDO_BYTES], s.counters[counter::COMMITS]), (123_456.0, 7.0));
         assert_eq!(s.counters["v$sysstat.redo writes"], 0.0);
-        assert!(!s.counters.contains_key(counter::REDO_WRITES), "0 is not what the log writer did");
+        assert!(!s.counters.contains_key(counter::REDO_WRITES), "0 means that the container does not see it");
         read(&VIEWS[1], &rows(&[&["log file sync", "7", "4200"]]), &mut s);
         assert_eq!(
             (s.counters[counter::LOG_WAIT_NS], s.counters["v$system_event.log file sync.total_waits"]),
@@ -393,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_operations_are_told_by_whether_they_got_what_they_asked_for() {
+    fn parallel_operations_are_counted_by_whether_they_got_all_servers() {
         let mut s = Snapshot::default();
         read(
             &VIEWS[0],
@@ -409,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flash_cache_counts_where_it_takes_writes_and_nowhere_else() {
+    fn the_flash_cache_counts_only_if_it_takes_writes() {
         let mut s = Snapshot::default();
         let of = |flash: &'static str| {
             rows(&[&["physical write total IO requests", "900"], &["physical write requests optimized", flash]])
@@ -463,19 +460,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_absent_with_the_grant_to_ask_for() {
-        let no = || Sight::None("ORA-00942: table or view does not exist".into());
-        let sights = |sessions| {
+        let no = || ViewAccess::None("ORA-00942: table or view does not exist".into());
+        let views = |sessions| {
             vec![
                 (&VIEWS[0], no()),
                 (&VIEWS[1], no()),
-                (&VIEWS[2], Sight::All),
-                (&VIEWS[3], Sight::One),
+                (&VIEWS[2], ViewAccess::All),
+                (&VIEWS[3], ViewAccess::One),
                 (&SESSIONS, sessions),
             ]
         };
-        let absent = |sessions| super::absent(&sights(sessions), Some("no Exadata"));
+        let absent = |sessions| super::absent(&views(sessions), Some("no Exadata"));
         assert!(absent(no()).iter().any(|(c, _)| *c == column::LOG_FILE_SYNC_MS));
-        let absent = absent(Sight::All);
+        let absent = absent(ViewAccess::All);
         assert!(!absent.iter().any(|(c, _)| *c == column::LOG_FILE_SYNC_MS), "it is estimated from samples");
         let why = |column: &Column| absent.iter().find(|(c, _)| *c == column).map(|(_, w)| w.clone());
         assert!(why(column::REDO_MIB_PER_S).unwrap().contains("GRANT SELECT ON SYS.GV_$SYSSTAT"));

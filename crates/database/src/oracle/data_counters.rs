@@ -1,21 +1,21 @@
-//! What is done to tables and indexes, from `V$SYSSTAT` and `V$SYSTEM_EVENT` (Database Reference, «Statistics
-//! Descriptions» and «Descriptions of Wait Events»). Never run against a live server.
+//! Reads and writes of tables and indexes, from `V$SYSSTAT` and `V$SYSTEM_EVENT` (Database Reference,
+//! "Statistics Descriptions" and "Descriptions of Wait Events"). Never run against a live server.
 
 use std::collections::BTreeMap;
 
 use loadline_model::snapshot::counter;
 
-/// Statistics that are read for it.
+/// Statistics that this file reads.
 pub(super) const STATISTICS: &str =
     "'session logical reads', 'table scan rows gotten', 'table fetch by rowid', 'DBWR checkpoints'";
 
-/// Wait events that are read for it.
+/// Wait events that this file reads.
 pub(super) const EVENTS: &str = "EVENT IN ('free buffer waits', 'write complete waits') OR EVENT LIKE 'db file %read' \
      OR EVENT LIKE 'cell %physical read' OR EVENT LIKE 'direct path read%'";
 
-/// A neutral counter, the statistics whose sum it is, and what one of them is worth. `physical reads` and
-/// `physical writes` are blocks; `physical write bytes` is data files alone, the log is in the `total`
-/// ones. `redo synch time (usec)` belongs to `redo synch writes`, the commits that waited.
+/// A neutral counter, the statistics that it sums up, and their factor. `physical reads` and `physical writes`
+/// are blocks; `physical write bytes` is for data files only, the `total` ones include the log. `redo
+/// synch time (usec)` belongs to `redo synch writes`, the commits that waited.
 const STATISTIC_SUMS: &[(&str, &[&str], f64)] = &[
     (counter::BLOCK_GETS, &["session logical reads"], 1.0),
     (counter::BLOCK_READS, &["physical reads"], 1.0),
@@ -29,22 +29,22 @@ const STATISTIC_SUMS: &[(&str, &[&str], f64)] = &[
     (counter::CHECKPOINTS, &["DBWR checkpoints"], 1.0),
 ];
 
-/// Fills the neutral counters from the statistics `seen`. As for all of them, 0 of what every open
-/// database has done means that the container does not see it.
+/// Fills the neutral counters from the statistics `seen`. Every open database has done all of this, so 0 means
+/// that the container does not see the statistic.
 pub(super) fn from_statistics(seen: &BTreeMap<&str, f64>, counters: &mut BTreeMap<String, f64>) {
-    for (neutral, sources, worth) in STATISTIC_SUMS {
+    for (neutral, sources, factor) in STATISTIC_SUMS {
         let sum: Option<f64> = sources.iter().map(|s| seen.get(s).copied()).sum();
         if let Some(sum) = sum.filter(|s| *s > 0.0) {
-            counters.insert((*neutral).to_owned(), sum * worth);
+            counters.insert((*neutral).to_owned(), sum * factor);
         }
     }
 }
 
 /// Fills the neutral counters from wait events: name and time waited, µs. An event is in the view from
-/// its first wait on, so a missing one has taken no time.
+/// its first wait on, so a missing one took no time.
 pub(super) fn from_events(micros: &BTreeMap<&str, f64>, counters: &mut BTreeMap<String, f64>) {
     let sum = |is: fn(&str) -> bool| micros.iter().filter(|(name, _)| is(name)).map(|(_, us)| us * 1e3).sum::<f64>();
-    // An open database has read its control files and dictionary.
+    // An open database has waited for its control files and dictionary: no rows means not visible.
     if !micros.is_empty() {
         let waits = sum(|name| matches!(name, "free buffer waits" | "write complete waits"));
         counters.insert(counter::BUFFER_WAIT_NS.to_owned(), waits);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_are_added_up_where_all_are_there() {
+    fn statistics_are_added_up_if_all_exist() {
         let mut c = BTreeMap::new();
         let seen = [
             ("session logical reads", 500.0),
@@ -76,8 +76,8 @@ mod tests {
         ];
         from_statistics(&seen.into(), &mut c);
         assert_eq!((c[counter::BLOCK_GETS], c[counter::BLOCK_READS], c[counter::REDO_SYNC_NS]), (500.0, 20.0, 3000.0));
-        assert!(!c.contains_key(counter::BLOCK_WRITES), "0 is not what a database writer did");
-        assert!(!c.contains_key(counter::ROWS_READ), "half of a sum is another figure");
+        assert!(!c.contains_key(counter::BLOCK_WRITES), "0 means that the container does not see it");
+        assert!(!c.contains_key(counter::ROWS_READ), "an incomplete sum is left out");
     }
 
     #[test]

@@ -1,32 +1,32 @@
-//! What works on this server: every query and grant is tried one by one, and says what is lost
-//! without it. Nothing is written.
+//! Tries every query and privilege on this server one by one, and says what is missing without it. Writes
+//! nothing.
 
 use loadline_model::{Finding, Severity};
 
-use super::counters::{Sight, View, look, views};
+use super::counters::{View, ViewAccess, check_access, views};
 use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
 use super::sql::quoted;
 use super::{block, parallel};
 use crate::error::TargetError;
 
-/// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
+/// Redo of a fast log writer, bytes per second, to judge the size of the logs.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
-/// A log switch more often than that is part of the figures, s.
+/// Log switches at shorter intervals affect the figures, s.
 const SHORTEST_SWITCH_S: f64 = 30.0;
-/// First version that is meant to work.
+/// Oldest supported version.
 const OLDEST: u32 = 19;
 
 /// A question to the server.
 pub(super) struct Question {
     pub(super) id: &'static str,
     pub(super) sql: &'static str,
-    /// What is not known without it.
+    /// What is unknown without it.
     without: &'static str,
     /// What to ask the administrator for.
     grant: &'static str,
 }
 
-const PUBLIC: &str = "every user may ask this: tell us what the server said";
+const PUBLIC: &str = "every user may query this: tell us what the server said";
 
 /// All questions but those to the views of [`super::counters`].
 pub(super) static QUESTIONS: [Question; 13] = [
@@ -49,7 +49,7 @@ pub(super) static QUESTIONS: [Question; 13] = [
         sql: "SELECT u.DEFAULT_TABLESPACE, q.MAX_BYTES, t.BLOCK_SIZE, t.FORCE_LOGGING FROM USER_USERS u \
               LEFT JOIN USER_TS_QUOTAS q ON q.TABLESPACE_NAME = u.DEFAULT_TABLESPACE \
               LEFT JOIN USER_TABLESPACES t ON t.TABLESPACE_NAME = u.DEFAULT_TABLESPACE",
-        without: "where the tables go and whether there is room",
+        without: "the tablespace of the tables, and whether the user has a quota there",
         grant: PUBLIC,
     },
     Question {
@@ -71,13 +71,13 @@ pub(super) static QUESTIONS: [Question; 13] = [
               'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database', 'pga_aggregate_target', \
               'workarea_size_policy', 'parallel_max_servers', 'plsql_code_type', 'plsql_optimize_level', \
               'plsql_debug', 'result_cache_mode') ORDER BY NAME",
-        without: "commit_wait and other settings, which may spoil a figure unseen",
+        without: "commit_wait and other settings that may spoil a figure",
         grant: "GRANT SELECT ON SYS.V_$PARAMETER TO …",
     },
     Question {
         id: "v$pq_sesstat",
         sql: parallel::LAST_QUERY,
-        without: "how many parallel servers came to a query: tests that ask for several are invalid",
+        without: "how many parallel servers a query had: tests that ask for several are invalid",
         grant: "GRANT SELECT ON SYS.V_$PQ_SESSTAT TO …",
     },
     Question {
@@ -103,14 +103,14 @@ pub(super) static QUESTIONS: [Question; 13] = [
         id: "gv$session",
         sql: "SELECT COUNT(*) FROM GV$SESSION WHERE STATUS = 'ACTIVE' AND TYPE = 'USER' \
               AND AUDSID <> SYS_CONTEXT('USERENV', 'SESSIONID')",
-        without: "whether others are at work",
+        without: "whether other sessions are active",
         grant: "GRANT SELECT ON SYS.GV_$SESSION TO …",
     },
     Question {
         id: "gv$resource_limit",
         sql: "SELECT RESOURCE_NAME, SUM(CURRENT_UTILIZATION), MIN(TRIM(LIMIT_VALUE)) FROM GV$RESOURCE_LIMIT \
               WHERE RESOURCE_NAME IN ('processes', 'sessions') GROUP BY RESOURCE_NAME ORDER BY RESOURCE_NAME",
-        without: "how many sessions there may be: more jobs than that fail to connect",
+        without: "the limit of sessions: more jobs than that fail to connect",
         grant: "GRANT SELECT ON SYS.GV_$RESOURCE_LIMIT TO …",
     },
     Question {
@@ -125,15 +125,15 @@ pub(super) static QUESTIONS: [Question; 13] = [
 /// What the server answered.
 pub(super) type Answer = Result<Vec<Row>, OraError>;
 
-/// Everything that was asked.
+/// The answers to everything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answers {
     pub(super) version: String,
     pub(super) answers: Vec<(&'static str, Answer)>,
-    /// What the loop of the in-database driver takes, or why it does not run.
+    /// The time of the in-database driver's loop, or why it does not run.
     pub(super) block: Option<Result<Row, OraError>>,
     pub(super) clock: Option<Answer>,
-    pub(super) sights: Vec<(&'static str, String, Sight)>,
+    pub(super) views: Vec<(&'static str, String, ViewAccess)>,
 }
 
 impl Answers {
@@ -145,7 +145,7 @@ impl Answers {
         self.rows(id)?.first()?.get(column)?.as_deref()
     }
 
-    /// The user, as a statement takes it.
+    /// The user's name as a statement takes it, quoted if needed.
     fn user(&self) -> Option<String> {
         let user = self.text("database", 4)?;
         let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_$#".contains(c);
@@ -153,15 +153,15 @@ impl Answers {
     }
 
     /// Whether the user is known to lack the privilege.
-    fn may_not(&self, privilege: &str) -> bool {
+    fn lacks(&self, privilege: &str) -> bool {
         let has = |r: &Row| r.first().and_then(Option::as_deref) == Some(privilege);
         self.rows("privileges").is_some_and(|rows| !rows.iter().any(has))
     }
 
-    /// The tablespace in which tables would go and in which the user has no room.
-    fn without_room(&self) -> Option<&str> {
-        let room = self.text("quota", 1).is_some_and(|q| q != "0");
-        self.text("quota", 0).filter(|_| !room && self.may_not("UNLIMITED TABLESPACE"))
+    /// The tablespace of new tables, if the user has no quota there.
+    fn tablespace_without_quota(&self) -> Option<&str> {
+        let quota = self.text("quota", 1).is_some_and(|q| q != "0");
+        self.text("quota", 0).filter(|_| !quota && self.lacks("UNLIMITED TABLESPACE"))
     }
 
     /// Value of a row whose first column is `name`.
@@ -174,7 +174,7 @@ impl Answers {
 /// Asks everything.
 ///
 /// # Errors
-/// When the session is lost.
+/// If the session is lost.
 pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
     let mut out = Answers { version: session.version(), ..Answers::default() };
     let alive = |e: &OraError| if e.lost { Err(TargetError::from(e.clone())) } else { Ok(()) };
@@ -190,11 +190,11 @@ pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> 
     clock.as_ref().err().map_or(Ok(()), alive)?;
     out.clock = Some(clock);
     let said = |view: &View| view.grant();
-    out.sights = look(session)?.into_iter().map(|(view, sight)| (view.name, said(view), sight)).collect();
+    out.views = check_access(session)?.into_iter().map(|(view, access)| (view.name, said(view), access)).collect();
     Ok(out)
 }
 
-/// Judges the answers. Pure: what no server is at hand for is tested.
+/// Judges the answers. A pure function, so that its tests need no server.
 pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     use Severity::{Ok, Refused, Warning};
     let mut out = Vec::new();
@@ -208,14 +208,14 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     } else {
         say("version", Ok, &a.version, "");
     }
-    ask_for(a, &mut say);
-    // One line for each question that was refused: what is lost, and what to ask for.
+    missing_privileges(a, &mut say);
+    // One finding for each refused question: what is unknown, and the grant to ask for.
     for (id, answer) in &a.answers {
         let Some(q) = QUESTIONS.iter().find(|q| q.id == *id) else { continue };
         match answer {
-            Err(e) => say(id, Warning, &e.text, &format!("not known: {}. {}", q.without, q.grant)),
+            Err(e) => say(id, Warning, &e.text, &format!("unknown: {}. {}", q.without, q.grant)),
             Result::Ok(rows) if rows.is_empty() && *id != "profile" => {
-                say(id, Warning, "no rows", &format!("not known: {}. {PUBLIC}", q.without));
+                say(id, Warning, "no rows", &format!("unknown: {}. {PUBLIC}", q.without));
             }
             Result::Ok(_) => {}
         }
@@ -224,19 +224,22 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     log(a, &mut say);
     user(a, &mut say);
     driver(a, &mut say);
-    for (name, grant, sight) in &a.sights {
+    for (name, grant, access) in &a.views {
         let id = format!("v${}", name.to_lowercase());
-        match sight {
-            Sight::All => say(&id, Ok, "readable, all instances", ""),
-            Sight::One => {
+        match access {
+            ViewAccess::All => say(&id, Ok, "readable, all instances", ""),
+            ViewAccess::One => {
                 let advice =
                     format!("of this instance only: on a cluster the other instances' work is missing. {grant}");
                 say(&id, Ok, "readable, this instance", &advice);
             }
-            Sight::None(said) => {
+            ViewAccess::None(said) => {
                 let lost = views().find(|v| v.name == *name).map(|v| {
                     let columns = v.columns.iter().map(|c| c.heading());
-                    columns.chain((!v.besides.is_empty()).then(|| v.besides.to_owned())).collect::<Vec<_>>().join(", ")
+                    columns
+                        .chain((!v.also_missing.is_empty()).then(|| v.also_missing.to_owned()))
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 });
                 say(&id, Warning, said, &format!("missing without it: {}. {grant}", lost.unwrap_or_default()));
             }
@@ -251,17 +254,17 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     out
 }
 
-/// Everything that is missing, as statements for the administrator.
-fn ask_for(a: &Answers, say: Say<'_>) {
+/// All missing privileges as statements for the administrator.
+fn missing_privileges(a: &Answers, say: Say<'_>) {
     let mut grants = Vec::new();
-    if a.may_not("CREATE TABLE") && a.may_not("CREATE ANY TABLE") {
+    if a.lacks("CREATE TABLE") && a.lacks("CREATE ANY TABLE") {
         grants.push("CREATE TABLE");
     }
-    if a.may_not("ALTER SYSTEM") {
+    if a.lacks("ALTER SYSTEM") {
         grants.push("ALTER SYSTEM");
     }
     let unseen = a.answers.iter().any(|(_, answer)| answer.as_ref().is_err_and(|e| e.is(&[NO_VIEW])));
-    if unseen || a.sights.iter().any(|(_, _, sight)| *sight != Sight::All) {
+    if unseen || a.views.iter().any(|(_, _, access)| *access != ViewAccess::All) {
         grants.push("SELECT_CATALOG_ROLE");
     }
     let mut statements = Vec::new();
@@ -269,12 +272,11 @@ fn ask_for(a: &Answers, say: Say<'_>) {
     if !grants.is_empty() {
         statements.push(format!("GRANT {} TO {user}", grants.join(", ")));
     }
-    if let Some(tablespace) = a.without_room() {
+    if let Some(tablespace) = a.tablespace_without_quota() {
         statements.push(format!("ALTER USER {user} QUOTA 1G ON {tablespace}"));
     }
     if !statements.is_empty() {
-        let advice =
-            "all that is missing, in one go; what each part is for, and grants for less than the role, are said below";
+        let advice = "all missing privileges at once; other findings say what each is for, and name smaller grants than the role";
         say("to-ask-the-administrator-for", Severity::Warning, &statements.join("; "), advice);
     }
 }
@@ -303,7 +305,7 @@ fn server(a: &Answers, say: Say<'_>) {
     }
     let instances = a.rows("gv$instance").map_or(0, Vec::len);
     if instances > 1 {
-        let advice = "jobs run where the service leads them, counters are of all instances: to spread jobs evenly, name an \
+        let advice = "the service chooses the instances of jobs; counters are of all instances. To spread jobs evenly, name an \
                       address of each instance, the first with --target and the others with --node";
         say("cluster", Ok, &format!("{instances} instances"), advice);
     }
@@ -314,55 +316,52 @@ fn server(a: &Answers, say: Say<'_>) {
     match a.text("gv$session", 0) {
         Some("0") => say("other-sessions", Ok, "0", ""),
         Some(n) => {
-            let advice = "other sessions are at work on this database: their commits and redo are in its counters";
+            let advice = "other sessions are active on this database: its counters include their commits and redo";
             say("other-sessions", Warning, n, advice);
         }
         None => {}
     }
     if let Some(plan) = a.named("parameters", "resource_manager_plan") {
-        say(
-            "resource_manager_plan",
-            Ok,
-            plan,
-            "the resource manager may hold sessions back: it is part of the figures",
-        );
+        say("resource_manager_plan", Ok, plan, "the resource manager may slow sessions down: the figures include that");
     }
 }
 
-/// What becomes of the redo.
+/// Settings of redo logs and commits.
 fn log(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Warning};
     for name in ["commit_wait", "commit_logging"] {
         let Some(value) = a.named("parameters", name) else {
             if a.rows("parameters").is_some() {
-                say(name, Ok, "not set", "each of loadline's commits says itself whether it waits");
+                say(name, Ok, "not set", "each commit of loadline states whether it waits");
             }
             continue;
         };
         if value == "FORCE_WAIT" {
-            let advice =
-                "commits that are asked not to wait do wait: workloads with such commits measure something else";
+            let advice = "commits that should not wait do wait: workloads with such commits measure something else";
             say(name, Warning, value, advice);
         } else {
-            say(name, Ok, value, "each of loadline's commits says itself whether it waits");
+            say(name, Ok, value, "each commit of loadline states whether it waits");
         }
     }
     match a.text("v$database", 0) {
         Some("ARCHIVELOG") => say("log-mode", Ok, "ARCHIVELOG", ""),
-        Some(mode) => {
-            say("log-mode", Warning, mode, "no production database runs so: figures lack what archiving costs")
-        }
+        Some(mode) => say(
+            "log-mode",
+            Warning,
+            mode,
+            "production databases use ARCHIVELOG: the figures lack the cost of archiving",
+        ),
         None => {}
     }
     if let Some(forced) = a.text("v$database", 1) {
         say("force-logging", Ok, forced, "loadline's tables are LOGGING in any case");
     }
     if let Some(on) = a.text("v$database", 6).filter(|on| *on != "NO") {
-        say("flashback", Ok, on, "flashback logs are written besides: it is part of the figures");
+        say("flashback", Ok, on, "flashback logs are written too: the figures include that");
     }
     match a.text("v$database", 7) {
         Some("MAXIMUM PERFORMANCE") => say("protection-mode", Ok, "MAXIMUM PERFORMANCE", ""),
-        Some(mode) => say("protection-mode", Ok, mode, "commits wait for a standby: it is part of the figures"),
+        Some(mode) => say("protection-mode", Ok, mode, "commits wait for a standby: the figures include that"),
         None => {}
     }
     let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<f64>().ok());
@@ -373,7 +372,7 @@ fn log(a: &Answers, say: Say<'_>) {
         let value = format!("{} groups, the smallest of {size}, blocks of {block} B", logs.len());
         if smallest / FAST_REDO < SHORTEST_SWITCH_S {
             let advice = format!(
-                "a log writer that makes {}/s fills one in {:.1} s and switches each time: make groups of 4 GB or more",
+                "a log writer at {}/s fills one in {:.1} s and then switches: create groups of 4 GB or more",
                 loadline_model::format::bytes(FAST_REDO),
                 smallest / FAST_REDO
             );
@@ -399,20 +398,20 @@ fn log(a: &Answers, say: Say<'_>) {
 fn user(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Refused, Warning};
     if a.rows("privileges").is_some() {
-        if a.may_not("CREATE TABLE") && a.may_not("CREATE ANY TABLE") {
-            say("create-table", Refused, "no", "loadline makes tables of its own: GRANT CREATE TABLE TO …");
+        if a.lacks("CREATE TABLE") && a.lacks("CREATE ANY TABLE") {
+            say("create-table", Refused, "no", "loadline creates tables: GRANT CREATE TABLE TO …");
         } else {
             say("create-table", Ok, "yes", "");
         }
-        if a.may_not("ALTER SYSTEM") {
-            let advice = "no checkpoint before each test, and calls that hang end after 60 s only: \
+        if a.lacks("ALTER SYSTEM") {
+            let advice = "no checkpoint before each test, and calls that hang end only after 60 s: \
                           GRANT ALTER SYSTEM TO …, if the administrator agrees";
             say("alter-system", Warning, "no", advice);
         } else {
-            say("alter-system", Ok, "yes: a checkpoint before each test, calls that hang can be ended", "");
+            say("alter-system", Ok, "yes: a checkpoint before each test, and calls that hang can be cancelled", "");
         }
-        if let Some(tablespace) = a.without_room() {
-            let advice = format!("no room for loadline's tables: ALTER USER … QUOTA 1G ON {tablespace}");
+        if let Some(tablespace) = a.tablespace_without_quota() {
+            let advice = format!("loadline's tables need a quota: ALTER USER … QUOTA 1G ON {tablespace}");
             say("tablespace", Refused, &format!("{tablespace}, no quota"), &advice);
         } else if let Some(tablespace) = a.text("quota", 0) {
             let value = format!("{tablespace}, blocks of {} B", a.text("quota", 2).unwrap_or("–"));
@@ -427,7 +426,7 @@ fn user(a: &Answers, say: Say<'_>) {
                 "sessions_per_user",
                 Ok,
                 text(1),
-                "the profile allows no more sessions than that, and so many jobs less 3",
+                "the profile's limit of sessions; loadline needs 3 of them beside the jobs",
             );
         } else if timed.contains(&text(0)) {
             let advice = "the profile ends sessions that take longer, possibly in the middle of a test";
@@ -436,7 +435,7 @@ fn user(a: &Answers, say: Say<'_>) {
     }
 }
 
-/// Whether what the drivers need works: each part by itself, then what follows for the two drivers.
+/// Whether each part that the drivers need works, and so the two drivers.
 fn driver(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Warning};
     const TELL: &str = "tell us, and run with --driver client";
@@ -448,7 +447,7 @@ fn driver(a: &Answers, say: Say<'_>) {
         other => {
             broken.push("UTL_RAW");
             if let Some(other) = other {
-                say("utl_raw", Warning, other, &format!("not what was asked for: {TELL}"));
+                say("utl_raw", Warning, other, &format!("not the expected result: {TELL}"));
             }
         }
     }
@@ -473,13 +472,13 @@ fn driver(a: &Answers, say: Say<'_>) {
         }
         None => broken.push("the clock"),
     }
-    say("client-driver", Ok, "connects, asks and is answered", "");
+    say("client-driver", Ok, "connects and runs queries", "");
     if broken.is_empty() {
-        say("database-driver", Ok, "all that it needs works", "");
+        say("database-driver", Ok, "all its parts work", "");
     } else {
-        let advice = "run with --driver client; why is said with each of them";
+        let advice = "run with --driver client; the findings of its parts say why";
         say("database-driver", Warning, &format!("does not work: {}", broken.join(", ")), advice);
     }
-    let advice = "whether they work is seen by a first run: loadline run --jobs 1 --duration 2s --target …";
-    say("not-tried", Ok, "making tables, changing rows, commits: the doctor writes nothing", advice);
+    let advice = "a first run shows whether they work: loadline run --jobs 1 --duration 2s --target …";
+    say("not-tried", Ok, "creating tables, changing rows, commits (the doctor writes nothing)", advice);
 }

@@ -1,5 +1,5 @@
-//! Oracle's own driver behind the seam. It is a beta: what it does not expect from a server it meets
-//! with a panic, and it has no limit on how long a server may take to let us in. Both are caught here.
+//! Sessions by Oracle's own driver. It is a beta: it panics at answers that it does not expect, and it
+//! connects without a time limit. Both are handled here.
 
 mod panics;
 
@@ -13,39 +13,38 @@ use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP, SessionId};
 use crate::error::TargetError;
 use crate::secret::Secret;
 
-/// Whether the driver is there.
+/// Whether the driver is built in.
 pub(super) const BUILT_IN: bool = true;
 
-/// What to do to have it: nothing.
+/// Never called: the driver is built in.
 pub(super) fn missing(address: &str) -> TargetError {
     TargetError::Unsupported(format!("{address}: the Oracle driver cannot be used"))
 }
 
-/// How long a server may take to let us in.
-const CONNECT_AT_MOST: Duration = Duration::from_secs(20);
-/// How long a call may take before the session is given up: what ends a call that the server does not
-/// end when asked to (`cancel.rs`). The driver itself has no handle on a call that runs.
-const CALL_AT_MOST: Duration = Duration::from_secs(60);
-/// How long a server may take to let us go; the thread that waits for it is then left to itself.
-const CLOSE_AT_MOST: Duration = Duration::from_secs(5);
-/// Longest VARCHAR2 that the driver takes back without being told its length.
+/// Time limit of opening a session.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit of a call, after which its session is lost. It ends calls that the server does not cancel on
+/// request (`cancel.rs`).
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of closing a session, after which its thread is abandoned.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest VARCHAR2 that the driver returns without a given length.
 const SHORT_TEXT: usize = 4000;
 
 /// Opens a session.
-pub(super) fn dial(address: &OraAddress, password: &Secret, name: &str) -> Result<Box<dyn OraSession>, TargetError> {
-    dial_within(address, password, name, CONNECT_AT_MOST)
+pub(super) fn connect(address: &OraAddress, password: &Secret, name: &str) -> Result<Box<dyn OraSession>, TargetError> {
+    connect_within(address, password, name, CONNECT_TIMEOUT)
 }
 
-fn dial_within(
+fn connect_within(
     address: &OraAddress,
     password: &Secret,
     name: &str,
     at_most: Duration,
 ) -> Result<Box<dyn OraSession>, TargetError> {
-    // With two cryptography libraries built in, rustls wants to be told which: ours. Where one has
-    // been named before, it stays.
+    // With two cryptography libraries built in, rustls needs a default: ours, unless one is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let usage = |e: &Error| TargetError::Usage(format!("{}: {}", address.shown(), without(&e.to_string(), password)));
+    let usage = |e: &Error| TargetError::Usage(format!("{}: {}", address.shown(), redact(&e.to_string(), password)));
     let mut config = Config::default()
         .set_credentials(&address.user, password.expose())
         .set_transport_connect_timeout(Some(at_most.min(Duration::from_secs(10))))
@@ -55,27 +54,27 @@ fn dial_within(
     if let Some(wallet) = &address.wallet {
         config = config.set_wallet_location(wallet.as_str());
     }
-    // The thread is left to itself if the server lets it hang.
+    // The thread is abandoned if the server hangs.
     let (done, connected) = channel();
     let spawned = std::thread::Builder::new().name("loadline-connect".to_owned()).spawn(move || {
-        let outcome = panics::caught(|| oracledb::connect(config));
+        let outcome = panics::catch(|| oracledb::connect(config));
         let _ = done.send(outcome);
     });
-    spawned.map_err(|e| TargetError::Local(format!("no thread for a connection: {e}")))?;
+    spawned.map_err(|e| TargetError::Local(format!("no thread could be started to connect: {e}")))?;
     let connection = match connected.recv_timeout(at_most) {
         Ok(Ok(Ok(connection))) => connection,
         Ok(Ok(Err(e))) => return Err(refusal(&e, address, password)),
         Ok(Err(panic)) => {
             return Err(TargetError::Unreachable(format!(
-                "{}: what answers there is no Oracle listener that the driver understands (it says: {}). Is it the port \
-                 of the listener?",
+                "{}: the service there is not an Oracle listener that the driver understands (it says: {}). Check that the \
+                 port is the listener's",
                 address.shown(),
-                without(&panic, password)
+                redact(&panic, password)
             )));
         }
         Err(_) => {
             return Err(TargetError::Unreachable(format!(
-                "{} took the connection and did not let us in within {:.0} s. Is it the port of the listener?",
+                "{} accepted the connection but opened no session within {:.0} s. Check that the port is the listener's",
                 address.shown(),
                 at_most.as_secs_f64()
             )));
@@ -83,7 +82,7 @@ fn dial_within(
     };
     let mut session = Wire { connection: Some(connection), secret: password.clone() };
     session.guarded(|c| {
-        c.set_call_timeout(Some(CALL_AT_MOST))?;
+        c.set_call_timeout(Some(CALL_TIMEOUT))?;
         // Sent along with the next call.
         c.set_module(MODULE)?;
         c.set_action(name)
@@ -92,15 +91,15 @@ fn dial_within(
     Ok(Box::new(session))
 }
 
-/// `text` without the password, should it ever be in it.
-fn without(text: &str, password: &Secret) -> String {
+/// `text` with the password masked.
+fn redact(text: &str, password: &Secret) -> String {
     if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "…") }
 }
 
-/// Why the server does not let us in, in words that say what to do.
+/// Why the server refuses the connection, with advice.
 fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
     let shown = address.shown();
-    let said = without(&e.to_string(), password);
+    let said = redact(&e.to_string(), password);
     let code = match e.kind() {
         ErrorKind::DbError(db) => Some(db.code()),
         ErrorKind::ListenerRefusedConnection(_, _, _, code) => Some(*code),
@@ -113,7 +112,7 @@ fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
         (_, Some(1045)) => "the user may not log in: GRANT CREATE SESSION TO …",
         (_, Some(1033 | 1034 | 1109 | 12528)) => "the database is not open yet: wait until it is up, and try again",
         (_, Some(18 | 20 | 2391 | 12516 | 12519 | 12520)) => {
-            "no more sessions are let in: raise processes (or the profile's SESSIONS_PER_USER), or use fewer jobs"
+            "no more sessions are allowed: raise processes (or the profile's SESSIONS_PER_USER), or use fewer jobs"
         }
         (ErrorKind::InvalidServiceName(..) | ErrorKind::InvalidSid(..), _) | (_, Some(12505 | 12514)) => {
             "the listener knows no such service: `lsnrctl services` lists them"
@@ -128,7 +127,7 @@ fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
     };
     if advice.is_empty() {
         return TargetError::Unreachable(format!(
-            "nothing that speaks Oracle's protocol answers at {shown}: {said}. Check host and port, and whether the listener is up"
+            "no Oracle listener answers at {shown}: {said}. Check host and port, and whether the listener is up"
         ));
     }
     TargetError::Refused(format!("{shown} refuses the connection: {said}; {advice}"))
@@ -136,7 +135,7 @@ fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
 
 /// A session of the driver.
 struct Wire {
-    /// There until the session is dropped.
+    /// `Some` until the session is dropped.
     connection: Option<Connection>,
     secret: Secret,
 }
@@ -146,50 +145,49 @@ impl Wire {
     fn guarded<T>(&self, f: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, OraError> {
         let gone = || OraError { code: None, text: "the session is closed".into(), lost: true };
         let connection = self.connection.as_ref().ok_or_else(gone)?;
-        match panics::caught(|| f(connection)) {
+        match panics::catch(|| f(connection)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(self.failed(&e)),
             Err(panic) => {
-                let panic = without(&panic, &self.secret);
-                let text =
-                    format!("the driver met an answer it does not understand ({panic}): the session is given up");
+                let panic = redact(&panic, &self.secret);
+                let text = format!("the driver does not understand the server's answer ({panic}): the session is lost");
                 Err(OraError { code: None, text, lost: true })
             }
         }
     }
 
     fn failed(&self, e: &Error) -> OraError {
-        let text = without(&e.to_string(), &self.secret);
+        let text = redact(&e.to_string(), &self.secret);
         match e.kind() {
             ErrorKind::DbError(db) => OraError::numbered(u32::try_from(db.code()).unwrap_or(0), text),
-            // What was asked for and did not fit: the session is as it was.
+            // A wrong request leaves the session as it was.
             ErrorKind::NoDataFound
             | ErrorKind::WrongNumPositionalBinds(..)
             | ErrorKind::UnsupportedConversion(..)
             | ErrorKind::InvalidColumnIndex(_)
             | ErrorKind::ValueWasNull => OraError { code: None, text, lost: false },
-            // After a timeout, or an answer that cannot be read, nobody knows what comes next.
+            // After a timeout or an unreadable answer the session's state is unknown.
             _ => OraError { code: None, text, lost: true },
         }
     }
 }
 
-/// The driver says goodbye and waits for an answer without any limit: not here.
+/// The driver logs off and waits for the answer without a time limit; this sets one.
 impl Drop for Wire {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let (done, closed) = channel();
         let spawned = std::thread::Builder::new().name("loadline-close".to_owned()).spawn(move || {
-            let _ = panics::caught(|| drop(connection));
+            let _ = panics::catch(|| drop(connection));
             let _ = done.send(());
         });
         if spawned.is_ok() {
-            let _ = closed.recv_timeout(CLOSE_AT_MOST);
+            let _ = closed.recv_timeout(CLOSE_TIMEOUT);
         }
     }
 }
 
-/// The binds as the driver takes them.
+/// The binds in the driver's types.
 fn values<'a>(binds: &[Bind<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
     binds
         .iter()
@@ -197,7 +195,7 @@ fn values<'a>(binds: &[Bind<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
             Bind::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
             Bind::Raw(bytes) => Box::new(bytes),
             Bind::Out(most) if most <= SHORT_TEXT => Box::new(DB_TYPE_VARCHAR),
-            // The driver allocates what comes back by what it sends.
+            // The driver allocates as much for the result as it sends.
             Bind::Out(most) => Box::new(" ".repeat(most)),
         })
         .collect()

@@ -1,4 +1,4 @@
-//! A server made of paper, for tests: it answers what it is told to, and keeps what it was sent.
+//! A fake server for tests: a closure answers, and what was sent is recorded.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,29 +10,29 @@ use crate::secret::Secret;
 /// What was sent: the text and how many values were bound.
 pub(super) type Sent = Arc<Mutex<Vec<(String, usize)>>>;
 
-/// What is answered to a text.
+/// The answer to a text.
 pub(super) type Answering = Arc<dyn Fn(&str, &[Bind<'_>]) -> Result<Vec<Row>, OraError> + Send + Sync>;
 
 /// The server.
 #[derive(Clone)]
-pub(super) struct Paper {
+pub(super) struct FakeServer {
     pub(super) sent: Sent,
     pub(super) answer: Answering,
     pub(super) version: String,
 }
 
-impl Paper {
+impl FakeServer {
     pub(super) fn new(
         answer: impl Fn(&str, &[Bind<'_>]) -> Result<Vec<Row>, OraError> + Send + Sync + 'static,
-    ) -> Paper {
-        Paper { sent: Sent::default(), answer: Arc::new(answer), version: "19.24.0.0.0".into() }
+    ) -> FakeServer {
+        FakeServer { sent: Sent::default(), answer: Arc::new(answer), version: "19.24.0.0.0".into() }
     }
 
-    /// A dial that opens sessions of this server. It lives as long as the test's process.
-    pub(super) fn dial(&self) -> &'static super::session::Dial {
-        let paper = self.clone();
+    /// Opens sessions of this server. It lives as long as the test's process.
+    pub(super) fn connector(&self) -> &'static super::session::Connector {
+        let server = self.clone();
         Box::leak(Box::new(move |_: &OraAddress, _: &Secret, _: &str| -> Result<Box<dyn OraSession>, TargetError> {
-            Ok(Box::new(paper.clone()))
+            Ok(Box::new(server.clone()))
         }))
     }
 
@@ -46,12 +46,12 @@ impl Paper {
     }
 }
 
-/// A row of texts; «∅» is NULL.
+/// A row of texts; `∅` is NULL.
 pub(super) fn row(values: &[&str]) -> Row {
     values.iter().map(|v| (*v != "∅").then(|| (*v).to_owned())).collect()
 }
 
-impl OraSession for Paper {
+impl OraSession for FakeServer {
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
         self.ask(sql, binds)
     }

@@ -1,11 +1,11 @@
-//! How many sessions the server and the user's profile leave for jobs.
+//! The sessions that the server and the user's profile leave for jobs.
 
 use super::doctor::QUESTIONS;
 use super::session::OraSession;
 use crate::error::TargetError;
 use crate::role::JobLimit;
 
-/// How many jobs fit, loadline's own three sessions set aside.
+/// The highest number of jobs, with three sessions reserved for loadline itself.
 pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, TargetError> {
     let mut limit: Option<(i64, String)> = None;
     let mut unknown = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, Target
                     }
                 }
                 ("gv$resource_limit", name) => {
-                    // UNLIMITED is no number.
+                    // UNLIMITED does not parse.
                     if let (Some(used), Some(most)) = (number(1), number(2)) {
                         // This session is one of those in use.
                         tighten(most - used - 2, format!("{name} = {most} ({used} in use, 3 for loadline itself)"));

@@ -1,4 +1,4 @@
-//! The sessions of a job: at the client, and inside the database.
+//! The sessions of a job, one type per driver.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use loadline_workload::{Arg, JobStart};
 
 use super::block::{self, MAX_TEXT};
 use super::session::{Bind, OraSession};
-use super::slice::{Brought, ask};
+use super::slice::{BlockResult, read_clock};
 use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -14,9 +14,9 @@ use crate::role::{Canceller, ClientSession, DatabaseSession, Slice};
 use crate::server_clock::ServerClock;
 use crate::work::Work;
 
-/// A job of the client driver. The driver's wire protocol commits along with a statement only where
-/// it waits as the session's parameters say; so that each commit says itself whether it waits, it is a
-/// statement of its own and a transaction of one statement takes two round trips.
+/// A job of the client driver. A commit sent along with a statement waits as the session's parameters say. So
+/// that each commit states whether it waits, it is a statement of its own, and a transaction of one statement
+/// takes two round trips.
 pub(super) struct OraClientSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
@@ -31,13 +31,12 @@ impl OraClientSession {
     pub(super) fn new(session: Box<dyn OraSession>, canceller: Canceller, work: &Work) -> OraClientSession {
         let statements = work.program.statements.iter().map(|s| sql::statement(work, &s.template)).collect();
         let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
-        let work_of = work.clone();
         OraClientSession {
             session,
             canceller,
             statements,
             reads,
-            work: work_of,
+            work: work.clone(),
             commit: sql::commit(work.program.commit),
         }
     }
@@ -103,7 +102,7 @@ impl OraDatabaseSession {
         work: &Work,
         job: u32,
     ) -> Result<OraDatabaseSession, TargetError> {
-        let clock = ServerClock::measure(&mut || ask(session.as_mut()), 8)?;
+        let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool(job), work.start(job));
         Ok(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock })
     }
@@ -112,7 +111,7 @@ impl OraDatabaseSession {
 impl DatabaseSession for OraDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let session = &mut self.session;
-        self.clock.refresh(&mut || ask(session.as_mut()))?;
+        self.clock.refresh(&mut || read_clock(session.as_mut()))?;
         let until_us = self.clock.server_us(until_ns);
         let mut slice: Option<Slice> = None;
         loop {
@@ -125,19 +124,21 @@ impl DatabaseSession for OraDatabaseSession {
             ];
             binds.extend(block::pieces(&self.pool).into_iter().map(Bind::Raw));
             binds.extend([Bind::Out(200), Bind::Out(MAX_TEXT), Bind::Out(MAX_TEXT)]);
-            let brought = Brought::parse(&self.session.call(&self.block, &binds)?)?;
-            if brought.next <= self.next {
-                return Err(TargetError::Statement("the in-database block did nothing and said so to no one".into()));
+            let result = BlockResult::parse(&self.session.call(&self.block, &binds)?)?;
+            if result.next <= self.next {
+                return Err(TargetError::Statement(
+                    "the in-database block ran no transaction and reported no error".into(),
+                ));
             }
-            self.next = brought.next;
+            self.next = result.next;
             let slice = slice.get_or_insert_with(|| Slice {
-                first_start_ns: brought.first_start_ns(&self.clock),
+                first_start_ns: result.first_start_ns(&self.clock),
                 ..Slice::default()
             });
-            slice.transaction.merge(&brought.transaction);
-            slice.commit.merge(&brought.commit);
-            if brought.crossed {
-                slice.end = Some(brought.end(&self.clock));
+            slice.transaction.merge(&result.transaction);
+            slice.commit.merge(&result.commit);
+            if result.crossed {
+                slice.end = Some(result.end(&self.clock));
                 return Ok(std::mem::take(slice));
             }
         }

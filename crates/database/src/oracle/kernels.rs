@@ -1,4 +1,4 @@
-//! Procedural code in PL/SQL: what [`loadline_workload::kernel`] defines.
+//! The kernels of [`loadline_workload::kernel`] in PL/SQL.
 
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{PIECE, TEXT};
@@ -16,7 +16,7 @@ const FIBONACCI: &str = "
     RETURN fibonacci(p_n - 1) + fibonacci(p_n - 2);
   END fibonacci;";
 
-/// A block that does `times` rounds from where the `sequence` says and compares the result.
+/// A block that computes `times` rounds, starting from `sequence`, and checks the result.
 pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let text = |length: usize| format!("VARCHAR2({length})");
     let words = Words {

@@ -1,4 +1,4 @@
-//! Loading tables with array binds. Never run against a live server, as all of Oracle's module.
+//! Loads tables with array binds. Never run against a live server, like all of this module.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::work::Work;
 /// A session that loads.
 pub(super) struct OraLoader(pub(super) Box<dyn OraSession>);
 
-/// Name of a table of loadline's by its stem.
+/// Name of loadline's table with this stem.
 pub(super) fn name_of(stem: &str) -> String {
     format!("{}{}", super::sql::PREFIX, stem.to_uppercase())
 }

@@ -1,9 +1,8 @@
 //! Oracle Database, from 19c on: written against its documentation, never run against a live server.
 //!
-//! All that loadline sends is text made in this module: it compiles and is tested without the driver
-//! (`session.rs` is the seam). The driver itself, Oracle's own in pure Rust, is the cargo feature
-//! `oracle`: it brings a second cryptography library, which takes longer to compile than all of
-//! loadline's other dependencies.
+//! All that loadline sends is text from this module, which compiles and is tested without the driver
+//! (`session.rs` is the interface). The driver, Oracle's own in pure Rust, is the cargo feature `oracle`,
+//! because its second cryptography library takes longer to compile than all other dependencies.
 
 mod address;
 mod awr;
@@ -33,7 +32,7 @@ use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::target::Target;
 
-/// Said wherever figures or checks of this target are shown.
+/// Shown with figures and checks of this target.
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
      tell us what `loadline doctor` says on yours";
 
@@ -43,7 +42,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     aliases: &[],
     product: "Oracle Database",
     source_key: "oracle",
-    summary: "an Oracle database, 19c or later (never run against a live server; needs the cargo feature «oracle»)",
+    summary: "an Oracle database, 19c or later (never run against a live server; needs the cargo feature 'oracle')",
     url_forms: &[
         (
             "oracle://user@host:1521/service",
@@ -68,12 +67,12 @@ fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     if !driver::BUILT_IN {
         return Err(driver::missing(&address.shown()));
     }
-    cluster::Oracle::open(request, &driver::dial)
+    cluster::Oracle::open(request, &driver::connect)
 }
 
 #[cfg(test)]
 mod fake;
-// What stands in for the driver where there is none is tested in a build that has it, too.
+// A build with the driver also tests its replacement.
 #[cfg(all(test, feature = "oracle"))]
 #[allow(dead_code)]
 mod no_driver;

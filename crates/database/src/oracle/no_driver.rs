@@ -1,14 +1,14 @@
-//! In place of the driver where it is not built in: says how to build it in.
+//! Replaces the driver if it is not built in: says how to build it in.
 
 use super::address::OraAddress;
 use super::session::OraSession;
 use crate::error::TargetError;
 use crate::secret::Secret;
 
-/// Whether the driver is there.
+/// Whether the driver is built in.
 pub(super) const BUILT_IN: bool = false;
 
-/// What to do to have it.
+/// How to build the driver in.
 pub(super) fn missing(address: &str) -> TargetError {
     TargetError::Unsupported(format!(
         "{address}: this loadline was built without the Oracle driver. Build it in, in loadline's source folder: \
@@ -17,6 +17,6 @@ pub(super) fn missing(address: &str) -> TargetError {
 }
 
 /// Opens no session.
-pub(super) fn dial(address: &OraAddress, _: &Secret, _: &str) -> Result<Box<dyn OraSession>, TargetError> {
+pub(super) fn connect(address: &OraAddress, _: &Secret, _: &str) -> Result<Box<dyn OraSession>, TargetError> {
     Err(missing(&address.shown()))
 }

@@ -1,6 +1,6 @@
-//! Parallel queries: what a job's session is told, and how many parallel servers came.
+//! Parallel queries: the settings of a job's session, and how many parallel servers a query had.
 //!
-//! What is asked for is a degree of parallelism. A scan has as many parallel servers; a query that also groups or
+//! loadline asks for a degree of parallelism. A scan has that many parallel servers; a query that also groups or
 //! sorts has two sets of them, one of which feeds the other. The session itself only coordinates.
 
 use super::session::{OraSession, Row};
@@ -10,15 +10,13 @@ use crate::parallel::queries;
 use crate::role::{ParallelWorkers, WorkerLimit};
 use crate::work::Work;
 
-/// What the session's last parallel operation had (Database Reference, «V$PQ_SESSTAT»). It speaks of the session
-/// that asks only.
+/// Statistics of this session's last parallel operation (Database Reference, `V$PQ_SESSTAT`).
 pub(super) const LAST_QUERY: &str = "SELECT STATISTIC, LAST_QUERY FROM V$PQ_SESSTAT";
-/// How many parallel servers an instance has at most.
-const MOST: &str = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'parallel_max_servers'";
+/// Maximum number of parallel servers of an instance.
+const MAX_SERVERS: &str = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'parallel_max_servers'";
 
-/// What a job's session is told before all else (SQL Language Reference, «ALTER SESSION»): that results are not
-/// kept, whatever the instance would do with them, and the degree of its queries, whatever a table's or the
-/// instance's is.
+/// The first statements of a job's session (SQL Language Reference, `ALTER SESSION`): no result cache, and the
+/// degree of parallelism, whatever the defaults of instance and tables.
 pub(super) fn settings(work: &Work) -> [String; 2] {
     let degree = match work.parallel_workers() {
         Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
@@ -27,12 +25,12 @@ pub(super) fn settings(work: &Work) -> [String; 2] {
     ["ALTER SESSION SET RESULT_CACHE_MODE = MANUAL".to_owned(), degree]
 }
 
-/// The highest degree that a query with two sets of servers has; `None` where the parameter cannot be read.
+/// The highest degree of a query with two sets of servers; `None` if the parameter cannot be read.
 ///
 /// # Errors
-/// When the session is lost.
-pub(super) fn most(session: &mut dyn OraSession) -> Result<Option<WorkerLimit>, TargetError> {
-    let servers = match session.value(MOST) {
+/// If the session is lost.
+pub(super) fn max_workers(session: &mut dyn OraSession) -> Result<Option<WorkerLimit>, TargetError> {
+    let servers = match session.value(MAX_SERVERS) {
         Ok(value) => value.and_then(|v| v.trim().parse::<u32>().ok()),
         Err(e) if e.lost => return Err(e.into()),
         Err(_) => None,
@@ -41,11 +39,14 @@ pub(super) fn most(session: &mut dyn OraSession) -> Result<Option<WorkerLimit>, 
     Ok(servers.map(|n| WorkerLimit { workers: (n / 2).max(1), because: because(n) }))
 }
 
-/// Tries the first query of `work` in a job's session and asks how many came.
+/// Runs the first query of `work` in a job's session and reads how many parallel servers it had.
 ///
 /// # Errors
-/// When the query fails, or what came cannot be read.
-pub(super) fn attempt(session: &mut dyn OraSession, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+/// If the query fails, or the statistics cannot be read.
+pub(super) fn try_first_query(
+    session: &mut dyn OraSession,
+    work: &Work,
+) -> Result<Option<ParallelWorkers>, TargetError> {
     let all = queries(work, |table| quoted(&table_name(work, table)), first_rows)?;
     let Some(sql) = all.into_iter().next() else { return Ok(None) };
     session.query(&sql, &[])?;
@@ -56,8 +57,8 @@ pub(super) fn attempt(session: &mut dyn OraSession, work: &Work) -> Result<Optio
     }
 }
 
-/// The degree and the servers of the last operation; `None` without the statistics. «DOP» is there from 12c on;
-/// before, «Allocation Height» is the servers of a set.
+/// The degree and the servers of the last operation; `None` without the statistics. `DOP` exists from 12c on; before,
+/// `Allocation Height` is the number of servers in a set.
 fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
     let number = |name: &str| {
         let row = rows.iter().find(|r| r.first().and_then(Option::as_deref) == Some(name))?;
@@ -70,7 +71,7 @@ fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
     let servers = number("Server Threads")?;
     let how =
         format!("a degree of parallelism of {degree} with {servers} parallel servers, which the session coordinates");
-    // Fewer servers than the degree cannot have made it up.
+    // With fewer servers the degree was not reached.
     Some(ParallelWorkers { planned: degree, launched: degree.min(servers), how })
 }
 
@@ -78,7 +79,7 @@ fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::fake::{Paper, row};
+    use super::super::fake::{FakeServer, row};
     use super::super::session::{NO_VIEW, OraError};
     use super::*;
 
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_its_degree_and_that_no_result_is_kept() {
+    fn a_session_sets_its_degree_and_no_result_cache() {
         for (workers, words) in [(1, "DISABLE PARALLEL QUERY"), (4, "FORCE PARALLEL QUERY PARALLEL 4")] {
             let [cache, degree] = settings(&work(workers));
             assert_eq!(degree, format!("ALTER SESSION {words}"));
@@ -98,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn who_came_is_what_the_session_says_of_its_last_query() {
+    fn parallel_servers_are_read_from_the_last_querys_statistics() {
         let of = |given: &[(&str, &str)]| {
             let rows: Vec<Row> = given.iter().map(|(name, value)| row(&[name, value])).collect();
             of_statistics(&rows).map(|t| (t.planned, t.launched, t.how))
         };
-        let (planned, came, how) =
+        let (planned, launched, how) =
             of(&[("Queries Parallelized", "1"), ("Server Threads", "8"), ("DOP", "4"), ("Slave Sets", "2")]).unwrap();
-        assert!((planned, came) == (4, 4) && how.contains("parallelism of 4 with 8 parallel servers"), "{how}");
+        assert!((planned, launched) == (4, 4) && how.contains("parallelism of 4 with 8 parallel servers"), "{how}");
         let old = of(&[("Queries Parallelized", "1"), ("Server Threads", "16"), ("Allocation Height", "16")]).unwrap();
         assert_eq!((old.0, old.1), (16, 16));
         assert_eq!(of(&[("Queries Parallelized", "0"), ("DOP", "4")]).map(|t| t.1), Some(1), "it was not parallel");
@@ -113,30 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn the_query_is_tried_and_what_cannot_be_seen_is_an_error_with_its_grant() {
-        let paper = Paper::new(|sql, _| match sql {
+    fn unreadable_statistics_are_an_error_with_the_grant() {
+        let server = FakeServer::new(|sql, _| match sql {
             LAST_QUERY => {
                 Ok(vec![row(&["Queries Parallelized", "1"]), row(&["Server Threads", "8"]), row(&["DOP", "4"])])
             }
-            MOST => Ok(vec![row(&["40"])]),
+            MAX_SERVERS => Ok(vec![row(&["40"])]),
             _ => Ok(Vec::new()),
         });
-        let mut session = paper.clone();
-        assert_eq!(attempt(&mut session, &work(4)).unwrap().map(|t| t.launched), Some(4));
-        let sent = paper.texts();
+        let mut session = server.clone();
+        assert_eq!(try_first_query(&mut session, &work(4)).unwrap().map(|t| t.launched), Some(4));
+        let sent = server.texts();
         assert!(
             sent[0].contains("FETCH FIRST 10 ROWS ONLY") && sent[0].contains(">= (-") && sent.len() == 2,
             "{sent:?}"
         );
-        let WorkerLimit { workers: degree, because: why } = most(&mut session).unwrap().unwrap();
+        let WorkerLimit { workers: degree, because: why } = max_workers(&mut session).unwrap().unwrap();
         assert!(degree == 20 && why.contains("parallel_max_servers = 40"), "{why}");
 
-        let mut blind = Paper::new(|sql, _| match sql {
-            LAST_QUERY | MOST => Err(OraError::numbered(NO_VIEW, "ORA-00942: table or view does not exist")),
+        let mut blind = FakeServer::new(|sql, _| match sql {
+            LAST_QUERY | MAX_SERVERS => Err(OraError::numbered(NO_VIEW, "ORA-00942: table or view does not exist")),
             _ => Ok(Vec::new()),
         });
-        let e = attempt(&mut blind, &work(4)).unwrap_err().to_string();
+        let e = try_first_query(&mut blind, &work(4)).unwrap_err().to_string();
         assert!(e.contains("ORA-00942") && e.contains("GRANT SELECT ON SYS.V_$PQ_SESSTAT"), "{e}");
-        assert_eq!(most(&mut blind).unwrap(), None);
+        assert_eq!(max_workers(&mut blind).unwrap(), None);
     }
 }

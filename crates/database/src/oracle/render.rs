@@ -1,4 +1,4 @@
-//! Everything that is made of a workload, for people to read, and what does not fit.
+//! The SQL of a workload for people to read, and the missing capabilities.
 
 use loadline_model::{Capabilities, Capability, Driver};
 use loadline_workload::Kernel;
@@ -13,11 +13,10 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
      PLSQL_CODE_TYPE = NATIVE does not apply to such a block: it is interpreted, and the figures are those of the interpreter \
      (PLSQL_OPTIMIZE_LEVEL does apply; all three settings of the compiler are in the manifest)";
 
-/// Oracle does both commits with either driver: `COMMIT WRITE` says in each statement whether it
-/// waits, so that the optimisation of PL/SQL, which lets plain commits wait at the end of the call
-/// only, does not apply.
+/// Both drivers have both kinds of commit: each `COMMIT WRITE` states whether it waits. PL/SQL's optimization,
+/// by which plain commits wait only at the end of the call, does not apply to it.
 pub(super) fn capabilities() -> Capabilities {
-    let no_binds = "a block is not fed with rows: array binds are the client's";
+    let no_binds = "a block cannot receive rows: array binds need a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     Capabilities {
         missing_drivers: Vec::new(),
@@ -28,7 +27,7 @@ pub(super) fn capabilities() -> Capabilities {
     }
 }
 
-/// Everything that is made of a workload, for people to read.
+/// The SQL of a workload for people to read.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
     if work.parallel_workers().is_some() || work.program.reads() {

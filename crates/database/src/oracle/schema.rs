@@ -1,5 +1,5 @@
-//! Tables in the user's own schema: made, filled, locked, removed. Known as loadline's by their name
-//! and by their comment: what has only one of them is left untouched.
+//! Creates, fills, locks and removes tables in the user's schema. loadline's tables have its prefix and its
+//! comment; a table with only one of them is left untouched.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +12,34 @@ use crate::loading::Batch;
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
-/// The table whose exclusive lock makes a run the only one of this user. It needs no grant, as
-/// DBMS_LOCK does, and goes with its session.
+/// The table whose exclusive lock allows one run per user. Unlike DBMS_LOCK it needs no grant, and the lock
+/// ends with its session.
 pub(super) const LOCK_TABLE: &str = "LOADLINE_LOCK";
-/// Rows of an INSERT's batch.
+/// Rows per batch of an INSERT.
 const BATCH: usize = 1000;
 
-/// loadline's tables and those that only look so: name, comment.
-pub(super) const OWN_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
+/// Name and comment of tables with loadline's prefix.
+pub(super) const PREFIXED_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
      LEFT JOIN USER_TAB_COMMENTS c ON c.TABLE_NAME = t.TABLE_NAME \
      WHERE t.TABLE_NAME LIKE 'LOADLINE\\_%' ESCAPE '\\' ORDER BY t.TABLE_NAME";
 
-/// Takes the lock for as long as the session lives.
+/// The statement that takes the lock for as long as the session lives.
 pub(super) fn lock_statement() -> String {
     format!("LOCK TABLE {} IN EXCLUSIVE MODE NOWAIT", quoted(LOCK_TABLE))
 }
 
-/// The statements that make the lock's table.
-pub(super) fn make_lock() -> [String; 2] {
+/// The statements that create the lock table.
+pub(super) fn create_lock() -> [String; 2] {
     let name = quoted(LOCK_TABLE);
     [format!("CREATE TABLE {name} (\"ID\" NUMBER(1))"), format!("COMMENT ON TABLE {name} IS '{}'", mark())]
 }
 
-/// Drops a table and all that belongs to it.
+/// The statement that drops a table and all that belongs to it.
 pub(super) fn drop_statement(table: &str) -> String {
     format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table))
 }
 
-/// How rows are removed and put in: placeholders are first and last key, or the row's values.
+/// Statements that delete and insert rows. Placeholders: first and last key; the row's values.
 pub(super) struct Loading {
     pub(super) delete: String,
     pub(super) insert: String,
@@ -58,9 +58,9 @@ impl Loading {
     }
 }
 
-/// Tables of this user that begin like loadline's, and whether they are.
+/// Tables with loadline's prefix, and whether loadline created them.
 pub(super) fn tables(session: &mut dyn OraSession) -> Result<Vec<(String, bool)>, TargetError> {
-    let rows = session.query(OWN_TABLES, &[])?;
+    let rows = session.query(PREFIXED_TABLES, &[])?;
     Ok(rows
         .into_iter()
         .filter_map(|row| {
@@ -74,35 +74,35 @@ pub(super) fn tables(session: &mut dyn OraSession) -> Result<Vec<(String, bool)>
 
 pub(super) fn not_ours(table: &str) -> TargetError {
     TargetError::Refused(format!(
-        "there is a table «{table}» that loadline did not make (its comment does not say so), and it is left \
-         untouched: rename it, or come as another user"
+        "there is a table '{table}' that loadline did not create (its comment does not say so), and it is left \
+         untouched: rename it, or connect as another user"
     ))
 }
 
-/// A statement that makes something, with what to do where it may not.
+/// Executes a statement that creates something, with advice if the privilege is missing.
 pub(super) fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), TargetError> {
     match session.execute(sql, &[]) {
         Ok(_) => Ok(()),
         Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => Err(TargetError::Refused(format!(
-            "the user may not make tables: {}. Grant it: GRANT CREATE TABLE TO …; ALTER USER … QUOTA UNLIMITED ON …",
+            "the user may not create tables: {}. Grant it: GRANT CREATE TABLE TO …; ALTER USER … QUOTA UNLIMITED ON …",
             e.text
         ))),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Drops the workload's own tables.
+/// Drops the workload tables.
 pub(super) fn drop_tables(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
-    let there = tables(session)?;
+    let existing = tables(session)?;
     for name in workload_tables(work).map(|t| table_name(work, t.name)) {
-        if there.iter().any(|(n, ours)| *ours && *n == name) {
+        if existing.iter().any(|(n, ours)| *ours && *n == name) {
             session.execute(&drop_statement(&name), &[])?;
         }
     }
     Ok(())
 }
 
-/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
+/// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
 pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
     let longest = longest_payload(&work.program.body);
     if longest > MAX_RAW {
@@ -110,10 +110,10 @@ pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), Ta
             "a payload of {longest} bytes does not fit: RAW columns hold {MAX_RAW} bytes"
         )));
     }
-    let there = tables(session)?;
+    let existing = tables(session)?;
     for table in workload_tables(work) {
         let name = table_name(work, table.name);
-        match there.iter().find(|(n, _)| *n == name) {
+        match existing.iter().find(|(n, _)| *n == name) {
             Some((_, false)) => return Err(not_ours(&name)),
             Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
             None => {}
@@ -162,15 +162,15 @@ pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, b
 /// Takes the lock for as long as the session lives.
 ///
 /// # Errors
-/// [`TargetError::Refused`] when another run has it.
+/// [`TargetError::Refused`] if another run has it.
 pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     match tables(session)?.iter().find(|(name, _)| name == LOCK_TABLE) {
         Some((_, false)) => return Err(not_ours(LOCK_TABLE)),
         Some((_, true)) => {}
         None => {
-            let [create, comment] = make_lock();
+            let [create, comment] = create_lock();
             match session.execute(&create, &[]) {
-                // Another run has just made it.
+                // Another run has just created it.
                 Err(e) if e.is(&[NAME_USED]) => {}
                 Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => make(session, &create)?,
                 Err(e) => return Err(e.into()),
@@ -181,14 +181,15 @@ pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     match session.execute(&lock_statement(), &[]) {
         Ok(_) => Ok(()),
         Err(e) if e.is(&[BUSY]) => Err(TargetError::Refused(
-            "another run has loadline's tables of this user. Wait for its end, or come as another user".into(),
+            "another run uses loadline's tables of this user: wait until it has ended, or connect as another user"
+                .into(),
         )),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Removes what loadline made and says what it was. `lock` holds the lock until its table goes last.
-/// Tables in `kept` stay.
+/// Drops what loadline created, except for tables in `kept`, and lists it. `lock` holds the lock; its table goes
+/// last.
 pub(super) fn clean(
     admin: &mut dyn OraSession,
     lock: &mut dyn OraSession,
@@ -200,7 +201,7 @@ pub(super) fn clean(
         admin.execute(&drop_statement(&name), &[])?;
         removed.push(format!("table {name}"));
     }
-    // Its DDL commits, which lets go of the lock it holds itself.
+    // DDL commits, which releases this session's own lock.
     lock.execute(&drop_statement(LOCK_TABLE), &[])?;
     Ok(removed)
 }

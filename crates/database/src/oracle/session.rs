@@ -1,4 +1,4 @@
-//! The seam between what loadline sends and the driver that carries it.
+//! The interface between loadline's SQL and the driver.
 
 use crate::error::{TargetError, table_gone};
 
@@ -11,24 +11,24 @@ use crate::secret::Secret;
 pub(super) enum Bind<'a> {
     Int(i64),
     Raw(&'a [u8]),
-    /// A VARCHAR2 that a PL/SQL block fills, at most so many characters.
+    /// A VARCHAR2 that a PL/SQL block fills, with its maximum length, characters.
     Out(usize),
 }
 
 /// A row: values as text, NULL as `None`.
 pub(super) type Row = Vec<Option<String>>;
 
-/// Under which a session is known to its instance (`V$SESSION`: SID, SERIAL#).
+/// Identifies a session in its instance (`V$SESSION`: SID, SERIAL#).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SessionId {
     pub(super) sid: u32,
     pub(super) serial: u32,
 }
 
-/// What all of loadline's sessions call themselves in `V$SESSION.MODULE`; the action is their role.
+/// `V$SESSION.MODULE` of loadline's sessions; their role is in ACTION.
 pub(super) const MODULE: &str = "loadline";
 
-/// What Oracle or the driver says.
+/// An error of Oracle or the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OraError {
     /// Number of the ORA- error, if it is one.
@@ -39,14 +39,14 @@ pub(super) struct OraError {
     pub(super) lost: bool,
 }
 
-/// What a session is told when it is opened: numbers as text have a point.
+/// The first statement of a session: numbers as text have a decimal point.
 #[cfg_attr(not(feature = "oracle"), allow(dead_code))]
 pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'";
 /// ORA-01031, insufficient privileges.
 pub(super) const NO_PRIVILEGE: u32 = 1031;
 /// ORA-41900, missing privilege (named), from 23ai on.
 pub(super) const MISSING_PRIVILEGE: u32 = 41900;
-/// ORA-00942, table or view does not exist: or may not be seen.
+/// ORA-00942, table or view does not exist, or the user may not read it.
 pub(super) const NO_VIEW: u32 = 942;
 /// ORA-00054, resource busy and acquire with NOWAIT specified.
 pub(super) const BUSY: u32 = 54;
@@ -77,7 +77,7 @@ impl From<OraError> for TargetError {
         let advice = match e.code {
             Some(1536) => ": give the user a quota: ALTER USER … QUOTA UNLIMITED ON …",
             Some(1653 | 1654 | 1691 | 30036) => ": the tablespace is full: make it larger",
-            Some(257 | 19809) => ": the archiver has no room for the log: free some",
+            Some(257 | 19809) => ": the archiver has no free space for the log: free some",
             Some(16000) => ": the database is open read only: name the primary in the URL",
             _ => "",
         };
@@ -93,7 +93,7 @@ impl From<OraError> for TargetError {
 pub(super) trait OraSession: Send {
     /// Rows of a query.
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError>;
-    /// Executes a statement once and returns the rows it touched.
+    /// Executes a statement once and returns the number of affected rows.
     fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError>;
     /// Executes a statement once for each row of binds.
     fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError>;
@@ -101,9 +101,9 @@ pub(super) trait OraSession: Send {
     fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError>;
     /// Rolls back.
     fn rollback(&mut self) -> Result<(), OraError>;
-    /// Version as the server told it when it let us in: `19.24.0.0.0`.
+    /// Version that the server reported at login: `19.24.0.0.0`.
     fn version(&self) -> String;
-    /// What the server calls this session; `None` where the driver does not say.
+    /// The server's id of this session; `None` if the driver has none.
     fn id(&self) -> Option<SessionId>;
 
     /// First value of the first row.
@@ -112,15 +112,16 @@ pub(super) trait OraSession: Send {
     }
 }
 
-/// How a session is opened: at an address, with a password, under a name that is seen in `V$SESSION`.
-pub(super) type Dial = dyn Fn(&OraAddress, &Secret, &str) -> Result<Box<dyn OraSession>, TargetError> + Send + Sync;
+/// Opens a session: address, password, and its name in `V$SESSION`.
+pub(super) type Connector =
+    dyn Fn(&OraAddress, &Secret, &str) -> Result<Box<dyn OraSession>, TargetError> + Send + Sync;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_whether_the_session_lives_on() {
+    fn errors_say_whether_the_session_is_lost() {
         let of = |code| TargetError::from(OraError::numbered(code, format!("ORA-{code:05}: …")));
         assert!(matches!(of(3113), TargetError::Lost(_)));
         assert!(matches!(of(1), TargetError::Statement(_)));

@@ -1,4 +1,4 @@
-//! What a run of the in-database block brought, and the two clocks.
+//! The result of the in-database block, and the server's clock.
 
 use loadline_model::Latencies;
 
@@ -10,22 +10,22 @@ use crate::server_clock::ServerClock;
 
 /// What one run of the block returned.
 #[derive(Debug)]
-pub(super) struct Brought {
+pub(super) struct BlockResult {
     pub(super) next: i64,
     first_start_us: i64,
     start_us: i64,
     commit_us: i64,
     end_us: i64,
-    /// Whether the last transaction crossed the end of the slice; it is then not among the times.
+    /// Whether the last transaction crossed the end of the slice; the times then exclude it.
     pub(super) crossed: bool,
     pub(super) transaction: Latencies,
     pub(super) commit: Latencies,
 }
 
-impl Brought {
-    /// Reads the block's three texts.
-    pub(super) fn parse(row: &Row) -> Result<Brought, TargetError> {
-        let wrong = || TargetError::Statement("the in-database block returned what loadline cannot read".into());
+impl BlockResult {
+    /// Parses the block's three texts.
+    pub(super) fn parse(row: &Row) -> Result<BlockResult, TargetError> {
+        let wrong = || TargetError::Statement("the in-database block returned an unreadable result".into());
         let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
         let moments = text(0);
         let numbers: Vec<i64> = moments.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
@@ -37,7 +37,16 @@ impl Brought {
         if !ordered || transaction.count() != commit.count() || !(0..=1).contains(&crossed) {
             return Err(wrong());
         }
-        Ok(Brought { next, first_start_us, start_us, commit_us, end_us, crossed: crossed == 1, transaction, commit })
+        Ok(BlockResult {
+            next,
+            first_start_us,
+            start_us,
+            commit_us,
+            end_us,
+            crossed: crossed == 1,
+            transaction,
+            commit,
+        })
     }
 
     pub(super) fn first_start_ns(&self, clock: &ServerClock) -> u64 {
@@ -50,13 +59,13 @@ impl Brought {
     }
 }
 
-/// Times written as «µs count;».
+/// Parses times written as `µs count;`.
 fn times(text: &str) -> Option<Latencies> {
     let mut out = Latencies::default();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
         let (us, count) = entry.split_once(' ')?;
         let (us, count): (u64, u64) = (us.parse().ok()?, count.parse().ok()?);
-        // A slice of a second holds fewer; more is no answer of the block.
+        // A slice of a second holds fewer: no block returns more.
         if count > 10_000_000 {
             return None;
         }
@@ -65,8 +74,8 @@ fn times(text: &str) -> Option<Latencies> {
     Some(out)
 }
 
-/// Asks for the server's time.
-pub(super) fn ask(session: &mut dyn OraSession) -> Result<Option<i64>, TargetError> {
+/// The server's time, µs since [`block::EPOCH`].
+pub(super) fn read_clock(session: &mut dyn OraSession) -> Result<Option<i64>, TargetError> {
     Ok(session.value(&block::clock())?.and_then(|t| t.parse().ok()))
 }
 
@@ -82,13 +91,13 @@ mod tests {
     #[test]
     fn what_the_block_writes_is_read() {
         let clock = ServerClock::ahead_by(1_000_000_000);
-        let b = Brought::parse(&row("8 1000100 1000330 1000340 1000400 1", "100 4;110 3;", "70 6;75 1;")).unwrap();
+        let b = BlockResult::parse(&row("8 1000100 1000330 1000340 1000400 1", "100 4;110 3;", "70 6;75 1;")).unwrap();
         assert_eq!((b.next, b.crossed, b.transaction.count(), b.transaction.sum_ns()), (8, true, 7, 730_000));
         assert_eq!((b.commit.count(), b.commit.max_ns()), (7, Some(75_000)));
         assert_eq!(b.first_start_ns(&clock), 100_000);
         assert_eq!(b.end(&clock), SliceEnd { start_ns: 330_000, commit_ns: 340_000, end_ns: 400_000 });
         // A slice whose first transaction crosses the end: an empty text is NULL.
-        assert_eq!(Brought::parse(&row("1 5 5 6 7 1", "", "")).unwrap().transaction.count(), 0);
+        assert_eq!(BlockResult::parse(&row("1 5 5 6 7 1", "", "")).unwrap().transaction.count(), 0);
     }
 
     #[test]
@@ -104,7 +113,7 @@ mod tests {
             row("1 5 5 6 7 0", "3 99999999999;", "3 99999999999;"),
             vec![],
         ] {
-            assert!(Brought::parse(&bad).is_err(), "{bad:?}");
+            assert!(BlockResult::parse(&bad).is_err(), "{bad:?}");
         }
     }
 
@@ -116,7 +125,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_answer_panics(a in "[0-9 ]{0,40}", b in "[0-9 ;]{0,20}", c in "\\PC{0,20}") {
-            let _ = Brought::parse(&row(&a, &b, &c));
+            let _ = BlockResult::parse(&row(&a, &b, &c));
         }
     }
 }

@@ -6,27 +6,27 @@ use crate::error::TargetError;
 use crate::loading::table_stem;
 use crate::work::Work;
 
-/// What the names of all tables begin with that loadline makes. They are in the user's own schema.
+/// Prefix of the names of loadline's tables, which are in the user's schema.
 pub(super) const PREFIX: &str = "LOADLINE_";
 /// Longest RAW that a column holds whatever MAX_STRING_SIZE is (Database Limits).
 pub(super) const MAX_RAW: u32 = 2000;
 
-/// A name as SQL takes it whatever it holds. No identifier may hold a double quote.
+/// A quoted name. Identifiers cannot contain double quotes.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', ""))
 }
 
-/// Name of a table of the workload: `LOADLINE_LGWR_LAT1_REDO`. Capitals, so that portable SQL, which
-/// does not quote, means the same columns.
+/// Name of a table of the workload: `LOADLINE_LGWR_LAT1_REDO`. In capitals, which unquoted
+/// names of portable SQL mean.
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {
-        // Named as those are that are made with their table, and dropped by their name alone.
+        // Named like the indexes of `create_table`; DROP INDEX takes the name only.
         return format!("{PREFIX}{}_{}", table_stem(work, index.table), index.column).to_uppercase();
     }
     format!("{PREFIX}{}", table_stem(work, table)).to_uppercase()
 }
 
-/// The statements that make `table`: the second marks it as loadline's.
+/// The statements that create `table`: the second marks it as loadline's.
 pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
     let name = table_name(work, table.name);
     let mut lines: Vec<String> = table
@@ -44,8 +44,8 @@ pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
         let key = quoted(&key.to_uppercase());
         lines.push(format!("  CONSTRAINT {} PRIMARY KEY ({key})", quoted(&format!("{name}_PK"))));
     }
-    // Neighbouring jobs share a block at the edges of their rows: room for both their transactions.
-    // Rows keep their length once they have been changed; until then they may grow.
+    // INITRANS: the rows of neighbouring jobs share a block, which then needs entries for both transactions.
+    // PCTFREE: rows may grow at their first change; later changes keep their length.
     let storage = if table.updated_in_place { " PCTFREE 40 INITRANS 8" } else { " INITRANS 8" };
     let mut statements = vec![
         format!("CREATE TABLE {} (\n{}\n){storage} LOGGING", quoted(&name), lines.join(",\n")),
@@ -58,7 +58,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
     statements
 }
 
-/// Beginning of the comment by which a table is known as loadline's.
+/// Beginning of the comment that marks a table as loadline's.
 pub(super) const MARK: &str = "made by loadline";
 
 /// The comment on a table.
@@ -66,8 +66,8 @@ pub(super) fn mark() -> String {
     format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"))
 }
 
-/// An INSERT of several rows, which Oracle knows as INSERT ALL: VALUES takes one row before 23ai. Anything
-/// else is `None`. The values of a multi-row INSERT are variables only.
+/// An INSERT of several rows as INSERT ALL, because VALUES takes one row before 23ai; `None` for all other
+/// statements. The values of such an INSERT are variables only.
 pub(super) fn insert_all(template: &Template) -> Option<Template> {
     let [Piece::Sql(insert), Piece::Table(table), Piece::Sql(columns), rows @ ..] = template.pieces.as_slice() else {
         return None;
@@ -104,7 +104,7 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
     )
 }
 
-/// The first rows of a query (SQL Language Reference, «SELECT», row_limiting_clause).
+/// The first rows of a query (SQL Language Reference, `SELECT`, row_limiting_clause).
 pub(super) fn first_rows(rows: u64, after: u64) -> String {
     if after == 0 {
         return format!("FETCH FIRST {rows} ROWS ONLY");
@@ -112,7 +112,7 @@ pub(super) fn first_rows(rows: u64, after: u64) -> String {
     format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY")
 }
 
-/// The commit (SQL Language Reference, «COMMIT», write_clause).
+/// The commit (SQL Language Reference, `COMMIT`, write_clause).
 pub(super) fn commit(commit: Commit) -> &'static str {
     match commit {
         Commit::Wait => "COMMIT WRITE WAIT IMMEDIATE",
@@ -123,7 +123,7 @@ pub(super) fn commit(commit: Commit) -> &'static str {
 /// A query about the workload's tables.
 ///
 /// # Errors
-/// When it cannot be read, a mistake in the workload.
+/// If the query cannot be parsed: a mistake in the workload.
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| quoted(&table_name(work, table)))
 }
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn the_first_rows_are_as_the_reference_has_them() {
-        // SQL Language Reference, «SELECT», «Row Limiting: Examples».
+        // SQL Language Reference, `SELECT`, "Row Limiting: Examples".
         assert_eq!(first_rows(5, 0), "FETCH FIRST 5 ROWS ONLY");
         assert_eq!(first_rows(5, 10), "OFFSET 10 ROWS FETCH NEXT 5 ROWS ONLY");
     }
 
     #[test]
     fn the_commit_says_whether_it_waits() {
-        // PMD's grammar reads a COMMIT only up to its options: they are held to the reference here.
+        // PMD's grammar does not check the options of COMMIT, so they are compared with the reference here.
         let words = |c: Commit| commit(c).split(' ').collect::<Vec<_>>();
         assert_eq!(words(Commit::Wait), ["COMMIT", "WRITE", "WAIT", "IMMEDIATE"]);
         assert_eq!(words(Commit::Nowait), ["COMMIT", "WRITE", "NOWAIT", "BATCH"]);

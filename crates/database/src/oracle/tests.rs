@@ -1,4 +1,4 @@
-//! Everything above the driver, on servers made of paper.
+//! Everything above the driver, on fake servers.
 
 mod awr_tests;
 mod doctor_says;
@@ -13,14 +13,14 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
 use loadline_workload::{Arg, CATALOGUE, Workload};
 
-use super::fake::{Paper, row};
+use super::fake::{FakeServer, row};
 use super::session::{OraError, SETUP, SessionId};
 use super::*;
 use crate::secret::Secret;
 use crate::work::Work;
 
 fn work_of(w: &'static Workload) -> Work {
-    // PMD looks far ahead at each assignment: many rows in one statement are many of them, all alike.
+    // PMD is slow with many rows in one statement, because it looks far ahead at each assignment.
     let several = matches!(w.code, "DBL-12" | "DBL-STREAM");
     let given = if several { [("rows".to_owned(), 3)].into() } else { BTreeMap::new() };
     Work::new(w, w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
@@ -35,10 +35,10 @@ fn request() -> OpenRequest {
     OpenRequest::new("oracle://ann:secret@db/x", PathBuf::new())
 }
 
-/// A server on which all goes well and nothing is there yet.
-fn willing() -> Paper {
+/// A server that allows everything and has no tables yet.
+fn willing() -> FakeServer {
     let next = std::sync::atomic::AtomicI64::new(0);
-    Paper::new(move |sql, _| {
+    FakeServer::new(move |sql, _| {
         Ok(if sql.starts_with("DECLARE") && sql.contains(":overhead_ns") {
             vec![row(&["2100"])]
         } else if sql.starts_with("DECLARE") {
@@ -78,9 +78,9 @@ fn willing() -> Paper {
     })
 }
 
-/// Goes through all that a run does, with every workload and both drivers.
-fn go_through(paper: &Paper, native_report: bool) {
-    let target = cluster::Oracle::open(&OpenRequest { native_report, ..request() }, paper.dial()).unwrap();
+/// Does all that a run does, with every workload and both drivers.
+fn go_through(server: &FakeServer, native_report: bool) {
+    let target = cluster::Oracle::open(&OpenRequest { native_report, ..request() }, server.connector()).unwrap();
     target.info().unwrap();
     target.doctor().unwrap();
     target.job_limit().unwrap();
@@ -98,7 +98,7 @@ fn go_through(paper: &Paper, native_report: bool) {
         let can = |driver| render::capabilities().refusal(driver, workload.needs).is_none();
         client.begin().unwrap();
         if work.program.statements.iter().any(|s| s.effect.reads()) {
-            // Paper returns no rows: that is another number than the program wants.
+            // The fake server returns no rows, which the program does not accept.
             for (i, s) in work.program.statements.iter().enumerate() {
                 client.execute(i, &vec![Arg::Int(0); s.template.vars().count()]).unwrap();
             }
@@ -129,11 +129,11 @@ fn go_through(paper: &Paper, native_report: bool) {
     }
 }
 
-/// A server that has loadline's tables, one that only looks so, and none of the privileges.
-fn unwilling() -> Paper {
-    Paper::new(|sql, _| {
+/// A server with tables of loadline, a table that only has its prefix, and no privileges.
+fn unwilling() -> FakeServer {
+    FakeServer::new(|sql, _| {
         let mark = sql::mark();
-        if sql == schema::OWN_TABLES {
+        if sql == schema::PREFIXED_TABLES {
             return Ok(vec![
                 row(&["LOADLINE_LGWR_LAT1_REDO", &mark]),
                 row(&["LOADLINE_LOCK", &mark]),
@@ -157,24 +157,24 @@ fn unwilling() -> Paper {
 }
 
 #[test]
-fn one_run_after_the_other_finds_the_lock_taken() {
-    let busy = Paper::new(|sql, _| {
+fn a_second_run_finds_the_lock_taken() {
+    let busy = FakeServer::new(|sql, _| {
         if sql.starts_with("LOCK TABLE") {
             return Err(OraError::numbered(54, "ORA-00054: resource busy"));
         }
         Ok(vec![])
     });
-    let target = cluster::Oracle::open(&request(), busy.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), busy.connector()).unwrap();
     let Err(TargetError::Refused(text)) = target.lock().map(drop) else { panic!("the lock was taken") };
     assert!(text.contains("another run"), "{text}");
 }
 
 #[test]
-fn only_what_loadline_made_is_dropped() {
-    let paper = unwilling();
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+fn only_tables_of_loadline_are_dropped() {
+    let server = unwilling();
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
     assert_eq!(target.clean().unwrap(), ["table LOADLINE_LGWR_LAT1_REDO"]);
-    let dropped: Vec<String> = paper.texts().into_iter().filter(|t| t.starts_with("DROP")).collect();
+    let dropped: Vec<String> = server.texts().into_iter().filter(|t| t.starts_with("DROP")).collect();
     assert_eq!(
         dropped,
         [
@@ -183,10 +183,10 @@ fn only_what_loadline_made_is_dropped() {
         ]
     );
     // A table with the name of one of ours and without our comment stops a run.
-    let theirs = Paper::new(|sql, _| {
-        Ok(if sql == schema::OWN_TABLES { vec![row(&["LOADLINE_LGWR_LAT1_REDO", "ours"])] } else { vec![] })
+    let theirs = FakeServer::new(|sql, _| {
+        Ok(if sql == schema::PREFIXED_TABLES { vec![row(&["LOADLINE_LGWR_LAT1_REDO", "ours"])] } else { vec![] })
     });
-    let target = cluster::Oracle::open(&request(), theirs.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), theirs.connector()).unwrap();
     assert!(matches!(target.create(&work()), Err(TargetError::Refused(_))));
     assert!(target.clean().unwrap().is_empty());
     assert!(!theirs.texts().iter().any(|t| t.starts_with("DROP TABLE \"LOADLINE_LGWR")));
@@ -194,7 +194,7 @@ fn only_what_loadline_made_is_dropped() {
 
 #[test]
 fn without_grants_figures_are_absent_and_nothing_else_fails() {
-    let target = cluster::Oracle::open(&request(), unwilling().dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
     let absent = target.absent_columns();
     for id in [column::REDO_MIB_PER_S, column::LOG_FILE_SYNC_MS, column::CPU_BUSY_PCT, column::COMMITS_DATABASE] {
         let why = absent.iter().find(|(c, _)| *c == id).map(|(_, why)| why.as_str());
@@ -206,10 +206,10 @@ fn without_grants_figures_are_absent_and_nothing_else_fails() {
 }
 
 #[test]
-fn a_slice_that_ends_early_is_gone_on_with() {
+fn a_slice_that_ends_early_is_continued() {
     // The first run of the block is full after 2 transactions; the second crosses the end.
     let calls = std::sync::atomic::AtomicU32::new(0);
-    let paper = Paper::new(move |sql, binds| {
+    let server = FakeServer::new(move |sql, binds| {
         if !sql.starts_with("DECLARE") {
             return Ok(vec![row(&["800000000000000"])]);
         }
@@ -221,7 +221,7 @@ fn a_slice_that_ends_early_is_gone_on_with() {
             row(&["4 800000000002000 800000000002500 800000000002600 800000000002900 1", "450 1;", "350 1;"])
         }])
     });
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
     let slice = target
         .abilities()
         .driver()
@@ -238,30 +238,30 @@ fn a_slice_that_ends_early_is_gone_on_with() {
 
 #[test]
 fn what_the_jobs_wait_for_is_sampled() {
-    let paper = willing();
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    let server = willing();
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
     let sample = target.observer().unwrap().sample_waits().unwrap().unwrap();
     assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
     let mut profile = loadline_model::snapshot::WaitProfile::default();
     profile.add(&sample);
     assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
-    let asked = paper.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
+    let asked = server.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
     assert!(
         asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),
         "{asked}"
     );
-    // Where sessions cannot be seen there is no figure, and nothing fails.
-    let target = cluster::Oracle::open(&request(), unwilling().dial()).unwrap();
+    // If sessions cannot be read there is no figure, and nothing fails.
+    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
     assert_eq!(target.observer().unwrap().sample_waits().unwrap(), None);
 }
 
 #[test]
-fn the_flash_cache_has_a_figure_where_it_takes_writes() {
+fn the_flash_cache_has_a_figure_if_it_takes_writes() {
     let why = |value: &'static str| {
-        let paper = Paper::new(move |sql, _| {
+        let server = FakeServer::new(move |sql, _| {
             Ok(if sql.contains("physical write requests optimized'") { vec![row(&[value])] } else { vec![] })
         });
-        let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+        let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
         target.absent_columns().into_iter().find(|(c, _)| *c == column::FLASH_CACHE_WRITE_PCT).map(|(_, why)| why)
     };
     assert_eq!(why("12345"), None);
@@ -271,35 +271,35 @@ fn the_flash_cache_has_a_figure_where_it_takes_writes() {
 }
 
 #[test]
-fn a_call_that_hangs_is_ended_from_another_session() {
-    let paper = willing();
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
-    let cancel = |paper: &Paper, times: usize| {
-        let said = |paper: &Paper| paper.texts().iter().filter(|t| t.starts_with("ALTER SYSTEM CANCEL")).count();
+fn a_call_that_hangs_is_cancelled_by_another_session() {
+    let server = willing();
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
+    let cancel = |server: &FakeServer, times: usize| {
+        let said = |server: &FakeServer| server.texts().iter().filter(|t| t.starts_with("ALTER SYSTEM CANCEL")).count();
         for _ in 0..500 {
-            if said(paper) >= times {
+            if said(server) >= times {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        said(paper)
+        said(server)
     };
     let client = target.client_session(&work(), 0).unwrap();
     let database = target.abilities().driver().unwrap().database_session(&work(), 1).unwrap();
     client.canceller().cancel();
     database.canceller().cancel();
-    assert_eq!(cancel(&paper, 2), 2);
-    assert!(paper.texts().contains(&"ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()));
-    // One who may not is not asked twice by the same thread, and cancelling returns at once.
+    assert_eq!(cancel(&server, 2), 2);
+    assert!(server.texts().contains(&"ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()));
+    // Without the privilege the statement is sent once, and cancelling returns at once.
     let refusing = unwilling();
-    let target = cluster::Oracle::open(&request(), refusing.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), refusing.connector()).unwrap();
     target.client_session(&work(), 0).unwrap().canceller().cancel();
     assert_eq!(cancel(&refusing, 1), 1);
 }
 
 #[test]
 fn counters_reach_the_snapshot() {
-    let target = cluster::Oracle::open(&request(), willing().dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), willing().connector()).unwrap();
     let s = target.observer().unwrap().snapshot().unwrap();
     assert_eq!((s.counters[counter::REDO_BYTES], s.counters[counter::REDO_WRITES]), (1000.0, 4.0));
 }
@@ -307,7 +307,7 @@ fn counters_reach_the_snapshot() {
 #[test]
 fn without_the_driver_it_says_how_to_build_it_in() {
     let address = address::OraAddress::parse(&request().url).unwrap();
-    let mut errors = vec![no_driver::dial(&address, &Secret::new("secret".to_owned()), "").err().unwrap()];
+    let mut errors = vec![no_driver::connect(&address, &Secret::new("secret".to_owned()), "").err().unwrap()];
     if !driver::BUILT_IN {
         errors.extend(crate::open(&request()).err());
     }

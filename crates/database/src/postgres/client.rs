@@ -1,8 +1,8 @@
-//! The client driver: prepared statements over the wire, as few writes and reads as there can be.
+//! The client driver: prepared statements, with as few writes and reads as possible.
 
 use loadline_workload::{Arg, Commit};
 
-use super::connect::{Endpoint, Role};
+use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
@@ -13,9 +13,9 @@ use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
-/// Every so many transactions of one statement the moment of the commit is seen. It costs a wake-up
-/// of the client while the server writes its log: 10 µs of CPU and up to a tenth of the throughput on
-/// a virtual machine with two CPUs. The number is prime, so that no cycle of rows falls in with it.
+/// The commit start is measured in every 7th single-statement transaction. It costs a wake-up of the client while the
+/// server writes its log: 10 µs of CPU and up to a tenth of the throughput on a virtual machine with two CPUs. The
+/// number is prime, so that it is not in step with a cycle of rows.
 const SAMPLE: u32 = 7;
 
 /// A job's session.
@@ -24,15 +24,15 @@ pub(super) struct PgClientSession {
     ledger: Ledger,
     /// Names of the program's prepared statements.
     names: Vec<String>,
-    /// Messages of BEGIN, COMMIT and ROLLBACK, ready to be sent.
+    /// Encoded messages of BEGIN, COMMIT and ROLLBACK.
     begin: Vec<u8>,
     commit: Vec<u8>,
     rollback: Vec<u8>,
-    /// A transaction has begun that the server does not know of yet.
+    /// Whether a BEGIN is not sent yet.
     pending: bool,
-    /// Transactions since the last that was sampled.
+    /// Transactions since the last sampled one.
     unsampled: u32,
-    /// Whether commits have anything to make durable: if not, their moment is of no interest.
+    /// Whether the program writes: only then the commit start is measured.
     writes: bool,
     work: Work,
 }
@@ -47,7 +47,7 @@ impl PgClientSession {
     ) -> Result<PgClientSession, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
         let mut connection =
-            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
+            endpoint.connect(SessionRole::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let texts: Vec<_> = work
             .program
             .statements
@@ -63,13 +63,13 @@ impl PgClientSession {
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
         connection.prepare(&statements)?;
         connection.publish(ledger)?;
-        let ready = |name: &str| {
+        let encode = |name: &str| {
             let mut out = Vec::new();
             protocol::bind(&mut out, name, true, 0, std::iter::empty());
             protocol::execute(&mut out);
             out
         };
-        let (begin, commit, rollback) = (ready("b"), ready("c"), ready("r"));
+        let (begin, commit, rollback) = (encode("b"), encode("c"), encode("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
         let (ledger, work, writes) = (ledger.clone(), work.clone(), work.program.writes());
         Ok(PgClientSession {
@@ -86,7 +86,7 @@ impl PgClientSession {
         })
     }
 
-    /// Puts a statement with its arguments into the buffer.
+    /// Appends a statement with its arguments to the output buffer.
     #[inline]
     fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(), TargetError> {
         let Some(name) = self.names.get(statement) else {
@@ -102,7 +102,7 @@ impl PgClientSession {
         Ok(())
     }
 
-    /// Sends what has been put, and the Sync that commits it; rows, and when their tag was read.
+    /// Sends the buffer and the Sync that commits; returns the number of rows and when their tag was read (ns).
     #[inline]
     fn sync_and_commit(&mut self) -> Result<(u64, u64), TargetError> {
         protocol::sync(&mut self.connection.out);
@@ -139,7 +139,7 @@ impl ClientSession for PgClientSession {
         protocol::sync(&mut self.connection.out);
         self.connection.send()?;
         let mut rows = 0;
-        // BEGIN completes first, if it came along: the last tag is the statement's.
+        // If BEGIN was sent too, its tag comes first: the last tag is the statement's.
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
                 rows = protocol::rows_of_tag(body);
@@ -158,8 +158,8 @@ impl ClientSession for PgClientSession {
         Ok(batch.len())
     }
 
-    /// In one transaction that never commits: under READ COMMITTED each query sees what is committed by then,
-    /// and a query by itself would be counted as a commit.
+    /// Runs in a transaction that never commits: under READ COMMITTED each query sees all that is committed at its
+    /// start, while an autocommit query would be counted as a commit.
     fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         if self.connection.is_idle() {
             self.connection.query("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
@@ -176,20 +176,21 @@ impl ClientSession for PgClientSession {
         let mut committed = false;
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
-                // COMMIT of a failed transaction succeeds and says ROLLBACK.
+                // COMMIT of a failed transaction succeeds with the tag ROLLBACK.
                 committed = body.starts_with(b"COMMIT");
             }
         })?;
         if committed {
             Ok(())
         } else {
-            Err(TargetError::Statement("the transaction had failed: its COMMIT was a ROLLBACK".into()))
+            Err(TargetError::Statement(
+                "the transaction had failed before: the server answered COMMIT with ROLLBACK".into(),
+            ))
         }
     }
 
-    /// One write. In a sample of the transactions a Flush goes between the statement and the Sync
-    /// that commits it: the statement's result then comes back before the commit, and the moment
-    /// between the two is seen.
+    /// Needs one write. For a sample of the transactions, a Flush between the statement and the Sync returns the
+    /// statement's result before the commit begins, which shows the commit start.
     #[inline]
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending {

@@ -1,12 +1,12 @@
-//! The target: its nodes and the instances behind them. What is asked of them is in `roles.rs`.
+//! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
 use std::sync::{Arc, Mutex};
 
 use super::config::Address;
-use super::connect::{Endpoint, Role};
+use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
-use super::observer::{BUFFER_WAIT_EVENTS, Blind, LOG_SYNC_EVENTS, uncounted_syncs};
+use super::observer::{BUFFER_WAIT_EVENTS, CounterGaps, LOG_SYNC_EVENTS, uncounted_syncs};
 use super::settings::PgSettings;
 use super::sql;
 use super::temp::TempServer;
@@ -18,12 +18,12 @@ use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::workload_tables::LoadedTables;
 
-/// A server that nodes lead to. Several nodes may lead to the same one.
+/// A server instance. Several nodes may lead to the same one.
 pub(super) struct PgInstance {
     pub(super) endpoint: Arc<Endpoint>,
-    /// What tells it from others.
+    /// Unique identity, see [`identity`].
     pub(super) identity: String,
-    /// Nodes that lead to it.
+    /// Number of nodes that lead to it.
     pub(super) nodes: u32,
     /// Whether it runs on this machine.
     pub(super) local: bool,
@@ -32,19 +32,19 @@ pub(super) struct PgInstance {
 /// A PostgreSQL target.
 pub(super) struct Postgres {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
-    /// Number of the instance behind each node.
+    /// Index of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
     pub(super) instances: Vec<PgInstance>,
     pub(super) version: Version,
     pub(super) version_text: String,
     pub(super) ledger: Ledger,
-    pub(super) blind: Blind,
+    pub(super) gaps: CounterGaps,
     pub(super) facts: Facts,
     pub(super) kind: &'static str,
     pub(super) url: String,
-    /// Workload tables that need not be counted.
+    /// Workload tables known to be complete.
     pub(super) loaded: LoadedTables,
-    /// The private server, if this is one. Dropped last: it stops with us.
+    /// The private server, if this is one. Last field: it must stop after all else is dropped.
     pub(super) server: Option<Mutex<TempServer>>,
 }
 
@@ -65,12 +65,12 @@ impl Postgres {
         let mut instance_of = Vec::new();
         let mut found: Option<(Version, String, PgSettings, Option<String>)> = None;
         for endpoint in &endpoints {
-            let mut c = endpoint.connect(Role::Look)?;
+            let mut c = endpoint.connect(SessionRole::Inspect)?;
             let identity = identity(&mut c, endpoint)?;
             let known = instances.iter().position(|i| i.identity == identity);
             if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
                 return Err(TargetError::Refused(format!(
-                    "the nodes have different versions: {text} and {}. All nodes must have the same",
+                    "the nodes have different versions: {text} and {}. All nodes must have the same version",
                     c.version_text
                 )));
             }
@@ -78,7 +78,7 @@ impl Postgres {
                 Some(i) => {
                     if instances[i].endpoint.config.database != endpoint.config.database {
                         return Err(TargetError::Usage(format!(
-                            "the nodes «{}» and «{}» are two databases of one server: all nodes must use the same",
+                            "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
                             instances[i].endpoint.config.shown, endpoint.config.shown
                         )));
                     }
@@ -101,13 +101,13 @@ impl Postgres {
         let Some((version, version_text, settings, unreadable)) = found else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
-        let mut blind = Blind { redo_syncs: uncounted_syncs(&settings), ..Blind::default() };
+        let mut gaps = CounterGaps { redo_syncs: uncounted_syncs(&settings), ..CounterGaps::default() };
         match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
             (true, _, _) => {}
-            (false, 1, None) => blind.reads_proc_stat = true,
-            (false, 1, Some(why)) => blind.proc_stat = Some(why),
+            (false, 1, None) => gaps.reads_proc_stat = true,
+            (false, 1, Some(why)) => gaps.proc_stat = Some(why),
             (false, _, _) => {
-                blind.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
+                gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
@@ -121,10 +121,10 @@ impl Postgres {
             commit_unseen: None,
             // Measured on 15: 2 to 3 for each worker that starts.
             commits_of_workers: Some(
-                "the server also counts transactions that each worker of a parallel query makes for itself when it starts",
+                "the server also counts transactions that each worker of a parallel query makes when it starts",
             ),
             publishes_counters: true,
-            // Without a way to hurry them, sessions report once a second (PGSTAT_STAT_INTERVAL) at most.
+            // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
             counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
             log_sync_events: LOG_SYNC_EVENTS,
             buffer_wait_events: BUFFER_WAIT_EVENTS,
@@ -140,7 +140,7 @@ impl Postgres {
             version,
             version_text,
             ledger,
-            blind,
+            gaps,
             facts,
             kind,
             url,
@@ -155,18 +155,18 @@ impl Postgres {
         instance: &PgInstance,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        self.session(instance, Role::Admin, f)
+        self.session(instance, SessionRole::Admin, f)
     }
 
     pub(super) fn session<T>(
         &self,
         instance: &PgInstance,
-        role: Role,
+        role: SessionRole,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         let mut c = instance.endpoint.connect(role)?;
         let done = f(&mut c);
-        // What a failed step committed before is counted by the server as well.
+        // A failed step may have committed before: publish in both cases.
         match (&done, c.publish(&self.ledger)) {
             (Ok(_), Err(e)) => Err(e),
             _ => done,
@@ -181,7 +181,7 @@ impl Postgres {
         self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
 
-    /// Runs `f` with a session of `instance` that loads.
+    /// Runs `f` with a loader on `instance`.
     pub(super) fn loader<T>(
         &self,
         instance: &PgInstance,
@@ -199,40 +199,39 @@ impl Postgres {
     }
 }
 
-/// What tells this instance from others: its system identifier (a copy of it has the same) and when
-/// it was started (a copy has not).
+/// Identity of an instance: its system identifier (equal for a copy) and its start time (different for a copy).
 fn identity(c: &mut Connection, endpoint: &Endpoint) -> Result<String, TargetError> {
     let sql = "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || \
                date_part('epoch', pg_postmaster_start_time())";
     match c.value(sql) {
         Ok(Some(identity)) => Ok(identity),
-        // Not allowed: then the address has to do.
+        // Without the privilege: the address.
         Ok(None) | Err(TargetError::Statement(_)) => Ok(endpoint.config.place()),
         Err(e) => Err(e),
     }
 }
 
-/// Whether the server with process `pid` runs on this machine: it is reached without a network, and
-/// the process is one of PostgreSQL's here (not so behind a tunnel or a container's port).
+/// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
+/// a tunnel or a container's port).
 fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
-    let near = match &endpoint.config.address {
+    let local_address = match &endpoint.config.address {
         Address::Unix(_) => true,
         Address::Tcp(host) => {
             host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
     };
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    near && process.is_ok_and(|name| name.trim().starts_with("postgres"))
+    local_address && process.is_ok_and(|name| name.trim().starts_with("postgres"))
 }
 
-/// Why the server does not let us read its machine's `/proc/stat`, if it does not.
+/// Why `/proc/stat` cannot be read through the server; `None` if it can.
 fn proc_stat_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
-        Err(TargetError::Statement(_)) if c.last_code == "42501" => {
-            Ok(Some("the role may not read /proc/stat through the server: GRANT pg_read_server_files TO …".into()))
-        }
+        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(Some(
+            "the role has no privilege to read /proc/stat through the server: GRANT pg_read_server_files TO …".into(),
+        )),
         Err(TargetError::Statement(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),
     }

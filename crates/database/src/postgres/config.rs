@@ -1,4 +1,4 @@
-//! Where to connect and as whom: libpq's URLs and environment.
+//! Address and credentials of a node, from libpq's URLs and environment variables.
 //!
 //! <https://www.postgresql.org/docs/current/libpq-connect.html>
 
@@ -11,7 +11,7 @@ use crate::secret::Secret;
 use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};
 
-/// Parameters that a URL may carry after `?`.
+/// Parameters of a URL, after `?`.
 const PARAMETERS: [&str; 11] = [
     "host",
     "port",
@@ -26,7 +26,7 @@ const PARAMETERS: [&str; 11] = [
     "passfile",
 ];
 
-/// How a connection is encrypted, as libpq names it.
+/// libpq's values of `sslmode`.
 const SSL_MODES: [(&str, SslMode); 5] = [
     ("disable", SslMode::Disable),
     ("prefer", SslMode::Prefer),
@@ -52,7 +52,7 @@ pub(super) struct Config {
     pub(super) user: String,
     pub(super) database: String,
     pub(super) password: Option<Secret>,
-    /// `.pgpass` or what takes its place.
+    /// `.pgpass` or the file given instead.
     pub(super) passfile: Option<PathBuf>,
     pub(super) sslmode: SslMode,
     pub(super) sslrootcert: Option<String>,
@@ -64,10 +64,10 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads `url`, filling in from the environment what it does not say.
+    /// Parses `url`; missing parts come from the environment.
     ///
     /// # Errors
-    /// [`TargetError::Usage`], naming what is wrong and what may stand there.
+    /// [`TargetError::Usage`] with the invalid part and what is allowed.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "postgres://user@host:5432/database or postgres://user@/database?host=/socket/folder";
         let url = Url::parse(url, form)?;
@@ -109,7 +109,7 @@ impl Config {
     }
 }
 
-/// What the URL says, as text.
+/// The parts of the URL as text.
 #[derive(Default)]
 struct Given {
     host: Option<String>,
@@ -130,18 +130,18 @@ impl Given {
         let or = |given: Option<String>, name: &str| given.or_else(|| env(name));
         let host = or(self.host, "PGHOST").unwrap_or_else(default_host);
         if host.contains(',') {
-            return Err(format!("«{host}» names several hosts: give one here and the others with --node"));
+            return Err(format!("'{host}' names several hosts: give one here and the others with --node"));
         }
         let port = or(self.port, "PGPORT").unwrap_or_else(|| "5432".into());
         let port = url::port(&port)?;
         let os_user = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|u| u.name);
-        let user = or(self.user, "PGUSER").or_else(os_user).ok_or("no user is given: write postgres://user@…")?;
+        let user = or(self.user, "PGUSER").or_else(os_user).ok_or("no user given: write postgres://user@…")?;
         let mode = or(self.sslmode, "PGSSLMODE").unwrap_or_else(|| "prefer".into());
         let sslmode = choice("sslmode", &mode, &SSL_MODES)?;
         let timeout = or(self.connect_timeout, "PGCONNECT_TIMEOUT").unwrap_or_else(|| "10".into());
         let seconds: u64 =
-            timeout.parse().map_err(|_| format!("connect_timeout «{timeout}» is no number of seconds"))?;
-        // 0 means «for ever» to libpq; a tool that nobody watches must come to an end.
+            timeout.parse().map_err(|_| format!("connect_timeout '{timeout}' is not a number of seconds"))?;
+        // 0 means `for ever` to libpq; here it means one hour, so that an unattended run ends.
         let connect_timeout = Duration::from_secs(if seconds == 0 { 3600 } else { seconds.min(3600) });
         let home = env("HOME").map(PathBuf::from);
         let passfile = or(self.passfile, "PGPASSFILE").map(PathBuf::from).or_else(|| home.map(|h| h.join(".pgpass")));
@@ -163,7 +163,7 @@ impl Given {
     }
 }
 
-/// The folder in which libpq looks for a socket: Debian's, or that of PostgreSQL as it is compiled.
+/// libpq's default folder of the socket: Debian's, or PostgreSQL's built-in one.
 pub(super) fn default_host() -> String {
     let debian = "/var/run/postgresql";
     if Path::new(debian).is_dir() { debian.into() } else { "/tmp".into() }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_from_the_environment() {
+    fn missing_parts_come_from_the_environment() {
         let c = parse("postgres://").unwrap();
         assert_eq!((c.user.as_str(), c.database.as_str(), c.port), ("env_user", "env_user", 5432));
         assert_eq!(c.address, Address::Unix(default_host().into()));
@@ -218,13 +218,13 @@ mod tests {
     #[test]
     fn mistakes_are_named_and_never_show_the_password() {
         for (url, words) in [
-            ("postgres://a:secret@h/d?sslmod=require", "«sslmod»: did you mean «sslmode»"),
-            ("postgres://a:secret@h/d?sslmode=verify-ful", "did you mean «verify-full»"),
-            ("postgres://a:secret@h:99999/d", "«99999» is no port"),
-            ("postgres://a:secret@h:1:2/d", "«h:1:2» is no host and port"),
+            ("postgres://a:secret@h/d?sslmod=require", "'sslmod': did you mean 'sslmode'"),
+            ("postgres://a:secret@h/d?sslmode=verify-ful", "did you mean 'verify-full'"),
+            ("postgres://a:secret@h:99999/d", "'99999' is not a port"),
+            ("postgres://a:secret@h:1:2/d", "'h:1:2' is not a host and port"),
             ("postgres://a:secret@h,i/d", "--node"),
-            ("postgres:a", "«//»"),
-            ("postgres://a:secret@h/d?connect_timeout=soon", "«soon»"),
+            ("postgres:a", "'//'"),
+            ("postgres://a:secret@h/d?connect_timeout=soon", "'soon'"),
             ("postgres://a:sec?secret@h/d", "%3F"),
         ] {
             let e = parse(url).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Comes in: socket, encryption, password, session settings.
+//! Opens a session: socket, encryption, authentication, session settings.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -29,14 +29,15 @@ use crate::tls::SslMode;
 const NAMES: Names =
     Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
 
-/// Settings of every session, so that what it answers can be read. They are sent with the startup
-/// message: they cost no transaction and go before those of role and database.
-const TEXT: [(&str, &str); 3] = [("client_encoding", "UTF8"), ("DateStyle", "ISO"), ("client_min_messages", "warning")];
+/// Settings of every session that fix the format of its answers. They are sent in the startup message: that costs no
+/// transaction, and they override the settings of role and database.
+const FORMAT_SETTINGS: [(&str, &str); 3] =
+    [("client_encoding", "UTF8"), ("DateStyle", "ISO"), ("client_min_messages", "warning")];
 
-/// Settings of every session that works: what would end, wait for or disturb a measurement is off.
-const WORK: [(&str, &str); 6] = [
+/// Settings of every session but [`SessionRole::Inspect`]: turn off timeouts and JIT, which would disturb a measurement.
+const WORK_SETTINGS: [(&str, &str); 6] = [
     ("jit", "off"),
-    // The database's default may have been changed: a stricter one fails transactions that meet.
+    // The database's default may be stricter: conflicting transactions would then fail.
     ("default_transaction_isolation", "read committed"),
     ("statement_timeout", "0"),
     ("lock_timeout", "0"),
@@ -44,18 +45,18 @@ const WORK: [(&str, &str); 6] = [
     ("idle_session_timeout", "0"),
 ];
 
-/// What a session is for: it shows in its application name.
+/// Purpose of a session; shown in its application name.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Role {
-    /// Looks at the server's settings, which are therefore left as the server gives them.
-    Look,
+pub(super) enum SessionRole {
+    /// Reads the server's settings, so it does not change any.
+    Inspect,
     /// Administration.
     Admin,
     /// Holds the lock.
     Lock,
     /// Reads counters.
     Observer,
-    /// Generates load; `nowait`: its commits do not wait; `workers`: parallel workers of its queries.
+    /// Runs transactions; `nowait`: commits do not wait; `workers`: parallel workers of its queries.
     Job { job: u32, nowait: bool, workers: u32 },
 }
 
@@ -63,10 +64,10 @@ pub(super) enum Role {
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
-    /// The password that the user typed: asked once, not for each session.
+    /// The password typed by the user, so that it is asked once and not for each session.
     asked: Mutex<Option<Secret>>,
     ask: AskPassword,
-    /// Beginning of the application names of this run's sessions.
+    /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
 }
 
@@ -76,13 +77,13 @@ impl Endpoint {
         let config = Config::parse(url, &process_env)?;
         let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
         let tls = if encrypted { Some(tls::client_config(&config, &process_env)?) } else { None };
-        // PostgreSQL cuts names off at 63 bytes: what tells the sessions apart must come before.
+        // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         Ok(Endpoint { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
     }
 
-    /// Beginning of the application names of the job sessions.
+    /// Prefix of the application names of the job sessions.
     pub(super) fn job_prefix(&self) -> String {
         format!("{} job ", self.name)
     }
@@ -90,24 +91,24 @@ impl Endpoint {
     /// Opens a session.
     ///
     /// # Errors
-    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], saying what to do.
-    pub(super) fn connect(&self, role: Role) -> Result<Connection, TargetError> {
+    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
+    pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
         match self.attempt(role, self.config.sslmode) {
-            // As libpq does: «prefer» falls back to a connection without encryption.
+            // As libpq does: `prefer` falls back to a connection without encryption.
             Err((e, true)) if self.config.sslmode == SslMode::Prefer => {
                 self.attempt(role, SslMode::Disable).map_err(|(_, _)| e)
             }
             other => other.map_err(|(e, _)| e),
         }
         .map_err(|e| match e {
-            // There is no session yet that could be lost.
+            // Before the session is open it cannot be lost: the server is unreachable.
             TargetError::Lost(text) => TargetError::Unreachable(text),
             e => e,
         })
     }
 
-    /// Tries once; the flag of an error says that the handshake of the encryption failed.
-    fn attempt(&self, role: Role, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
+    /// Tries once; the flag of the error says whether the TLS handshake failed.
+    fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place());
         self.start_session(&mut connection, role).map_err(|e| (e, false))?;
@@ -159,7 +160,7 @@ impl Endpoint {
                 let place = self.config.place();
                 Err((
                     TargetError::Refused(format!(
-                        "{place} offers no encryption, but sslmode asks for it: set ssl = on at the server, or use sslmode=prefer"
+                        "{place} offers no encryption, but sslmode requires it: set ssl = on at the server, or use sslmode=prefer"
                     )),
                     false,
                 ))
@@ -168,30 +169,30 @@ impl Endpoint {
         self.peer().encrypt(tcp, host, tls).map_err(|e| (e, true))
     }
 
-    fn start_session(&self, c: &mut Connection, role: Role) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let name = match role {
-            Role::Look | Role::Admin => format!("{} admin", self.name),
-            Role::Lock => format!("{} lock", self.name),
-            Role::Observer => format!("{} observer", self.name),
-            Role::Job { job, .. } => format!("{}{job}", self.job_prefix()),
+            SessionRole::Inspect | SessionRole::Admin => format!("{} admin", self.name),
+            SessionRole::Lock => format!("{} lock", self.name),
+            SessionRole::Observer => format!("{} observer", self.name),
+            SessionRole::Job { job, .. } => format!("{}{job}", self.job_prefix()),
         };
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
-        parameters.extend(TEXT);
-        if !matches!(role, Role::Look) {
-            parameters.extend(WORK);
+        parameters.extend(FORMAT_SETTINGS);
+        if !matches!(role, SessionRole::Inspect) {
+            parameters.extend(WORK_SETTINGS);
         }
         if let Some(options) = &self.config.options {
             parameters.push(("options", options));
         }
-        // Workers of queries of our own would make commits of their own, which the server counts.
+        // The server counts commits of parallel workers, so loadline's own queries use none.
         let parallel = match role {
-            Role::Job { workers, .. } => parallel::settings(workers),
-            Role::Look => Vec::new(),
+            SessionRole::Job { workers, .. } => parallel::settings(workers),
+            SessionRole::Inspect => Vec::new(),
             _ => parallel::settings(1),
         };
         parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));
-        if let Role::Job { nowait: true, .. } = role {
+        if let SessionRole::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }
         c.put(|out| frontend::startup_message(parameters, out))?;
@@ -207,19 +208,19 @@ impl Endpoint {
                     c.key =
                         CancelKey { address: Some(self.config.address.clone()), port: self.config.port, pid, secret };
                 }
-                (b'E', body) => return Err(refusal::of(&ServerError::parse(body), &self.config, None)),
+                (b'E', body) => return Err(refusal::explain(&ServerError::parse(body), &self.config, None)),
                 (b'Z', _) => break,
                 _ => {}
             }
         }
         c.version.check(&c.version_text)?;
         c.set_timeout(None)?;
-        if !matches!(role, Role::Look) {
+        if !matches!(role, SessionRole::Inspect) {
             for sql in c.version.session_settings() {
                 c.query(sql)?;
             }
         }
-        if matches!(role, Role::Observer | Role::Job { .. }) {
+        if matches!(role, SessionRole::Observer | SessionRole::Job { .. }) {
             c.query(c.version.io_timing())?;
         }
         Ok(())
@@ -228,18 +229,25 @@ impl Endpoint {
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
         let mut scram: Option<ScramSha256> = None;
         let mut note = None;
-        let odd = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
+        let asks_for = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
         loop {
             let incoming = c.next()?;
             let body = c.body(incoming).to_vec();
             match incoming.tag {
                 b'R' => {}
-                b'E' => return Err(refusal::of(&ServerError::parse(&body), &self.config, note.as_deref())),
-                // Protocol negotiation: options that we did not send.
+                b'E' => return Err(refusal::explain(&ServerError::parse(&body), &self.config, note.as_deref())),
+                // Negotiation of protocol options, of which we send none.
                 b'v' => continue,
-                _ => return Err(odd("something that is not PostgreSQL's protocol")),
+                _ => {
+                    return Err(TargetError::Refused(format!(
+                        "{} does not speak PostgreSQL's protocol",
+                        self.config.place()
+                    )));
+                }
             }
-            let Some((kind, data)) = body.split_first_chunk::<4>() else { return Err(odd("nothing that can be read")) };
+            let Some((kind, data)) = body.split_first_chunk::<4>() else {
+                return Err(asks_for("an authentication that is cut off"));
+            };
             match u32::from_be_bytes(*kind) {
                 0 => return Ok(()),
                 3 => {
@@ -247,14 +255,15 @@ impl Endpoint {
                     c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
                 5 => {
-                    let salt = *data.first_chunk::<4>().ok_or_else(|| odd("an md5 password without salt"))?;
+                    let salt = *data.first_chunk::<4>().ok_or_else(|| asks_for("an md5 password without a salt"))?;
                     let password = self.password(&mut note)?;
                     let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
                     c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
                 10 => {
                     if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
-                        return Err(odd(&format!("«{}», which loadline does not know", String::from_utf8_lossy(data))));
+                        let methods = String::from_utf8_lossy(data);
+                        return Err(asks_for(&format!("'{methods}', which loadline does not support")));
                     }
                     let password = self.password(&mut note)?;
                     let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
@@ -262,25 +271,29 @@ impl Endpoint {
                     scram = Some(exchange);
                 }
                 11 | 12 => {
-                    let exchange = scram.as_mut().ok_or_else(|| odd("an answer to a question it did not put"))?;
+                    let exchange = scram.as_mut().ok_or_else(|| asks_for("a SASL answer out of order"))?;
                     let wrong =
                         |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
                     if u32::from_be_bytes(*kind) == 12 {
-                        // The server proves here that it knows the password as well.
+                        // The server proves here that it knows the password too.
                         exchange.finish(data).map_err(wrong)?;
                         continue;
                     }
                     exchange.update(data).map_err(wrong)?;
                     c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
-                7 | 9 => return Err(odd("Kerberos (GSSAPI, SSPI), which loadline does not know: use a password")),
-                other => return Err(odd(&format!("authentication method {other}, which loadline does not know"))),
+                7 | 9 => {
+                    return Err(asks_for("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
+                }
+                other => {
+                    return Err(asks_for(&format!("authentication method {other}, which loadline does not support")));
+                }
             }
             c.send()?;
         }
     }
 
-    /// The password: URL or environment, password file, the user.
+    /// The password from the URL or the environment, else the password file, else the user.
     fn password(&self, note: &mut Option<String>) -> Result<Secret, TargetError> {
         let config = &self.config;
         if let Some(password) = &config.password {
@@ -306,7 +319,7 @@ impl Endpoint {
         asked.clone().ok_or_else(|| {
             let note = note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
             TargetError::Refused(format!(
-                "{} wants a password for user «{}» and none is given: set PGPASSWORD or a line in ~/.pgpass{note}",
+                "{} requires a password for user '{}' and none is given: set PGPASSWORD or add a line to ~/.pgpass{note}",
                 config.place(),
                 config.user
             ))
@@ -324,23 +337,23 @@ fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
         .map(|port| port.to_string())
         .collect();
     let what = match e.kind() {
-        io::ErrorKind::NotFound if !dir.is_dir() => format!("there is no folder «{}»", dir.display()),
+        io::ErrorKind::NotFound if !dir.is_dir() => format!("there is no folder '{}'", dir.display()),
         io::ErrorKind::NotFound if others.is_empty() => {
-            format!("there is no socket «{shown}»: no server runs there, or its unix_socket_directories is another")
+            format!("there is no socket '{shown}': no server runs there, or its unix_socket_directories differs")
         }
         io::ErrorKind::NotFound => {
-            format!("there is no socket «{shown}»; servers there have the ports {}", others.join(", "))
+            format!("there is no socket '{shown}'; servers there have the ports {}", others.join(", "))
         }
         io::ErrorKind::ConnectionRefused => {
-            format!("the socket «{shown}» is there, but no server answers: start the server")
+            format!("the socket '{shown}' exists, but no server answers: start the server")
         }
-        io::ErrorKind::PermissionDenied => format!("this user may not use the socket «{shown}»"),
-        _ => format!("the socket «{shown}» cannot be used: {e}"),
+        io::ErrorKind::PermissionDenied => format!("this user has no permission for the socket '{shown}'"),
+        _ => format!("the socket '{shown}' cannot be used: {e}"),
     };
     TargetError::Unreachable(what)
 }
 
-/// The beginning of `text`, at most `bytes` long, in printable ASCII: PostgreSQL replaces the rest.
+/// The first `bytes` characters of `text`; others than printable ASCII become `_`, because PostgreSQL replaces them too.
 fn clip(text: &str, bytes: usize) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(bytes).collect()
 }

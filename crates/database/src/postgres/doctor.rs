@@ -1,4 +1,4 @@
-//! What would spoil the figures of a run on this server.
+//! Checks a server for everything that would spoil the figures of a run.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::JobLimit;
 
-/// Redo per second that a fast log writer makes: what the log's size is held against, bytes.
+/// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
-/// A checkpoint more often than that is part of the figures, s.
-const SHORTEST_CHECKPOINT_S: f64 = 30.0;
+/// Minimum interval of checkpoints, s: more frequent ones influence the figures.
+const MIN_CHECKPOINT_INTERVAL_S: f64 = 30.0;
 
-/// What is found by asking the server, besides its settings.
+/// The state of the server and the privileges of the role.
 #[derive(Debug, Clone, Default)]
 struct PgState {
     version_text: String,
@@ -29,12 +29,12 @@ struct PgState {
     others_active: u32,
 }
 
-/// Looks at one instance.
+/// Checks one instance.
 pub(super) fn examine(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
     let settings = PgSettings::read(c)?;
     let state = PgState::read(c)?;
     let mut findings = judge(c.version, &settings, &state);
-    places(&mut findings, &settings, local);
+    check_directories(&mut findings, &settings, local);
     Ok(findings)
 }
 
@@ -63,7 +63,7 @@ impl PgState {
     }
 }
 
-/// Judges settings and state. Pure, so that what is not at hand (a standby, fsync off) is tested.
+/// Judges settings and state. A pure function, so that rare states (a standby, fsync off) can be tested.
 fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     use Severity::{Impossible, Ok, Refused, Warning};
     let mut out = Vec::new();
@@ -74,20 +74,20 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     let value = |name: &str| s.get(name).unwrap_or("–").to_owned();
 
     if version.major > NEWEST {
-        let advice = format!("newer than what loadline knows (up to {NEWEST}): figures may be missing");
+        let advice = format!("newer than the versions that loadline supports (up to {NEWEST}): figures may be missing");
         say("version", Warning, state.version_text.clone(), &advice);
     } else {
         say("version", Ok, state.version_text.clone(), "");
     }
     if state.in_recovery {
-        say("standby", Impossible, "yes".into(), "the server is a read-only standby: name the primary in the URL");
+        say("standby", Impossible, "yes".into(), "the server is a read-only standby: give the primary in the URL");
     }
     if state.read_only {
-        let advice = "every transaction is read-only: ALTER DATABASE … SET default_transaction_read_only = off";
+        let advice = "all transactions are read-only: ALTER DATABASE … SET default_transaction_read_only = off";
         say("default_transaction_read_only", Impossible, "on".into(), advice);
     }
     if !state.may_create && !state.has_schema {
-        let advice = "loadline makes a schema of its own: GRANT CREATE ON DATABASE … TO …";
+        let advice = "loadline creates its own schema: GRANT CREATE ON DATABASE … TO …";
         say("create-privilege", Impossible, on_off(false), advice);
     }
     if !state.may_monitor {
@@ -96,17 +96,18 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     }
 
     match s.get("fsync") {
-        Some("off") => say("fsync", Refused, "off".into(), "a durable commit would not be durable: set fsync = on"),
+        Some("off") => say("fsync", Refused, "off".into(), "durable commits would not be durable: set fsync = on"),
         _ => say("fsync", Ok, value("fsync"), ""),
     }
     let standbys = s.get("synchronous_standby_names").unwrap_or_default().to_owned();
     match (s.get("synchronous_commit").unwrap_or("–"), standbys.is_empty()) {
         ("off", _) => {
-            let advice = "a durable commit would not be durable: set synchronous_commit = on";
+            let advice = "durable commits would not be durable: set synchronous_commit = on";
             say("synchronous_commit", Refused, "off".into(), advice);
         }
         (how @ ("local" | "remote_write"), false) => {
-            let advice = "commits do not wait until the standby has made them durable; they are measured as they are";
+            let advice =
+                "commits do not wait until they are durable on the standby; they are measured with this setting";
             say("synchronous_commit", Warning, how.into(), advice);
         }
         (how, _) => say("synchronous_commit", Ok, how.into(), ""),
@@ -114,7 +115,12 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     if standbys.is_empty() {
         say("synchronous_standby_names", Ok, "none".into(), "");
     } else {
-        say("synchronous_standby_names", Ok, standbys, "commits wait for these standbys: it is part of the figures");
+        say(
+            "synchronous_standby_names",
+            Ok,
+            standbys,
+            "commits wait for these standbys: this wait is part of the figures",
+        );
     }
     match s.get("full_page_writes") {
         Some("off") => {
@@ -129,7 +135,7 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
                 "wal_level",
                 Warning,
                 "minimal".into(),
-                "a server with backups or standbys has replica, and writes more",
+                "a server with backups or standbys has wal_level = replica and writes more redo",
             );
         }
         _ => say("wal_level", Ok, value("wal_level"), ""),
@@ -141,9 +147,9 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
         None => say("wal_sync_method", Ok, value("wal_sync_method"), ""),
     }
     let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
-    if wal_size / FAST_REDO < SHORTEST_CHECKPOINT_S {
+    if wal_size / FAST_REDO < MIN_CHECKPOINT_INTERVAL_S {
         let advice = format!(
-            "a log writer that makes {}/s fills it in {:.0} s and forces a checkpoint each time: set max_wal_size = 8GB or more",
+            "a log writer with {}/s of redo fills it in {:.0} s and forces a checkpoint each time: set max_wal_size = 8GB or more",
             bytes(FAST_REDO),
             wal_size / FAST_REDO
         );
@@ -158,17 +164,21 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     say("jit", Ok, value("jit"), "off in loadline's own sessions");
     match s.get("data_checksums") {
         Some("off") => {
-            let advice =
-                "redo is smaller than with checksums (hint bits are not logged); mind it when platforms are compared";
+            let advice = "redo is smaller than with checksums (hint bits are not logged): compare only platforms with the same setting";
             say("data_checksums", Warning, "off".into(), advice);
         }
         _ => say("data_checksums", Ok, value("data_checksums"), ""),
     }
     match s.get("autovacuum") {
         Some("off") => {
-            say("autovacuum", Warning, "off".into(), "no production server runs so: figures lack what vacuum costs");
+            say(
+                "autovacuum",
+                Warning,
+                "off".into(),
+                "not usual in production: the figures do not include the cost of vacuum",
+            );
         }
-        _ => say("autovacuum", Ok, value("autovacuum"), "off for loadline's own tables that are updated in place"),
+        _ => say("autovacuum", Ok, value("autovacuum"), "off for loadline's tables that are updated in place"),
     }
     for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"] {
         if s.number(name).is_some_and(|ms| ms > 0.0) {
@@ -182,11 +192,11 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
         _ => say("archive_mode", Ok, value("archive_mode"), ""),
     }
     for name in ["track_io_timing", "track_wal_io_timing"] {
-        let advice = if s.is_on(name) { "" } else { "the server's own I/O times are missing in the snapshots" };
+        let advice = if s.is_on(name) { "" } else { "the server's I/O times are missing in the snapshots" };
         say(name, Ok, value(name), advice);
     }
     if s.get("track_counts") == Some("off") {
-        let advice = "the server counts no rows, and its commits late: set track_counts = on";
+        let advice = "the server does not count rows and counts commits late: set track_counts = on";
         say("track_counts", Warning, "off".into(), advice);
     }
     let logs_all = matches!(s.get("log_statement"), Some("all" | "mod"));
@@ -201,13 +211,13 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
             "statement-logging",
             Warning,
             value,
-            "the server writes a line for each statement: it is part of the figures",
+            "the server logs a line for each statement: its cost is part of the figures",
         );
     } else {
         say("statement-logging", Ok, "no".into(), "");
     }
     if state.others_active > 0 {
-        let advice = "other sessions are at work on this server: the figures are those of a busy platform";
+        let advice = "other sessions are active on this server: they influence the figures";
         say("other-sessions", Warning, state.others_active.to_string(), advice);
     } else {
         say("other-sessions", Ok, "0".into(), "");
@@ -215,17 +225,17 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     out
 }
 
-/// Where the data and the log are, and whether that is memory.
-fn places(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
+/// Reports the directories of data and log, and whether they are in memory.
+fn check_directories(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
     let Some(data) = settings.get("data_directory") else {
-        let advice = "the role may not see it: GRANT pg_read_all_settings TO …";
+        let advice = "the role has no privilege to see it: GRANT pg_read_all_settings TO …";
         out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
         return;
     };
     let log = format!("{data}/pg_wal");
     for (id, subject, path) in [("data-directory", "data directory", data), ("log-directory", "log directory", &log)] {
         let finding = match local.then(|| is_in_memory(Path::new(path))) {
-            None => Finding::new(id, Severity::Ok, subject, path, "on another machine: its storage is not looked at"),
+            None => Finding::new(id, Severity::Ok, subject, path, "on another machine: its storage is not checked"),
             Some(Some(true)) if id == "log-directory" => {
                 let advice = "the log is in memory (tmpfs): no commit is durable. Put the server on a disk";
                 Finding::new(id, Severity::Refused, subject, path, advice)
@@ -235,7 +245,7 @@ fn places(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
             }
             Some(Some(false)) => Finding::new(id, Severity::Ok, subject, path, ""),
             Some(None) => {
-                let advice = "this user may not look into it: whether it is on a disk is not known";
+                let advice = "this user has no access to it: whether it is on a disk is unknown";
                 Finding::new(id, Severity::Warning, subject, path, advice)
             }
         };
@@ -243,15 +253,15 @@ fn places(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
     }
 }
 
-/// Whether `path` is on tmpfs or ramfs; `None` when it cannot be told. A folder that is closed to us
-/// is judged by its parent only if it is no link and no mount point, which cannot be told either.
+/// Whether `path` is on tmpfs or ramfs; `None` if unknown. Without access to a folder its parent does not help, because
+/// the folder may be a link or a mount point.
 fn is_in_memory(path: &Path) -> Option<bool> {
     const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
     let kind = statfs(path).ok()?.filesystem_type();
     Some(kind == TMPFS_MAGIC || kind == RAMFS_MAGIC)
 }
 
-/// How many more sessions this instance takes, loadline's own three set aside.
+/// Number of sessions that this instance still accepts for jobs; three are reserved for loadline itself.
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
     let settings = PgSettings::read(c)?;
     let rows = c.query_with(
@@ -276,18 +286,19 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
         .collect();
     let max = settings.number("max_connections").unwrap_or(100.0) as i64;
     let others = (used(0) - own).max(0);
-    let held: i64 = reserved.iter().map(|(_, n)| n).sum();
-    let held_text: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
-    let mut limit = max - held - others - 3;
-    let mut because = format!("max_connections = {max} ({held_text}{others} in use by others, 3 for loadline itself)");
+    let reserved_sum: i64 = reserved.iter().map(|(_, n)| n).sum();
+    let reserved_text: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
+    let mut limit = max - reserved_sum - others - 3;
+    let mut because =
+        format!("max_connections = {max} ({reserved_text}{others} in use by others, 3 for loadline itself)");
     let superuser = row.get(6).cloned().flatten().as_deref() == Some("t");
     for (what, allowed, in_use) in [("role", number(2), used(3)), ("database", number(4), used(5))] {
-        // CONNECTION LIMIT does not bind a superuser; −1 is none.
+        // CONNECTION LIMIT does not apply to superusers; −1 means no limit.
         if let Some(allowed) = allowed.filter(|n| *n >= 0 && !superuser) {
             let others = (in_use - own).max(0);
-            let room = allowed - others - 3;
-            if room < limit {
-                limit = room;
+            let free = allowed - others - 3;
+            if free < limit {
+                limit = free;
                 because = format!(
                     "the {what}'s CONNECTION LIMIT = {allowed} ({others} in use by others, 3 for loadline itself)"
                 );
@@ -314,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_durable_commits_not_durable_is_refused() {
+    fn settings_without_durable_commits_are_refused() {
         for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
             assert_eq!(severity(&[(name, value, "")], &good(), name), Some(Severity::Refused), "{name}");
             assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Ok), "{name}");
@@ -322,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_cannot_be_written_to_are_refused() {
+    fn read_only_servers_are_refused() {
         for (id, state) in [
             ("standby", PgState { in_recovery: true, ..good() }),
             ("default_transaction_read_only", PgState { read_only: true, ..good() }),
@@ -334,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_read_with_care_is_a_warning() {
+    fn unusual_settings_are_warnings() {
         for (name, bad, well, unit, id) in [
             ("full_page_writes", "off", "on", "", "full_page_writes"),
             ("wal_level", "minimal", "replica", "", "wal_level"),
@@ -353,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_memory_is_known() {
+    fn a_folder_in_memory_is_recognised() {
         assert_eq!(is_in_memory(Path::new("/dev/shm")), Some(true));
         assert_eq!(is_in_memory(Path::new("/no/such/folder")), None);
     }

@@ -1,4 +1,4 @@
-//! Procedural code in PL/pgSQL: what [`loadline_workload::kernel`] defines.
+//! The kernels of [`loadline_workload::kernel`] in PL/pgSQL.
 
 use loadline_workload::Kernel;
 
@@ -7,13 +7,12 @@ use crate::kernels::{self, Words};
 use crate::procedure::Line;
 use crate::work::Work;
 
-/// Full name of the function that calls itself.
+/// Full name of the recursive function.
 fn fibonacci() -> String {
     format!("{}.{}", quoted(SCHEMA), quoted("fibonacci"))
 }
 
-/// Statements that make the functions which the program calls. They are declared as functions come:
-/// VOLATILE.
+/// Statements that create the functions which the program calls, with the default VOLATILE.
 pub(super) fn routines(work: &Work) -> String {
     if !work.program.computes(Kernel::Fibonacci) {
         return String::new();
@@ -32,7 +31,7 @@ $function$;
     )
 }
 
-/// A block that does `times` rounds from where the `sequence` says and compares the result.
+/// A block that runs `times` rounds, starting from `sequence`, and checks the result.
 pub(super) fn compute(kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
     let words = Words {
         types: ["integer", "boolean", "text", "text"].map(str::to_owned),

@@ -1,11 +1,11 @@
-//! Loading tables: COPY by several sessions, keys and indexes after it.
+//! Loads tables: COPY in several sessions, then keys and indexes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
-use super::connect::{Endpoint, Role};
+use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::schema;
 use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
@@ -24,7 +24,7 @@ pub(super) struct PgLoader<'a> {
 
 impl<'a> PgLoader<'a> {
     pub(super) fn open(endpoint: &Endpoint, ledger: &'a Ledger) -> Result<PgLoader<'a>, TargetError> {
-        Ok(PgLoader { connection: endpoint.connect(Role::Admin)?, ledger })
+        Ok(PgLoader { connection: endpoint.connect(SessionRole::Admin)?, ledger })
     }
 }
 
@@ -87,22 +87,22 @@ impl Loader for PgLoader<'_> {
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
         let name = literal(&table_name(work, table.name));
-        let there =
+        let existing =
             self.connection.value(&format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass"))?;
         let wanted = usize::from(table.primary_key().is_some()) + table.indexes.len();
-        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= wanted))
+        Ok(existing.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= wanted))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
         let name = table_name(work, table.name);
         let complete = complete.map_or(String::new(), |sql| format!("{sql}; "));
         if !table.is_whole() {
-            // In a transaction of our own, so that it is counted as one.
+            // In an explicit transaction, so that it counts as one commit.
             return self.run(&format!("BEGIN; ANALYZE {name}; {complete}COMMIT"));
         }
         let keys = if self.is_finished(work, table)? { String::new() } else { after_loading(work, table) };
-        // Making the key has read every row and marked it as committed: no reader has to in a test. Nobody asks
-        // for payloads, and to gather their statistics takes as long as those of all else.
+        // Creating the key reads every row and sets its hint bits, so readers need not do it during a test. No query
+        // filters by payload, and statistics on payloads take as long as on all other columns together.
         let payloads = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes);
         let leave_out =
             |c: &ColumnDef| format!("ALTER TABLE {name} ALTER COLUMN {} SET STATISTICS 0; ", quoted(c.name));
@@ -119,7 +119,7 @@ impl Loader for PgLoader<'_> {
     }
 }
 
-/// Loads what is missing of the workload tables and of the data set.
+/// Loads the missing rows of the workload tables and of the data set.
 pub(super) fn load(
     endpoint: &Endpoint,
     ledger: &Ledger,

@@ -1,6 +1,6 @@
-//! PostgreSQL 14 to 18, and servers that speak its protocol and have its views.
+//! PostgreSQL 14 to 18, and servers with the same protocol and views.
 //!
-//! The hot path is a thin blocking session of loadline's own ([`wire`]): what it costs is known.
+//! The timing loop uses loadline's own thin blocking session ([`wire`]), so its cost is known.
 
 mod cancel;
 mod client;
@@ -35,7 +35,7 @@ use temp::TempServer;
 use crate::env::process_env;
 use crate::kind::TargetKind;
 
-/// A server that is there.
+/// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "postgres",
     aliases: &["postgresql"],
@@ -45,9 +45,9 @@ pub(crate) static KIND: TargetKind = TargetKind {
     url_forms: &[
         (
             "postgres://user@host:5432/database",
-            "over TCP; ?sslmode=verify-full asks for encryption and a good certificate",
+            "over TCP; ?sslmode=verify-full requires encryption and a valid certificate",
         ),
-        ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in a folder"),
+        ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in this folder"),
     ],
     capabilities: render::capabilities,
     check_url: |url| config::Config::parse(url, &process_env).map(drop),
@@ -58,17 +58,17 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-/// A private server, made for the run.
+/// A private server, created for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::PRODUCT.scheme,
     aliases: &[],
     product: "PostgreSQL",
     source_key: "postgres",
-    summary: "a private throwaway PostgreSQL server, made for the run from the installed binaries",
+    summary: "a private throwaway PostgreSQL server, created for the run from the installed binaries",
     url_forms: &[
         ("postgres-temp:", "next to the results"),
-        ("postgres-temp:/folder", "in a folder of its own under this one"),
-        ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "from these binaries"),
+        ("postgres-temp:/folder", "in a new folder under this one"),
+        ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "with these binaries"),
     ],
     capabilities: render::capabilities,
     check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
-use super::connect::{Endpoint, Role};
+use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::protocol;
 use super::settings::PgSettings;
@@ -14,13 +14,12 @@ use crate::clock;
 use crate::error::TargetError;
 use crate::role::Observer;
 
-/// Wait events during which a session waits for the log writer. The names of the I/O events have
-/// been written otherwise since version 17.
+/// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
 
-/// Wait events during which a session makes room in the block cache, makes a table longer, or waits for a block
-/// that another session reads, writes or holds. `BufferIO` is an event of IPC from 14 on.
+/// Wait events of a session that frees a buffer of the block cache, extends a table, or waits for a block that another
+/// session reads, writes or holds. `BufferIO` is an IPC event from version 14 on.
 pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
     "IO:DataFileWrite",
     "IO:DataFileFlush",
@@ -32,8 +31,9 @@ pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
     "BufferPin:BufferPin",
 ];
 
-/// The job sessions by what they do. The function behind `pg_stat_activity`, without its joins. A worker of a
-/// parallel query that has just started has no state yet, which is told from one that is hidden by its query.
+/// Counts the job sessions by wait event. Uses the function behind `pg_stat_activity`, without its joins. A parallel
+/// worker that has just started has no state yet; a session without the privilege to see it has none either, but its
+/// query says so.
 const WAITS: &str = "SELECT CASE WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
      WHEN a.state IS NULL THEN 'Activity:starting' \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
@@ -42,28 +42,29 @@ const WAITS: &str = "SELECT CASE WHEN a.state IS NULL AND a.query = '<insufficie
      WHERE starts_with(a.application_name, $1) \
      AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1";
 
-/// What cannot be read, and why.
+/// Counters that cannot be read, and why.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Blind {
+pub(super) struct CounterGaps {
     /// Why the syncs of the log are not counted.
     pub(super) redo_syncs: Option<String>,
-    /// Why `/proc/stat` of the server's machine cannot be read; `None` also where it need not be.
+    /// Why `/proc/stat` of the server's machine cannot be read; `None` if it can or need not be.
     pub(super) proc_stat: Option<String>,
     /// Whether `/proc/stat` is read through the server.
     pub(super) reads_proc_stat: bool,
 }
 
-/// Why the server does not count its log syncs with these settings, if it does not.
+/// Why the server does not count its log syncs with these settings; `None` if it does.
 pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
     if settings.get("fsync") == Some("off") {
         return Some("fsync = off: the server does not sync its log".into());
     }
     let method = settings.get("wal_sync_method")?;
-    matches!(method, "open_sync" | "open_datasync")
-        .then(|| format!("wal_sync_method = {method}: each write is a sync, and PostgreSQL does not count them"))
+    matches!(method, "open_sync" | "open_datasync").then(|| {
+        format!("wal_sync_method = {method}: each write is also a sync, and PostgreSQL does not count these syncs")
+    })
 }
 
-/// One instance and how it is read.
+/// The observer's session with one instance.
 struct ObserverSession {
     connection: Connection,
     names: Vec<String>,
@@ -79,26 +80,26 @@ pub(super) struct PgObserver {
 }
 
 impl ObserverSession {
-    fn open(endpoint: &Endpoint, blind: &Blind) -> Result<ObserverSession, TargetError> {
-        let mut connection = endpoint.connect(Role::Observer)?;
+    fn open(endpoint: &Endpoint, gaps: &CounterGaps) -> Result<ObserverSession, TargetError> {
+        let mut connection = endpoint.connect(SessionRole::Observer)?;
         let version = connection.version;
         for sql in version.observer_settings() {
             connection.query(sql)?;
         }
         let settings = PgSettings::read(&mut connection)?;
-        let query = version.snapshot_query(|name| settings.is_on(name), blind.reads_proc_stat);
+        let query = version.snapshot_query(|name| settings.is_on(name), gaps.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
         connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[])])?;
         let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
-        if blind.redo_syncs.is_some() {
+        if gaps.redo_syncs.is_some() {
             neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
         }
         neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
-        Ok(ObserverSession { connection, names: query.names, neutral, reads_proc_stat: blind.reads_proc_stat })
+        Ok(ObserverSession { connection, names: query.names, neutral, reads_proc_stat: gaps.reads_proc_stat })
     }
 
-    /// Adds this instance's counters to `snapshot`, in one round trip: first what this session has
-    /// done is made visible, then the counters are read.
+    /// Adds this instance's counters to `snapshot` in one round trip: publishes this session's own counts, then reads
+    /// the counters.
     fn read(&mut self, ledger: &Ledger, snapshot: &mut Snapshot) -> Result<(), TargetError> {
         let c = &mut self.connection;
         for name in ["f", "q"] {
@@ -108,12 +109,12 @@ impl ObserverSession {
         }
         c.send()?;
         c.until_own_ready(|_, _| ())?;
-        // All commits up to here are in what the query reads; that of the query itself is not.
+        // The query reads all commits up to here, but not its own.
         ledger.add(c.take_own_commits());
         let row = c.text_rows()?.into_iter().next().unwrap_or_default();
         let mut values = row.into_iter();
         for (name, value) in self.names.iter().zip(values.by_ref()) {
-            // NULL: the server does not count that here.
+            // NULL: the server has no such count.
             if let Some(number) = value.and_then(|v| v.parse::<f64>().ok()) {
                 *snapshot.counters.entry(name.clone()).or_default() += number;
                 for (neutral, _, worth) in self.neutral.iter().filter(|(_, source, _)| source == name) {
@@ -133,10 +134,10 @@ impl PgObserver {
     pub(super) fn open(
         endpoints: &[&Arc<Endpoint>],
         ledger: &Ledger,
-        blind: &Blind,
+        gaps: &CounterGaps,
     ) -> Result<PgObserver, TargetError> {
         let sessions =
-            endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, blind)).collect::<Result<Vec<_>, _>>()?;
+            endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, gaps)).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix })
     }
@@ -149,7 +150,7 @@ impl Observer for PgObserver {
         for session in &mut self.sessions {
             session.read(&self.ledger, &mut snapshot)?;
         }
-        // The counters are of some moment in between.
+        // The counters were read in between: use the middle.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
         if let Some(commits) = snapshot.counters.get("pg_stat_database.xact_commit").copied() {
             snapshot.counters.insert(counter::COMMITS.to_owned(), commits - self.ledger.total() as f64);
@@ -162,7 +163,7 @@ impl Observer for PgObserver {
         for session in &mut self.sessions {
             for row in session.connection.send_bound("w", &[&self.job_prefix])? {
                 let mut row = row.into_iter();
-                // The state of other roles' sessions is hidden from us: then there is no figure.
+                // Without the privilege to see other roles' sessions there is no figure.
                 let Some(event) = row.next().flatten() else { return Ok(None) };
                 let count = row.next().flatten().and_then(|n| n.parse().ok()).unwrap_or(0);
                 *sample.sessions.entry(event).or_default() += count;

@@ -1,4 +1,4 @@
-//! The password file: `host:port:database:user:password` a line, `*` for any, `\` escapes.
+//! The password file: one `host:port:database:user:password` per line, `*` matches anything, `\` escapes.
 //!
 //! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::secret::Secret;
 
-/// What a password is looked up for.
+/// Key of a password in the file.
 pub(super) struct Lookup<'a> {
     /// Host name, socket folder, or `localhost` for the default socket folder.
     pub(super) hosts: Vec<String>,
@@ -16,36 +16,36 @@ pub(super) struct Lookup<'a> {
     pub(super) user: &'a str,
 }
 
-/// What the password file gave.
+/// Result of a lookup in the password file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PgpassEntry {
-    /// The first line that fits.
+    /// The password of the first matching line.
     Password(Secret),
-    /// No file, or no line that fits.
+    /// No file, or no matching line.
     Nothing,
-    /// The file is not used, and why.
+    /// The file is not used; the reason.
     Ignored(String),
 }
 
-/// Looks into the file at `path`, which must be a plain file that nobody else can read.
+/// Looks up a password in the file at `path`, which must be a plain file that nobody else can read.
 pub(super) fn look_up(path: &Path, lookup: &Lookup<'_>) -> PgpassEntry {
     let Ok(meta) = std::fs::metadata(path) else { return PgpassEntry::Nothing };
     let shown = path.display();
     if !meta.is_file() {
-        return PgpassEntry::Ignored(format!("the password file «{shown}» is ignored: it is not a plain file"));
+        return PgpassEntry::Ignored(format!("the password file '{shown}' is ignored: it is not a plain file"));
     }
     if meta.permissions().mode() & 0o077 != 0 {
         return PgpassEntry::Ignored(format!(
-            "the password file «{shown}» is ignored because others can read it: run `chmod 0600 {shown}`"
+            "the password file '{shown}' is ignored because others can read it: run `chmod 0600 {shown}`"
         ));
     }
     match std::fs::read_to_string(path) {
         Ok(text) => find(&text, lookup).map_or(PgpassEntry::Nothing, PgpassEntry::Password),
-        Err(e) => PgpassEntry::Ignored(format!("the password file «{shown}» cannot be read: {e}")),
+        Err(e) => PgpassEntry::Ignored(format!("the password file '{shown}' cannot be read: {e}")),
     }
 }
 
-/// The password of the first line of `text` that fits.
+/// The password of the first matching line of `text`.
 pub(super) fn find(text: &str, lookup: &Lookup<'_>) -> Option<Secret> {
     let port = lookup.port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -53,7 +53,7 @@ pub(super) fn find(text: &str, lookup: &Lookup<'_>) -> Option<Secret> {
         let (given_port, rest) = field(rest)?;
         let (database, rest) = field(rest)?;
         let (user, rest) = field(rest)?;
-        // The last field ends with the line; an unescaped colon would begin a field that means nothing.
+        // The last field ends with the line, or with an unescaped colon.
         let password = field(rest).map_or_else(|| unescape(rest), |(password, _)| unescape(password));
         let fits = |pattern: &str, value: &str| pattern == "*" || unescape(pattern) == value;
         let host_fits = lookup.hosts.iter().any(|h| fits(host, h)) || host == "*";
@@ -62,7 +62,7 @@ pub(super) fn find(text: &str, lookup: &Lookup<'_>) -> Option<Secret> {
     })
 }
 
-/// The text before the first unescaped colon, and what is after it.
+/// The text before the first unescaped colon, and the rest after it.
 fn field(line: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     for (i, c) in line.char_indices() {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_fits_wins() {
+    fn the_first_matching_line_wins() {
         let text = "# comment\nother:5432:shop:ann:no\ndb.example:*:*:ann:first\n*:*:*:*:second\n";
         assert_eq!(found(text).as_deref(), Some("first"));
         assert_eq!(found("db.example:5433:shop:ann:no"), None);

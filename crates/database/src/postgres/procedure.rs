@@ -1,9 +1,8 @@
 //! The in-database driver: a transaction program as one PL/pgSQL procedure with COMMIT in its loop.
 //!
-//! PL/pgSQL sets every expression up anew in each transaction, at about half a µs each. So the loop
-//! does no more than note three moments per transaction, in arrays that are changed in place; what
-//! they add up to is worked out by loadline. (With sums and histograms in the loop, 20 expressions
-//! took 10 µs of each transaction's time.)
+//! PL/pgSQL initialises every expression again in each transaction, at about 0.5 µs each. So the loop only stores three
+//! timestamps per transaction, in arrays that are changed in place; loadline evaluates them. (With sums and histograms
+//! in the loop, 20 expressions took 10 µs of each transaction.)
 
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
@@ -14,14 +13,14 @@ use super::versions::Version;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
-/// The server's clock: µs since 2000 in binary form.
+/// The server's clock: in binary form µs since 2000.
 pub(super) const CLOCK: &str = "clock_timestamp()";
 
 /// Types of the parameters `$1` … `$6` of [`call`].
 pub(super) const CALL_TYPES: [u32; 6] = [INT8, INT8, INT8, BYTEA, TIMESTAMPTZ, INT8];
 
-/// What a call returns after the next sequence, one moment for each transaction: when it started,
-/// when its commit began, when that returned.
+/// Results of a call after the next sequence number: arrays with the start, the commit start and the end of each
+/// transaction.
 const RESULTS: [&str; 3] = ["r_start", "r_commit", "r_end"];
 
 /// Full name of the procedure.
@@ -29,14 +28,14 @@ pub(super) fn name(work: &Work) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_run", prefix(work))))
 }
 
-/// The statement that runs a slice: where the job begins (first key, first new key, first draw), pool, end,
-/// next sequence.
+/// The statement that runs a slice. Parameters: the job's start values (first key, first new key, first draw), pool, end
+/// time, next sequence number.
 pub(super) fn call(work: &Work) -> String {
     let nulls = vec!["NULL"; RESULTS.len()].join(", ");
     format!("CALL {}($1, $2, $3, $4, $5, $6, {nulls})", name(work))
 }
 
-/// The statements that make the procedure.
+/// The statements that create the procedure.
 pub(super) fn create(work: &Work, version: Version) -> String {
     let name = name(work);
     let results = RESULTS.map(|r| format!("  INOUT {r} timestamptz[]")).join(",\n");
@@ -78,12 +77,12 @@ $procedure$;"
     )
 }
 
-/// Setting in which [`overhead`] leaves its result.
+/// Setting in which [`overhead`] returns its result.
 pub(super) const OVERHEAD: &str = "loadline.overhead_ns";
 
-/// A block that runs the procedure's loop without a statement `iterations` times and leaves what an
-/// iteration takes besides its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is
-/// there because the loop's expressions are set up anew after each.
+/// A block that runs the procedure's loop without statements `iterations` times and stores the time of an iteration
+/// without its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is needed because PL/pgSQL initialises the
+/// loop's expressions again after each.
 pub(super) fn overhead(iterations: u32) -> String {
     format!(
         r"DO $block$
@@ -138,15 +137,15 @@ impl Dialect for PlPgSql {
         format!("p_first_key + {sequence} % {rows}")
     }
 
-    fn payload(&self, sequence: &str, room: u64, bytes: u32) -> String {
-        format!("substr(p_pool, 1 + ({sequence} * {PAYLOAD_STRIDE} % {room})::integer, {bytes})")
+    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
+        format!("substr(p_pool, 1 + ({sequence} * {PAYLOAD_STRIDE} % {offsets})::integer, {bytes})")
     }
 
     fn modulo(&self, a: &str, b: u64) -> String {
         format!("({a} % {b})")
     }
 
-    /// PERFORM executes a query to its end and drops the rows.
+    /// PERFORM executes a query to its end and discards the rows.
     fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
         let sql = sql.strip_prefix("SELECT ").map_or_else(|| sql.to_owned(), |rest| format!("PERFORM {rest}"));
         let mut lines = vec![Line(0, format!("{sql};"))];

@@ -1,5 +1,5 @@
-//! Messages of PostgreSQL's frontend/backend protocol 3.0 in the timing loop, written to and read from plain
-//! buffers; the others are those of [`postgres_protocol::message::frontend`].
+//! The messages of PostgreSQL's frontend/backend protocol 3.0 that the timing loop needs, written to and read from plain
+//! buffers. All others come from [`postgres_protocol::message::frontend`].
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
@@ -10,8 +10,8 @@ pub(super) const INT8: u32 = 20;
 /// Type oid of `timestamptz`.
 pub(super) const TIMESTAMPTZ: u32 = 1184;
 
-/// Longest message that is believed: PostgreSQL itself never sends more than 1 GiB.
-pub(super) const LONGEST: usize = 1 << 30;
+/// Maximum message size, bytes: PostgreSQL never sends more than 1 GiB.
+pub(super) const MAX_MESSAGE: usize = 1 << 30;
 
 /// Appends a message.
 #[inline]
@@ -24,7 +24,7 @@ pub(super) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>
     out[base..base + 4].copy_from_slice(&len);
 }
 
-/// Bind to the unnamed portal: `values` in binary (or text) form, results in the same form.
+/// Bind to the unnamed portal; `values` and results in binary or text form.
 #[inline]
 pub(super) fn bind<'a>(
     out: &mut Vec<u8>,
@@ -64,7 +64,7 @@ pub(super) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Execute the unnamed portal, all rows.
+/// Execute of the unnamed portal, all rows.
 #[inline]
 pub(super) fn execute(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0]);
@@ -80,15 +80,15 @@ pub(super) fn flush(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
 }
 
-/// Tag and length of the whole message at the start of `bytes`; `None` if there is not enough yet.
+/// Tag and total length of the message at the start of `bytes`; `None` if more bytes are needed.
 ///
 /// # Errors
-/// The length when it cannot be one: what is at the other end does not speak the protocol.
+/// An impossible length: the peer does not speak the protocol.
 #[inline]
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, usize> {
     let [tag, a, b, c, d, ..] = *bytes else { return Ok(None) };
     let len = u32::from_be_bytes([a, b, c, d]) as usize;
-    if (4..=LONGEST).contains(&len) { Ok(Some((tag, len + 1))) } else { Err(len) }
+    if (4..=MAX_MESSAGE).contains(&len) { Ok(Some((tag, len + 1))) } else { Err(len) }
 }
 
 /// The rows of a command tag: `UPDATE 3`, `INSERT 0 3`; 0 for a tag without a number.
@@ -99,7 +99,7 @@ pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {
     tag[tag.len() - digits..].iter().fold(0_u64, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
 }
 
-/// What the server says went wrong.
+/// An error of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) severity: String,
@@ -110,7 +110,7 @@ pub(super) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of an `ErrorResponse`; what is missing stays empty.
+    /// Parses the body of an `ErrorResponse`; missing fields stay empty.
     pub(super) fn parse(body: &[u8]) -> ServerError {
         let mut error = ServerError::default();
         for field in body.split(|b| *b == 0) {
@@ -141,7 +141,7 @@ impl std::fmt::Display for ServerError {
     }
 }
 
-/// The columns of a `DataRow`, `None` for NULL and for what is cut off.
+/// The columns of a `DataRow`; `None` for NULL and for truncated data.
 pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let (count, mut rest) = match *body {
         [a, b, ref rest @ ..] => (u16::from_be_bytes([a, b]), rest),
@@ -157,8 +157,7 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// A one-dimensional array of `timestamptz` without NULLs in binary form, in µs since 2000; `None`
-/// if it is anything else.
+/// Parses a one-dimensional binary array of `timestamptz` without NULLs: µs since 2000. `None` for anything else.
 pub(super) fn timestamps(bytes: &[u8]) -> Option<Vec<i64>> {
     let mut words = bytes.chunks_exact(4).map(|w| i32::from_be_bytes([w[0], w[1], w[2], w[3]]));
     let (dimensions, _flags, oid) = (words.next()?, words.next()?, words.next()?);

@@ -1,4 +1,4 @@
-//! Everything that is made of a workload, for people to read, and what does not fit.
+//! Renders a workload as SQL, and lists the missing capabilities.
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
 
@@ -8,9 +8,9 @@ use super::{parallel, procedure};
 use crate::render::Rendered;
 use crate::work::Work;
 
-/// What does not fit.
+/// What the drivers cannot do.
 pub(super) fn capabilities() -> Capabilities {
-    let no_copy = "a procedure cannot be fed with rows: COPY is the client's";
+    let no_copy = "a procedure cannot receive rows: COPY needs a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     Capabilities {
         missing_drivers: Vec::new(),
@@ -21,7 +21,7 @@ pub(super) fn capabilities() -> Capabilities {
     }
 }
 
-/// Everything that is made of a workload, for people to read.
+/// Renders all SQL of a workload.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = Vec::new();
     for table in work.workload.tables {
@@ -34,7 +34,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         let settings = parallel::settings(workers);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
-        out.push(Rendered::new("tables, before each test", parallel::of_tables(work).join("\n")));
+        out.push(Rendered::new("tables, before each test", parallel::table_settings(work).join("\n")));
     }
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));

@@ -1,4 +1,4 @@
-//! What loadline asks of the servers, by role.
+//! The roles of [`crate::role`] for PostgreSQL.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity
 
 use super::client::PgClientSession;
 use super::cluster::Postgres;
-use super::connect::Role;
+use super::connect::SessionRole;
 use super::loading;
 use super::observer::PgObserver;
 use super::settings::PgSettings;
@@ -34,7 +34,7 @@ impl Target for Postgres {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = match self.instances.first() {
-            Some(instance) => self.session(instance, Role::Look, PgSettings::read)?,
+            Some(instance) => self.session(instance, SessionRole::Inspect, PgSettings::read)?,
             None => PgSettings::default(),
         };
         let local = self.instances.iter().all(|i| i.local);
@@ -55,12 +55,13 @@ impl Target for Postgres {
             ));
         }
         notes.push(
-            "autovacuum is off for loadline's own tables of rows that are updated in place: it would log pages that no transaction has changed".into(),
+            "autovacuum is off for loadline's tables with rows that are updated in place: it would log pages that no transaction changed".into(),
         );
         notes.push(
             "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
-             max_parallel_maintenance_workers = 0 in their sessions), but for the workload that asks for it: there also min_parallel_table_scan_size, parallel_setup_cost and \
-             parallel_tuple_cost = 0, parallel_leader_participation = on, and the table option parallel_workers"
+             max_parallel_maintenance_workers = 0 in their sessions), except in workloads that ask for parallel queries: \
+             their sessions have min_parallel_table_scan_size, parallel_setup_cost and parallel_tuple_cost = 0 and \
+             parallel_leader_participation = on, and their tables have the option parallel_workers"
                 .into(),
         );
         Ok(TargetInfo {
@@ -95,7 +96,7 @@ impl Administration for Postgres {
     fn lock(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
         for instance in &self.instances {
-            let mut c = instance.endpoint.connect(Role::Lock)?;
+            let mut c = instance.endpoint.connect(SessionRole::Lock)?;
             schema::lock(&mut c)?;
             c.publish(&self.ledger)?;
             held.push(c);
@@ -120,7 +121,7 @@ impl Administration for Postgres {
     }
 
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let each = self.each(|_, c| log_space::needed(c, data, indexes))?;
+        let each = self.each(|_, c| log_space::estimate(c, data, indexes))?;
         Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
@@ -165,7 +166,7 @@ impl Doctor for Postgres {
         let several = self.instances.len() > 1;
         let mut findings = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut found = self.session(instance, Role::Look, |c| doctor::examine(c, instance.local))?;
+            let mut found = self.session(instance, SessionRole::Inspect, |c| doctor::examine(c, instance.local))?;
             if several {
                 for finding in &mut found {
                     finding.subject = format!("{} (instance {})", finding.subject, i + 1);
@@ -173,7 +174,7 @@ impl Doctor for Postgres {
             }
             findings.append(&mut found);
         }
-        if let Some(why) = &self.blind.proc_stat {
+        if let Some(why) = &self.gaps.proc_stat {
             findings.push(Finding::new("cpu", Severity::Warning, "CPU figures", "–", why.clone()));
         }
         Ok(findings)
@@ -193,7 +194,7 @@ impl Doctor for Postgres {
         let mut tightest: Option<JobLimit> = None;
         for instance in &self.instances {
             let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
-            // Jobs are spread over the nodes in turn: this instance gets its nodes' share of them.
+            // Jobs are spread evenly over the nodes: this instance gets the share of its nodes.
             let nodes = self.facts.nodes;
             if nodes > instance.nodes {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
@@ -216,7 +217,7 @@ impl ClientDriver for Postgres {
 impl Observation for Postgres {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
-        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.blind)?))
+        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps)?))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
@@ -228,11 +229,11 @@ impl Observation for Postgres {
         if let Some(why) = self.version.no_redo_blocks() {
             absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
         }
-        if let Some(why) = &self.blind.redo_syncs {
+        if let Some(why) = &self.gaps.redo_syncs {
             absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
             absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
         }
-        if let Some(why) = &self.blind.proc_stat {
+        if let Some(why) = &self.gaps.proc_stat {
             let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.clone())));
         }
@@ -315,13 +316,13 @@ impl Checkpoints for Postgres {
 
 impl ParallelQueries for Postgres {
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        let limits = self.each(|_, c| Ok(parallel::most(&PgSettings::read(c)?)))?;
+        let limits = self.each(|_, c| Ok(parallel::worker_limit(&PgSettings::read(c)?)))?;
         Ok(limits.into_iter().flatten().min_by_key(|limit| limit.workers))
     }
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(instance) = self.instances.first() else { return Ok(None) };
-        let role = Role::Job { job: 0, nowait: false, workers: work.parallel_workers().unwrap_or(1) };
-        self.session(instance, role, |c| parallel::attempt(c, work))
+        let role = SessionRole::Job { job: 0, nowait: false, workers: work.parallel_workers().unwrap_or(1) };
+        self.session(instance, role, |c| parallel::count_workers(c, work))
     }
 }

@@ -1,4 +1,4 @@
-//! The schema `loadline`: made, filled, locked, removed.
+//! The schema `loadline`: creates, fills, locks and removes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,50 +15,50 @@ use crate::loading::{Batch, rows};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
-/// Key of the advisory lock: «loadline» in ASCII. It is the database's own, as the schema is.
+/// Key of the advisory lock: `loadline` in ASCII. Each database has its own lock, like its own schema.
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
-/// Beginning of the comment by which the schema is known as loadline's.
+/// Prefix of the comment that marks the schema as loadline's.
 const MARK: &str = "made by loadline";
-/// Copied rows are sent off when so many bytes have come together: few enough that both sides keep them in a
-/// cache of the CPU, and that the server works on some while the next are made.
+/// Copied rows are sent in chunks of this size: small enough for the CPU caches of both sides, and the server works on
+/// one chunk while the next is generated.
 const COPY_CHUNK: usize = 32 * 1024;
 
-/// State of the schema.
-enum Owner {
+/// Who created the schema.
+enum SchemaOwner {
     Nobody,
     Loadline,
     Other,
 }
 
-fn owner(c: &mut Connection) -> Result<Owner, TargetError> {
+fn owner(c: &mut Connection) -> Result<SchemaOwner, TargetError> {
     let rows = c.query(&format!(
         "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{SCHEMA}'"
     ))?;
     Ok(match rows.first().and_then(|r| r.first().cloned().flatten()) {
-        None => Owner::Nobody,
-        Some(comment) if comment.starts_with(MARK) => Owner::Loadline,
-        Some(_) => Owner::Other,
+        None => SchemaOwner::Nobody,
+        Some(comment) if comment.starts_with(MARK) => SchemaOwner::Loadline,
+        Some(_) => SchemaOwner::Other,
     })
 }
 
 fn not_ours() -> TargetError {
     TargetError::Refused(format!(
-        "there is a schema «{SCHEMA}» that loadline did not make (its comment does not say so), and it is left \
-         untouched: rename it, or use another database"
+        "loadline did not create the schema '{SCHEMA}' (its comment does not say so) and does not touch it: rename it, \
+         or use another database"
     ))
 }
 
-/// Makes the schema if it is not there.
+/// Creates the schema if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     match owner(c)? {
-        Owner::Loadline => Ok(()),
-        Owner::Other => Err(not_ours()),
-        Owner::Nobody => {
+        SchemaOwner::Loadline => Ok(()),
+        SchemaOwner::Other => Err(not_ours()),
+        SchemaOwner::Nobody => {
             let comment = format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"));
             let made = c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&comment)));
             match made {
                 Err(TargetError::Statement(e)) if c.last_code == "42501" => Err(TargetError::Refused(format!(
-                    "the schema «{SCHEMA}» cannot be made: {e}. Grant it: GRANT CREATE ON DATABASE … TO …"
+                    "the schema '{SCHEMA}' cannot be created: {e}. GRANT CREATE ON DATABASE … TO …"
                 ))),
                 other => other.map(drop),
             }
@@ -66,7 +66,7 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     }
 }
 
-/// Drops the workload's own tables and makes them anew. Those of the data set are made when they are loaded.
+/// Drops the workload tables and creates them empty. Tables of the data set are created when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for table in workload_tables(work) {
@@ -75,31 +75,31 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
     Ok(())
 }
 
-/// Drops the workload's own tables.
+/// Drops the workload tables.
 pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     workload_tables(work)
         .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
 }
 
-/// Makes the workload's procedure.
+/// Creates the workload's procedure.
 pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     let sql = procedure::create(work, c.version);
     c.query(&sql).map(drop)
 }
 
-/// Empties the tables that the workload fills itself, and says how many workers its queries get.
+/// Empties the tables that the workload fills, and sets the number of workers of its queries.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
     }
-    for sql in parallel::of_tables(work) {
+    for sql in parallel::table_settings(work) {
         c.query(&sql)?;
     }
     Ok(())
 }
 
-/// Rows of a table by number of batch.
+/// Counts the rows of a table by batch number.
 pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
     let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
     let key = quoted(table.columns.first().map_or("id", |c| c.name));
@@ -119,7 +119,7 @@ pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Ba
         c.until_ready(|_, _| ())?;
         return Err(e);
     }
-    // <https://www.postgresql.org/docs/current/sql-copy.html>, «Binary Format».
+    // <https://www.postgresql.org/docs/current/sql-copy.html>, `Binary Format`.
     let mut data = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
     for batch in batches {
         rows(work, table, batch, |row| {
@@ -141,7 +141,7 @@ pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Ba
     if copied == sent {
         return Ok(());
     }
-    Err(TargetError::Statement(format!("{copied} rows were copied instead of {sent}")))
+    Err(TargetError::Statement(format!("COPY stored {copied} rows instead of {sent}")))
 }
 
 fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
@@ -166,12 +166,12 @@ fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> 
     c.send()
 }
 
-/// Takes the lock for as long as the session lives.
+/// Takes the lock; it is held until the session ends.
 ///
 /// # Errors
-/// [`TargetError::Refused`], saying who holds it.
+/// [`TargetError::Refused`] with its holder.
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
-    // The holder may be gone between the two queries: then the lock is free and is tried again.
+    // The holder may release the lock between the two queries: try again.
     for _ in 0..3 {
         if c.value(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.as_deref() == Some("t") {
             return Ok(());
@@ -189,7 +189,7 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
         if let Some(row) = holder.first() {
             let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_else(|| "–".into());
             return Err(TargetError::Refused(format!(
-                "another run has the schema «{SCHEMA}» of this database: «{}» (server process {}, from {}, since {}). \
+                "another run has locked the schema '{SCHEMA}' of this database: '{}' (server process {}, from {}, since {}). \
                  Wait for its end, or use another database",
                 text(1),
                 text(0),
@@ -199,17 +199,17 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
         }
     }
     Err(TargetError::Refused(format!(
-        "another run has the schema «{SCHEMA}» of this database. Wait for its end, or use another database"
+        "another run has locked the schema '{SCHEMA}' of this database. Wait for its end, or use another database"
     )))
 }
 
-/// Removes the schema, if it is there and loadline's, and says what it held. Tables in `kept` stay, and with
-/// them the schema.
+/// Removes loadline's schema, if it exists, and returns what was removed. Tables in `kept` stay, and so does the schema
+/// then.
 pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
     match owner(c)? {
-        Owner::Nobody => Ok(Vec::new()),
-        Owner::Other => Err(not_ours()),
-        Owner::Loadline => {
+        SchemaOwner::Nobody => Ok(Vec::new()),
+        SchemaOwner::Other => Err(not_ours()),
+        SchemaOwner::Loadline => {
             let held = c.query(&format!(
                 "SELECT 'table ' || oid::regclass::text || ' (' || pg_size_pretty(pg_total_relation_size(oid)) || ')', \
                  'TABLE ' || oid::regclass::text, relname \
@@ -220,17 +220,19 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
             let mut removed = Vec::new();
             for row in held {
                 let mut row = row.into_iter().map(Option::unwrap_or_default);
-                let (Some(said), Some(object), Some(name)) = (row.next(), row.next(), row.next()) else { continue };
+                let (Some(description), Some(object), Some(name)) = (row.next(), row.next(), row.next()) else {
+                    continue;
+                };
                 if kept.contains(&name) {
                     continue;
                 }
                 if !kept.is_empty() {
                     c.query(&format!("DROP {object} CASCADE"))?;
                 }
-                removed.push(said);
+                removed.push(description);
             }
             if kept.is_empty() {
-                // As ours is known by its comment, nothing else should be in it; what depends on it goes too.
+                // The schema is loadline's, so all in it and all that depends on it may be dropped.
                 c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
                 removed.push(format!("schema {SCHEMA}"));
             }

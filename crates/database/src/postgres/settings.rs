@@ -1,11 +1,11 @@
-//! The server's settings, as far as they are for others to see.
+//! The server's settings, without secrets.
 
 use std::collections::BTreeMap;
 
 use super::wire::Connection;
 use crate::error::TargetError;
 
-/// Settings that are stated in every run, whether they are set or not.
+/// Settings that are stored with every run, even if they have their default.
 const STATED: [&str; 52] = [
     "archive_command",
     "archive_mode",
@@ -61,27 +61,27 @@ const STATED: [&str; 52] = [
     "work_mem",
 ];
 
-/// Parts of names of settings that may hold a secret or the place of one.
+/// Settings with one of these parts in their name may contain a secret or its location.
 const SECRET: [&str; 8] =
     ["ssl_", "conninfo", "password", "krb_", "passphrase", "archive_command", "restore_command", "_library_command"];
 
 /// One setting.
 #[derive(Debug, Clone, Default)]
 struct Setting {
-    /// With its unit: `128MB`.
+    /// Value with its unit: `128MB`.
     shown: String,
-    /// In its base unit.
+    /// Value in the base unit.
     raw: String,
     unit: String,
     is_default: bool,
 }
 
-/// All settings that the role may see.
+/// All settings that the role can see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PgSettings(BTreeMap<String, Setting>);
 
 impl PgSettings {
-    /// Reads them as the session has them, those of its role and its database included.
+    /// Reads the settings of this session, including those of its role and its database.
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(
             "SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
@@ -96,7 +96,7 @@ impl PgSettings {
         Ok(PgSettings(settings.collect()))
     }
 
-    /// Value with its unit; `None` if there is no such setting or the role may not see it.
+    /// Value with its unit; `None` if there is no such setting or the role cannot see it.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|s| s.shown.as_str())
     }
@@ -106,7 +106,7 @@ impl PgSettings {
         self.get(name) == Some("on")
     }
 
-    /// The number in the setting's base unit.
+    /// Value in the setting's base unit.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.raw.parse().ok()
     }
@@ -125,7 +125,7 @@ impl PgSettings {
         Some(setting.raw.parse::<f64>().ok()? * unit)
     }
 
-    /// What a run states: the settings that matter, and all that are not as they come; no secrets.
+    /// The settings stored with a run: the important ones and all changed ones, without secrets.
     pub(super) fn stated(&self) -> BTreeMap<String, String> {
         self.0
             .iter()

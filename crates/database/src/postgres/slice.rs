@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_workload::{Commit, JobStart};
 
-use super::connect::{Endpoint, Role};
+use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
@@ -34,7 +34,7 @@ impl PgDatabaseSession {
     ) -> Result<PgDatabaseSession, TargetError> {
         let nowait = work.program.commit == Commit::Nowait;
         let mut connection =
-            endpoint.connect(Role::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
+            endpoint.connect(SessionRole::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
@@ -62,15 +62,15 @@ impl DatabaseSession for PgDatabaseSession {
         protocol::sync(out);
         self.connection.send()?;
         let mut row = None;
-        // The call's own transaction after the last COMMIT is counted as one of loadline's.
+        // The transaction that ends the CALL, after the last COMMIT, counts as loadline's own.
         self.connection.until_own_ready(|tag, body| {
             if tag == b'D' {
-                row = Row::parse(body);
+                row = SliceRow::parse(body);
             }
         })?;
         self.ledger.add(self.connection.take_own_commits());
         let row = row.ok_or_else(|| {
-            TargetError::Statement("the procedure returned a row that cannot be read: run `loadline clean`".into())
+            TargetError::Statement("the procedure returned a row that cannot be parsed: run `loadline clean`".into())
         })?;
         self.next = row.next;
         self.clock.slice(row.moments())
@@ -81,30 +81,30 @@ impl DatabaseSession for PgDatabaseSession {
     }
 }
 
-/// What the procedure returns: one moment per transaction in each list, µs since 2000.
-struct Row {
+/// The result of the procedure: times of each transaction, µs since 2000.
+struct SliceRow {
     next: i64,
     start: Vec<i64>,
     commit: Vec<i64>,
     end: Vec<i64>,
 }
 
-impl Row {
-    fn parse(body: &[u8]) -> Option<Row> {
+impl SliceRow {
+    fn parse(body: &[u8]) -> Option<SliceRow> {
         let mut columns = protocol::columns(body);
         let next = columns.next()??.try_into().ok().map(i64::from_be_bytes)?;
         let mut moments = || protocol::timestamps(columns.next()??);
-        let row = Row { next, start: moments()?, commit: moments()?, end: moments()? };
+        let row = SliceRow { next, start: moments()?, commit: moments()?, end: moments()? };
         (!row.end.is_empty() && row.start.len() == row.end.len() && row.commit.len() == row.end.len()).then_some(row)
     }
 
-    /// Start, begin of the commit and end of each transaction.
+    /// Start, commit start and end of each transaction.
     fn moments(&self) -> impl ExactSizeIterator<Item = Moments> {
         self.start.iter().zip(&self.commit).zip(&self.end).map(|((s, c), e)| [*s, *c, *e])
     }
 }
 
-/// Asks for the server's time by the prepared statement «clock».
+/// Asks for the server's time with the prepared statement `clock`.
 fn ask(connection: &mut Connection) -> Result<Option<i64>, TargetError> {
     protocol::bind(&mut connection.out, "clock", true, 0, std::iter::empty());
     protocol::execute(&mut connection.out);
@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_row_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Row::parse(&bytes);
+            let _ = SliceRow::parse(&bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A workload in PostgreSQL's SQL: tables, statements, evidence.
+//! Renders a workload in PostgreSQL's SQL: tables, statements, queries.
 
 use loadline_workload::{IndexAtom, LogicalType, Scope, Table, Template};
 
@@ -9,16 +9,16 @@ use crate::work::Work;
 /// The schema that holds everything loadline makes.
 pub(super) const SCHEMA: &str = "loadline";
 
-/// Share of a page that is filled with rows which are updated in place, %.
+/// Fill factor of tables whose rows are updated in place, %.
 pub(super) const IN_PLACE_PCT: u64 = 45;
 const IN_PLACE: &str = " WITH (fillfactor = 45, autovacuum_enabled = false)";
 
-/// A name as SQL takes it whatever it holds.
+/// Quotes a name for SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as SQL takes it whatever it holds.
+/// Quotes a text as an SQL literal.
 pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -28,18 +28,18 @@ pub(super) fn prefix(work: &Work) -> String {
     work.workload.code.to_lowercase().replace('-', "_")
 }
 
-/// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
+/// Full name of a table of the workload, or of an index ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {
         let name = quoted(&format!("{}_{}", table_stem(work, index.table), index.column));
-        // An index is made in the schema of its table, and dropped there.
+        // CREATE INDEX takes no schema, DROP INDEX does.
         return if index.new { name } else { format!("{}.{name}", quoted(SCHEMA)) };
     }
     format!("{}.{}", quoted(SCHEMA), quoted(&table_stem(work, table)))
 }
 
-/// The statement that makes `table`: one that is loaded as a whole without keys and indexes, which
-/// [`after_loading`] makes.
+/// The statement that creates `table`. A table that is loaded as a whole gets its keys and indexes from
+/// [`after_loading`].
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let later = table.is_whole();
     let mut lines = Vec::new();
@@ -51,9 +51,9 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
         lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
     }
-    // Room for the next versions of its rows in each page: updates stay on their page and leave the
-    // index alone, so that a change is one log record. Autovacuum would log pages that no transaction
-    // has changed, and the rows prune themselves. Of the data set nothing changes.
+    // Free space in each page for new row versions: updates stay on their page (HOT) and do not change the index, so a
+    // change is one log record. Autovacuum would log pages that no transaction changed, and HOT pruning makes it
+    // unnecessary. The data set never changes.
     let options = match (table.updated_in_place, table.scope == Scope::DataSet) {
         (true, _) => IN_PLACE,
         (_, true) => " WITH (autovacuum_enabled = false)",
@@ -62,7 +62,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let name = table_name(work, table.name);
     let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
     for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
-        // Neither compressed nor moved out of line: the redo is what the workload says it is.
+        // Neither compressed nor stored out of line, so the redo has the size that the workload specifies.
         sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
     }
     if !later {
@@ -80,14 +80,14 @@ fn create_indexes(work: &Work, table: &Table) -> String {
     table.indexes.iter().map(index).collect()
 }
 
-/// What is made of a table that is loaded as a whole when its rows are there.
+/// Creates keys and indexes of a table that is loaded as a whole, after loading.
 pub(super) fn after_loading(work: &Work, table: &Table) -> String {
     let name = table_name(work, table.name);
     let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
     key.unwrap_or_default() + &create_indexes(work, table)
 }
 
-/// A statement of the program with `$1`, `$2` … in the order of its variables, as a client sends it.
+/// A statement of the program with `$1`, `$2` … for its variables in order, as a client sends it.
 pub(super) fn statement(work: &Work, template: &Template) -> String {
     let mut n = 0;
     template.render(
@@ -114,10 +114,10 @@ pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
         .collect()
 }
 
-/// A query about the workload's tables.
+/// Renders a query on the workload's tables.
 ///
 /// # Errors
-/// When it cannot be read, a mistake in the workload.
+/// When it cannot be parsed (a mistake in the workload).
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| table_name(work, table))
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_pages_that_are_filled_is_what_is_told() {
+    fn the_fill_factor_is_the_reported_one() {
         assert!(IN_PLACE.contains(&format!("fillfactor = {IN_PLACE_PCT},")));
     }
 

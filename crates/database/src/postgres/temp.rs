@@ -1,5 +1,4 @@
-//! The private throwaway PostgreSQL server behind `postgres-temp:`.
-//! See [`crate::temp`].
+//! The private throwaway PostgreSQL server of `postgres-temp:`. See [`crate::temp`].
 
 mod binaries;
 mod instance;
@@ -20,11 +19,11 @@ use crate::temp::{Start, encoded, memory};
 use binaries::Binaries;
 use instance::Instance;
 
-/// Name of the database's superuser. The socket's directory is open to the server's own operating
-/// system user and to root only, so it needs no password.
+/// Name of the database's superuser. It needs no password: only the server's operating system user and root have access
+/// to the socket's directory.
 const SUPERUSER: &str = "postgres";
 
-/// What distinguishes its private servers.
+/// The PostgreSQL part of a private server.
 pub(super) static PRODUCT: Product = Product {
     name: "PostgreSQL",
     scheme: "postgres-temp",
@@ -35,17 +34,17 @@ pub(super) static PRODUCT: Product = Product {
     reserved: settings::RESERVED,
     secrets: &["password", "passphrase", "conninfo", "secret"],
     socket: ".s.PGSQL.5432",
-    // The setting is a list of quoted names.
+    // unix_socket_directories is a list of quoted names.
     unfit: |c| c.is_control() || c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '\\'),
     besides: &[instance::INITDB, instance::CONFIG],
     stages: &processes::STAGES,
     end: instance::end,
 };
 
-/// Part of the socket's file name only, as nothing listens on the network.
+/// Only part of the socket's file name: the server does not listen on the network.
 const PORT: u16 = 5432;
 
-/// A running private server. Dropping it stops the server and removes all of it.
+/// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
     url: String,
     notes: Vec<String>,
@@ -57,13 +56,13 @@ pub(super) struct TempServer {
 }
 
 impl TempServer {
-    /// Makes a server and starts it. Leftovers of dead owners in the same place are removed first.
+    /// Removes leftovers of dead owners in the same directory, then creates and starts a server.
     ///
     /// # Errors
-    /// - [`TargetError::Usage`]: the URL, or a setting that PostgreSQL does not know or take.
+    /// - [`TargetError::Usage`]: the URL is invalid, or PostgreSQL rejects a setting.
     /// - [`TargetError::Local`]: no binaries, no usable directory, `initdb` or the server failed.
     ///
-    /// Nothing is left behind in either case.
+    /// No files are left in either case.
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
         let start = Start::new(&PRODUCT, request)?;
         let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
@@ -81,29 +80,29 @@ impl TempServer {
         Ok(TempServer { url, notes, binaries, user: start.user, settings, instance })
     }
 
-    /// Gives the server a block cache that is small against so much data, or (`None`) the usual one. It is
-    /// restarted if it has another; one that the user set stays.
+    /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
+    /// the size changes. A size set by the user stays.
     ///
-    /// A sixth of the data: it holds the index by which rows are read (a twelfth), so that a row costs little
-    /// more than one read (with an eighth it was 1.3), and few of the rows.
+    /// The small cache is a sixth of the data: it holds the index (a twelfth) and few of the rows, so a row costs little
+    /// more than one read (with an eighth it was 1.3).
     ///
     /// # Errors
-    /// [`TargetError::Local`]: it does not start again.
+    /// [`TargetError::Local`]: the server does not start again.
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
-        let usual = settings::shared_buffers(memory::memory_bytes());
-        let mib = data_bytes.map_or(usual, |bytes| (bytes / 6 / (1 << 20)).clamp(1, usual));
+        let default = settings::shared_buffers(memory::memory_bytes());
+        let mib = data_bytes.map_or(default, |bytes| (bytes / 6 / (1 << 20)).clamp(1, default));
         if settings::set_shared_buffers(&mut self.settings, mib) {
             self.instance.restart(&self.binaries, &self.user, &self.settings)?;
         }
         Ok(())
     }
 
-    /// URL of the running server. There is no password in it, as none is needed.
+    /// URL of the running server, without a password because none is needed.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// What a reader of the report should know.
+    /// Notes for the report.
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,4 +1,4 @@
-//! What libpq's `sslmode` means for the server's certificate.
+//! Checks of the server's certificate by libpq's `sslmode`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::tls;
 /// The client configuration for `config`.
 ///
 /// # Errors
-/// [`TargetError::Usage`] when the root certificates cannot be had.
+/// [`TargetError::Usage`] when the root certificates cannot be read.
 pub(super) fn client_config(config: &Config, env: Env<'_>) -> Result<Arc<ClientConfig>, TargetError> {
     tls::client_config(config.sslmode, config.sslrootcert.is_some(), || roots(config, env))
 }
 
-/// The authorities: `sslrootcert`, else `~/.postgresql/root.crt` if it is there, else (and for
-/// `sslrootcert=system`) those of the operating system.
+/// The authorities: `sslrootcert`, else `~/.postgresql/root.crt` if it exists, else (and for `sslrootcert=system`) those
+/// of the operating system.
 fn roots(config: &Config, env: Env<'_>) -> Result<RootCertStore, TargetError> {
     let own = env("HOME").map(|h| PathBuf::from(h).join(".postgresql/root.crt")).filter(|p| p.is_file());
     let file = match config.sslrootcert.as_deref() {

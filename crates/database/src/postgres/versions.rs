@@ -1,12 +1,12 @@
-//! What differs between the versions of PostgreSQL: all of it is in this file.
+//! All differences between the versions of PostgreSQL.
 
 use loadline_model::snapshot::counter;
 
 use crate::error::TargetError;
 
-/// Oldest version that is supported: the first with `pg_stat_wal` and OUT parameters of procedures.
+/// Oldest supported version: the first with `pg_stat_wal` and OUT parameters of procedures.
 const OLDEST: u32 = 14;
-/// Newest version whose views are known.
+/// Newest supported version.
 pub(super) const NEWEST: u32 = 18;
 
 /// A version of the server.
@@ -15,11 +15,11 @@ pub(super) struct Version {
     pub(super) major: u32,
 }
 
-/// A view of counters and what is read from it.
+/// A view and its counters.
 struct View {
-    /// Name under which the counters are known.
+    /// Prefix of the counters' names.
     name: &'static str,
-    /// What stands after FROM; one row.
+    /// The FROM item; returns one row.
     from: &'static str,
     columns: &'static [&'static str],
 }
@@ -116,7 +116,7 @@ const CHECKPOINTER_18: View = View {
     columns: &["num_timed", "num_requested", "num_done", "write_time", "sync_time", "buffers_written", "slru_written"],
 };
 
-/// Relations only: the log has rows of its own from 18 on.
+/// Relations only: from 18 on the view also has rows for the log.
 const IO_16: View = View {
     name: "pg_stat_io",
     from: "(SELECT sum(reads) AS reads, sum(writes) AS writes, sum(writebacks) AS writebacks, sum(extends) AS extends, \
@@ -133,7 +133,7 @@ const IO_18: View = View {
     columns: &["reads", "read_bytes", "writes", "write_bytes", "writebacks", "extends", "evictions", "fsyncs"],
 };
 
-/// The log. Context `init` is the filling of new segments with zeros, which is no write of redo.
+/// The log. Context `init` is not read: it is the filling of new segments with zeros, not a write of redo.
 const IO_WAL_18: View = View {
     name: "pg_stat_io",
     from: "(SELECT sum(writes) AS wal_writes, sum(write_bytes) AS wal_write_bytes, sum(write_time) AS wal_write_time, \
@@ -142,10 +142,10 @@ const IO_WAL_18: View = View {
     columns: &["wal_writes", "wal_write_bytes", "wal_write_time", "wal_fsyncs", "wal_fsync_time"],
 };
 
-/// Name of the counter that holds the position of the log.
+/// Name of the counter with the position in the log.
 pub(super) const LSN: &str = "pg_current_wal_insert_lsn";
 
-/// Times that stay 0 unless the named setting is on.
+/// Times that stay 0 unless this setting is on.
 const TIMED: [(&str, &str); 6] = [
     ("pg_stat_wal.wal_write_time", "track_wal_io_timing"),
     ("pg_stat_wal.wal_sync_time", "track_wal_io_timing"),
@@ -162,54 +162,54 @@ pub(super) struct SnapshotQuery {
 }
 
 impl Version {
-    /// Reads `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
+    /// Parses `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
     pub(super) fn parse(text: &str) -> Version {
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
         Version { major: digits.parse().unwrap_or(0) }
     }
 
-    /// Whether loadline knows this version.
+    /// Checks that loadline supports this version.
     ///
     /// # Errors
-    /// [`TargetError::Refused`] for one that is too old.
+    /// [`TargetError::Refused`] if it is too old.
     pub(super) fn check(self, text: &str) -> Result<(), TargetError> {
         if self.major >= OLDEST {
             return Ok(());
         }
         Err(TargetError::Refused(format!(
-            "the server is PostgreSQL «{text}», which loadline does not support: it must be {OLDEST} to {NEWEST}"
+            "the server is PostgreSQL '{text}', which loadline does not support: it must be {OLDEST} to {NEWEST}"
         )))
     }
 
-    /// Query after which all that the session has done shows in the counters. They lag by up to a
-    /// second otherwise. Version 14 has no way to hurry them. The scan of a tiny catalog is there because
-    /// the server keeps commits back as long as they are all it has to report.
+    /// Query that publishes the session's work in the counters at once; otherwise they are up to one second late. Version
+    /// 14 has no such function. The query scans a small catalog because the server does not report commits as long as
+    /// there is nothing else to report.
     pub(super) fn flush_stats(self) -> Option<&'static str> {
         (self.major >= 15).then_some("SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1")
     }
 
-    /// The same inside a procedure, with the same scan: it takes effect when the call returns.
+    /// The same inside a procedure; it takes effect when the CALL returns.
     pub(super) fn flush_stats_in_procedure(self) -> Option<&'static str> {
         (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1;")
     }
 
-    /// Settings of a session that not all versions know.
+    /// Session settings that not all versions have.
     pub(super) fn session_settings(self) -> &'static [&'static str] {
         if self.major >= 17 { &["SET transaction_timeout = 0"] } else { &[] }
     }
 
-    /// Statement that has the server time a session's reads and writes of data files, where the role may: a
-    /// superuser. The log's times are the server's own business, as other processes write it too.
+    /// Statement that makes the server time this session's reads and writes of data files; it needs a superuser. There is
+    /// none for the log, because other processes write it too.
     pub(super) fn io_timing(self) -> &'static str {
         "SELECT set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
     }
 
-    /// Settings of a session that reads counters: each read sees them as they are then.
+    /// Settings of the observer's session: each read sees the present counters.
     pub(super) fn observer_settings(self) -> &'static [&'static str] {
         if self.major >= 15 { &["SET stats_fetch_consistency = none"] } else { &[] }
     }
 
-    /// Settings that hold connections back from ordinary users.
+    /// Settings that reserve connections.
     pub(super) fn reserving_settings(self) -> &'static [&'static str] {
         if self.major >= 16 {
             &["superuser_reserved_connections", "reserved_connections"]
@@ -218,12 +218,12 @@ impl Version {
         }
     }
 
-    /// Condition under which the role may run CHECKPOINT, in words.
+    /// Description of the roles that may run CHECKPOINT.
     pub(super) fn checkpoint_privilege(self) -> &'static str {
         if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
     }
 
-    /// Query that says whether the role may run CHECKPOINT.
+    /// Query that returns whether the role may run CHECKPOINT.
     pub(super) fn may_checkpoint(self) -> &'static str {
         if self.major >= 15 {
             "SELECT current_setting('is_superuser') = 'on' OR pg_has_role('pg_checkpoint', 'USAGE')"
@@ -248,8 +248,8 @@ impl Version {
         views
     }
 
-    /// The query of a snapshot. `is_on` says whether a setting is on: times that are not measured
-    /// are not read, for they would show as 0. `proc_stat` adds `/proc/stat` as the last column.
+    /// The query of a snapshot. `is_on` says whether a setting is on: times that are not measured are not read, because
+    /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
     pub(super) fn snapshot_query(self, is_on: impl Fn(&str) -> bool, proc_stat: bool) -> SnapshotQuery {
         let mut names = Vec::new();
         let (mut select, mut from) = (Vec::new(), Vec::new());
@@ -272,7 +272,7 @@ impl Version {
         SnapshotQuery { sql, names }
     }
 
-    /// Which of the server's counters gives which of loadline's, and what one of it is worth.
+    /// Maps the server's counters of the log to neutral counters: neutral name, source, factor.
     pub(super) fn redo_counters(self, wal_block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
         const MS: f64 = 1e6;
         let mut map = vec![(counter::REDO_BYTES, LSN, 1.0)];
@@ -291,14 +291,14 @@ impl Version {
         map
     }
 
-    /// The same for what is done to tables and indexes; of several sources with one name the sum is meant.
+    /// The same for tables and indexes; several sources of one neutral counter are added up.
     ///
-    /// `blks_read` counts blocks whatever the page cache does, one read call each up to version 16.
-    /// `tup_returned` is rows of sequential scans and entries found in indexes. `buffers_backend` (up to 16) are
-    /// blocks that sessions wrote themselves to have a free buffer or to make a table longer: see
-    /// [`Version::growth_is_written`]. `blk_write_time` is a part of what sessions wait for buffers (not the
-    /// flush of the log before it, not what another session holds), and only superusers can have it timed: the
-    /// wait events are for all.
+    /// `blks_read` counts blocks, also those from the page cache; each is one read call up to version 16.
+    /// `tup_returned` counts rows of sequential scans and entries found in indexes. `buffers_backend` (up to 16) counts
+    /// blocks that sessions wrote to free a buffer or to extend a table: see [`Version::growth_is_written`].
+    /// `blk_write_time` is not used: it is only a part of the time that sessions wait for buffers (without the flush of
+    /// the log before it and without waits for other sessions), and only superusers can enable it. Wait events are
+    /// available to all.
     pub(super) fn data_counters(self, block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
         const MS: f64 = 1e6;
         let mut map = vec![
@@ -340,7 +340,7 @@ impl Version {
                 map.push((counter::WRITE_BYTES, "pg_stat_io.write_bytes", 1.0));
             }
         }
-        // Up to 17 those that began, from 18 on those that ended.
+        // Started checkpoints up to 17, completed ones from 18 on.
         let checkpoints: &[&'static str] = match self.major {
             ..17 => &["pg_stat_bgwriter.checkpoints_timed", "pg_stat_bgwriter.checkpoints_req"],
             17 => &["pg_stat_checkpointer.num_timed", "pg_stat_checkpointer.num_requested"],
@@ -354,19 +354,18 @@ impl Version {
         map
     }
 
-    /// What to say of blocks written where that has those in it by which tables grow: ForwardSyncRequest, which
-    /// counts `buffers_backend`, is called for both (src/backend/storage/smgr/md.c). `pg_stat_io` has extends
-    /// apart.
+    /// Note on blocks written, if they include blocks by which tables grow: ForwardSyncRequest, which counts
+    /// `buffers_backend`, is called for both (src/backend/storage/smgr/md.c). `pg_stat_io` counts extends separately.
     pub(super) fn growth_is_written(self) -> Option<&'static str> {
         (self.major < 16).then_some(
-            "PostgreSQL up to 15 counts a block by which a table grows as written to data files, and once more when its \
-             content is: of a table that is made it counts about twice its size, which the check data-written takes off",
+            "PostgreSQL up to 15 counts a new block of a growing table as written to data files, and once more when its \
+             content is written: for a new table it counts about twice its size, which the check data-written subtracts",
         )
     }
 
-    /// Why there are no log blocks, if there are none.
+    /// Why the server does not count log blocks; `None` if it does.
     pub(super) fn no_redo_blocks(self) -> Option<&'static str> {
-        (self.major < 18).then_some("PostgreSQL counts the blocks written to its log from version 18 on")
+        (self.major < 18).then_some("PostgreSQL counts the blocks written to its log only from version 18 on")
     }
 }
 
@@ -380,7 +379,7 @@ mod tests {
             assert_eq!(Version::parse(text).major, major, "{text}");
         }
         let e = Version::parse("13.4").check("13.4").unwrap_err().to_string();
-        assert!(e.contains("«13.4»") && e.contains("14 to 18"), "{e}");
+        assert!(e.contains("'13.4'") && e.contains("14 to 18"), "{e}");
     }
 
     #[test]
@@ -403,11 +402,11 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_from_content_from_16_on() {
+    fn growth_is_counted_separately_from_16_on() {
         for major in 14..=18 {
             let version = Version { major };
             assert_eq!(version.growth_is_written().is_some(), major < 16, "{major}");
-            // One meaning, whoever asks: what a superuser alone has timed is no figure of its own.
+            // A time that only superusers can measure must not become a figure.
             let map = version.data_counters(8192.0);
             assert!(!map.iter().any(|(neutral, ..)| *neutral == counter::BUFFER_WAIT_NS), "{major}");
         }
@@ -422,7 +421,7 @@ mod tests {
                 assert!(all.iter().any(|n| n == source), "{major}: {source}");
             }
             let names = version.snapshot_query(|_| false, false).names;
-            // Half of a sum would be a figure of something else.
+            // All sources of a sum must be read.
             for (neutral, source, _) in version.data_counters(8192.0) {
                 let timed = neutral == counter::READ_NS;
                 assert_eq!(names.iter().any(|n| n == source), !timed, "{major}: {neutral} of {source}");

@@ -1,4 +1,4 @@
-//! A blocking session: one buffer out, one buffer in, both reused.
+//! A blocking session with one output and one input buffer, both reused.
 
 use std::io::{self, Read, Write};
 
@@ -19,20 +19,20 @@ pub(super) type Rows = Vec<Vec<Option<String>>>;
 /// A session with the server.
 pub(super) struct Connection {
     stream: Stream,
-    /// What the next [`Self::send`] sends.
+    /// Output buffer, sent by [`Self::send`].
     pub(super) out: Vec<u8>,
     input: Input,
-    /// Transaction status of the last `ReadyForQuery`: idle, in a transaction, or in a failed one.
+    /// Transaction status of the last `ReadyForQuery`: idle (`I`), in a transaction (`T`), or in a failed one (`E`).
     status: u8,
     pub(super) version: Version,
-    /// The version as the server writes it.
+    /// The version as sent by the server.
     pub(super) version_text: String,
-    /// Server process and what it takes to cancel its query.
+    /// Key to cancel the session's query.
     pub(super) key: CancelKey,
     place: String,
     /// SQLSTATE of the last error.
     pub(super) last_code: String,
-    /// Commits of this session that the server counts and that are no job's work.
+    /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Incoming {
 }
 
 impl Connection {
-    /// Wraps a stream; `place` names the server in messages.
+    /// A session on `stream`; `place` names the server in messages.
     pub(super) fn new(stream: Stream, place: String) -> Connection {
         Connection {
             stream,
@@ -57,12 +57,12 @@ impl Connection {
             key: CancelKey::default(),
             place,
             last_code: String::new(),
-            // Coming in is a transaction of its own to the server's counters.
+            // The server counts the login as a transaction.
             own_commits: 1,
         }
     }
 
-    /// Sends what has been put into [`Self::out`], in one write.
+    /// Sends [`Self::out`] in one write.
     #[inline]
     pub(super) fn send(&mut self) -> Result<(), TargetError> {
         let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
@@ -91,7 +91,7 @@ impl Connection {
                 Ok(None) => self.fill(5)?,
                 Err(len) => {
                     return Err(TargetError::Lost(format!(
-                        "what answers at {} does not speak PostgreSQL's protocol (a message of {len} bytes)",
+                        "the server at {} does not speak PostgreSQL's protocol (a message of {len} bytes)",
                         self.place
                     )));
                 }
@@ -118,12 +118,12 @@ impl Connection {
     }
 
     fn lost(&mut self, e: &io::Error) -> TargetError {
-        // A server that goes away says why before it does; the write that failed left that unread.
+        // A server that closes the session first sends the reason; the failed write left it unread.
         if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
             let mut rest = [0; 2048];
             let n = self.stream.read(&mut rest).unwrap_or(0);
             if let Ok(Some((b'E', len))) = protocol::header(&rest[..n]) {
-                return self.gone(&ServerError::parse(rest.get(5..len.min(n)).unwrap_or_default()));
+                return self.ended_by_server(&ServerError::parse(rest.get(5..len.min(n)).unwrap_or_default()));
             }
         }
         let how = match e.kind() {
@@ -132,30 +132,29 @@ impl Connection {
             _ => e.to_string(),
         };
         TargetError::Lost(format!(
-            "the session with {} is lost: {how}. The server's log says why, if it was the server",
+            "the session with {} is lost: {how}. The reason may be in the server's log",
             self.place
         ))
     }
 
-    fn gone(&self, error: &ServerError) -> TargetError {
+    fn ended_by_server(&self, error: &ServerError) -> TargetError {
         TargetError::Lost(format!("the session with {} was ended by the server: {error}", self.place))
     }
 
-    /// Takes in an `ErrorResponse`: `Err` when the session is over with it.
+    /// Parses an `ErrorResponse`; `Err` if it ended the session.
     #[cold]
     pub(super) fn server_error(&mut self, incoming: Incoming) -> Result<TargetError, TargetError> {
         let error = ServerError::parse(self.body(incoming));
         self.last_code.clone_from(&error.code);
         match (error.is_fatal(), error.code.as_str()) {
-            (true, _) => Err(self.gone(&error)),
-            // Undefined table, or its schema.
+            (true, _) => Err(self.ended_by_server(&error)),
+            // Undefined table or schema.
             (false, "42P01" | "3F000") => Ok(TargetError::Statement(table_gone(&error.to_string()))),
             (false, _) => Ok(TargetError::Statement(error.to_string())),
         }
     }
 
-    /// Reads up to `ReadyForQuery`, handing every other message to `on`; the first error is the
-    /// result.
+    /// Reads up to `ReadyForQuery` and passes every other message to `on`; returns the first error.
     #[inline]
     pub(super) fn until_ready(&mut self, mut on: impl FnMut(u8, &[u8])) -> Result<(), TargetError> {
         let mut error = None;
@@ -175,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// As [`Self::until_ready`], for loadline's own work: its commit is taken off the counters.
+    /// As [`Self::until_ready`], for loadline's own work: its commit is subtracted from the counters.
     pub(super) fn until_own_ready(&mut self, on: impl FnMut(u8, &[u8])) -> Result<(), TargetError> {
         let done = self.until_ready(on);
         if done.is_ok() && self.is_idle() {
@@ -190,13 +189,14 @@ impl Connection {
         self.status == b'I'
     }
 
-    /// Puts a message into [`Self::out`]; outside of the timing loop, as it is copied.
+    /// Appends a message to [`Self::out`]. It is copied, so not for the timing loop.
     ///
     /// # Errors
-    /// When a text in it holds a zero byte.
+    /// When a text in it contains a zero byte.
     pub(super) fn put(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), TargetError> {
         let mut bytes = BytesMut::new();
-        let put = message(&mut bytes).map_err(|e| TargetError::Usage(format!("PostgreSQL cannot be sent this: {e}")));
+        let put =
+            message(&mut bytes).map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")));
         match &put {
             Ok(()) => self.out.extend_from_slice(&bytes),
             Err(_) => self.out.clear(),
@@ -204,7 +204,7 @@ impl Connection {
         put
     }
 
-    /// Runs `sql` (one or more statements without parameters) and returns all rows, as text.
+    /// Runs `sql` (one or more statements without parameters) and returns all rows.
     pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
         self.put(|out| frontend::query(sql, out))?;
         self.send()?;
@@ -239,12 +239,12 @@ impl Connection {
         Ok(rows)
     }
 
-    /// The single value of a query, `None` for NULL and for no row.
+    /// The single value of a query; `None` for NULL or no row.
     pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
         Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
-    /// Prepares statements in one round trip: name, text, parameter types.
+    /// Prepares statements (name, text, parameter types) in one round trip.
     pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
         for (name, sql, types) in statements {
             self.put(|out| frontend::parse(name, sql, types.iter().copied(), out))?;
@@ -254,18 +254,17 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
-    /// Enters commits of loadline's own that happened inside a block.
+    /// Adds commits of loadline's own work inside a block.
     pub(super) fn add_own_commits(&mut self, n: u64) {
         self.own_commits += n;
     }
 
-    /// Takes the own commits that are not yet in the ledger.
+    /// Takes loadline's own commits that are not yet in the ledger.
     pub(super) fn take_own_commits(&mut self) -> u64 {
         std::mem::take(&mut self.own_commits)
     }
 
-    /// Makes all that this session has done visible in the server's counters, and enters its own
-    /// commits, which are visible from then on, into `ledger`.
+    /// Publishes this session's work in the server's counters, then adds its own commits to `ledger`.
     pub(super) fn publish(&mut self, ledger: &Ledger) -> Result<(), TargetError> {
         if let Some(sql) = self.version.flush_stats() {
             self.query(sql)?;
@@ -274,13 +273,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Socket timeouts, for the time of coming in.
+    /// Sets the socket's timeouts, used while connecting.
     pub(super) fn set_timeout(&mut self, timeout: Option<std::time::Duration>) -> Result<(), TargetError> {
         self.stream.set_timeout(timeout).map_err(|e| self.lost(&e))
     }
 
-    /// A handle with which another thread ends a call: the socket is shut down, and the server is
-    /// asked to give up what it does, since it would not see that the client is gone.
+    /// A handle with which another thread can end a call: it shuts the socket down and asks the server to cancel, because
+    /// a busy server does not notice the closed socket.
     pub(super) fn canceller(&self) -> Canceller {
         let Ok(shut) = self.stream.shutter() else { return Canceller::new(|| ()) };
         let key = self.key.clone();
@@ -293,9 +292,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // A farewell spares the server a line in its log; it is no matter if it does not arrive.
-        let mut farewell = BytesMut::new();
-        frontend::terminate(&mut farewell);
-        let _ = self.stream.write_all(&farewell).and_then(|()| self.stream.flush());
+        // Terminate avoids a line in the server's log; errors do not matter.
+        let mut message = BytesMut::new();
+        frontend::terminate(&mut message);
+        let _ = self.stream.write_all(&message).and_then(|()| self.stream.flush());
     }
 }

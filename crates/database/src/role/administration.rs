@@ -6,29 +6,27 @@ use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Makes, loads, empties and removes what a run needs on the target.
+/// Creates, loads, empties and removes the objects of a run on the target.
 pub trait Administration {
-    /// Makes this run the only one on the target's loadline schema until the lock is dropped or
-    /// its owner dies.
+    /// Locks the target's loadline schema for this run until the lock is dropped or its owner dies.
     ///
     /// # Errors
     /// [`TargetError::Refused`] when another run holds it.
     fn lock(&self) -> Result<RunLock, TargetError>;
 
-    /// Drops what is left of the workload's tables and makes them anew, empty.
+    /// Drops existing workload tables and creates them empty.
     ///
     /// # Errors
     /// When a statement fails.
     fn create(&self, work: &Work) -> Result<(), TargetError>;
 
-    /// Loads the rows of the jobs `0 … jobs − 1`, and of the data set, that are not there yet. Notes in
-    /// `progress` how far it is.
+    /// Loads the missing rows of the jobs `0 … jobs − 1` and of the data set, and updates `progress`.
     ///
     /// # Errors
     /// When a statement fails, or other data are in place.
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError>;
 
-    /// The same, unwatched.
+    /// The same without progress.
     ///
     /// # Errors
     /// As [`Self::load_watched`].
@@ -42,15 +40,15 @@ pub trait Administration {
     /// When the target does not answer.
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError>;
 
-    /// Makes the target ready for a test of the workload with `driver`: empties the tables that the workload
-    /// fills itself, and sets what holds for the whole server. Called before every test.
+    /// Prepares the target for a test of the workload with `driver`: empties the tables that the workload fills, and
+    /// changes server-wide settings. Called before every test.
     ///
     /// # Errors
     /// When a statement fails.
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError>;
 
-    /// Brings the target to the same state before every test (a checkpoint, for example). Returns in words what
-    /// it could not do.
+    /// Brings the target to the same state before every test, for example by a checkpoint. Returns a description of
+    /// what it could not do.
     ///
     /// # Errors
     /// When the target does not answer.
@@ -62,27 +60,27 @@ pub trait Administration {
     /// When a statement fails.
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError>;
 
-    /// Removes everything that loadline ever made on the target and says what that was.
+    /// Removes all objects that loadline ever created on the target and returns what was removed.
     ///
     /// # Errors
     /// When something cannot be removed, or another run holds the lock.
     fn clean(&self) -> Result<Vec<String>, TargetError>;
 
-    /// Removes what a run made. The data set stays if `keep_data`, from then on; otherwise only what an
-    /// earlier run kept of it does.
+    /// Removes the objects of a run. With `keep_data` the data set stays, also after later runs; otherwise only
+    /// tables that an earlier run kept stay.
     ///
     /// # Errors
     /// As [`Self::clean`].
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError>;
 }
 
-/// Held by the only run on a target's schema; dropping it lets the next one in.
+/// The lock on a target's schema, released when dropped.
 pub struct RunLock {
     _held: Box<dyn Send>,
 }
 
 impl RunLock {
-    /// A lock that lasts as long as `held`.
+    /// A lock that is released when `held` is dropped.
     pub fn new(held: impl Send + 'static) -> RunLock {
         RunLock { _held: Box::new(held) }
     }
@@ -91,16 +89,16 @@ impl RunLock {
 /// Disk space that the log takes while data are loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogSpace {
-    /// Bytes beside what it takes already.
+    /// Bytes in addition to its present size.
     pub bytes: u64,
-    /// The folder that takes them, where it is not that of the log (`TargetInfo::log_dir`).
+    /// The folder, if it is not that of the log (`TargetInfo::log_dir`).
     pub dir: Option<String>,
-    /// What of it is not known, in words.
+    /// Description of an unknown part.
     pub unknown: Option<String>,
 }
 
 impl LogSpace {
-    /// All that is written: nothing says that the log's space is used again.
+    /// All written bytes, because the log's space may not be reused.
     pub(crate) fn all(data: u64, indexes: u64) -> LogSpace {
         LogSpace { bytes: data.saturating_add(indexes), ..LogSpace::default() }
     }

@@ -2,14 +2,14 @@
 
 use crate::error::TargetError;
 
-/// Knows the size of the database's block cache, and on a private server sets it.
+/// Returns the size of the database's block cache, and sets it on a private server.
 pub trait BlockCache {
-    /// Brings the block cache of a server that loadline owns to what suits the next tests, whatever that
-    /// takes (sessions may be lost): just large enough for what leads to the rows of `data_bytes` bytes of data,
-    /// but not for the rows, or (`None`) as it was. A user's server stays as it is. Returns the size of the
-    /// cache now, bytes; `None` if unknown.
+    /// Resizes the block cache of a private server for the next tests; this may restart the server. With
+    /// `data_bytes`, the cache is large enough for the indexes of that much data, but not for its rows. With `None` it
+    /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
+    /// unknown.
     ///
     /// # Errors
-    /// When the server does not follow.
+    /// When the server cannot be changed.
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
 }

@@ -2,11 +2,11 @@
 
 use crate::error::TargetError;
 
-/// Makes a checkpoint when asked to.
+/// Makes a checkpoint on demand.
 pub trait Checkpoints {
-    /// Has the database write out all changed blocks now, and returns when that is done.
+    /// Makes the database write all changed blocks now, and returns when that is done.
     ///
     /// # Errors
-    /// [`TargetError::Unsupported`] if this user may not ask for it.
+    /// [`TargetError::Unsupported`] if this user has no privilege for it.
     fn checkpoint(&self) -> Result<(), TargetError>;
 }

@@ -1,4 +1,4 @@
-//! The client driver: jobs send statements from outside.
+//! The client driver: jobs send statements from outside the database.
 
 use std::sync::Arc;
 
@@ -7,41 +7,41 @@ use loadline_workload::{Arg, Execute};
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Opens the sessions of jobs that send each statement themselves.
+/// Opens the sessions of jobs that send each statement.
 pub trait ClientDriver {
-    /// Opens the session of `job`, its statements prepared.
+    /// Opens the session of `job` and prepares its statements.
     ///
     /// # Errors
     /// When the session cannot be opened.
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
 }
 
-/// A session of the client driver. Times of moments are on [`crate::clock`].
+/// A session of the client driver. Points in time are on [`crate::clock`].
 pub trait ClientSession: Send {
-    /// Begins a transaction; may be sent along with its first statement.
+    /// Begins a transaction; may be sent together with its first statement.
     ///
     /// # Errors
     /// When the session is lost.
     fn begin(&mut self) -> Result<(), TargetError>;
 
-    /// Executes statement number `statement` of the program and returns the rows it touched.
+    /// Executes statement number `statement` of the program and returns the number of rows it touched.
     ///
     /// # Errors
-    /// What the database says.
+    /// Those of the database.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
 
-    /// Adds the rows with `rows` keys from `first` on to table number `table` of the workload, by the
-    /// fastest way there is, and returns how many were added.
+    /// Adds rows with the keys `first … first + rows − 1` to table number `table` of the workload, by the database's
+    /// bulk load, and returns how many were added.
     ///
     /// # Errors
-    /// What the database says; [`TargetError::Unsupported`] where there is no such way.
+    /// Those of the database; [`TargetError::Unsupported`] if it has no bulk load.
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError>;
 
-    /// Executes a query in between, by itself: it sees what others have committed just now, and is not counted
-    /// as a commit. Returns the number of its rows.
+    /// Executes a query outside a transaction of the program: it sees all that is committed now, and is not counted as
+    /// a commit. Returns the number of its rows.
     ///
     /// # Errors
-    /// What the database says.
+    /// Those of the database.
     fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.execute(statement, args)
     }
@@ -49,13 +49,13 @@ pub trait ClientSession: Send {
     /// Commits in the program's mode.
     ///
     /// # Errors
-    /// What the database says; whether the transaction is committed is then unknown.
+    /// Those of the database; it is then unknown whether the transaction is committed.
     fn commit(&mut self) -> Result<(), TargetError>;
 
-    /// A transaction of one statement: statement and commit in one go (autocommit, one round
-    /// trip). Returns the rows touched and, where the session sees it, the moment (ns) at which the
-    /// statement was done and its commit began. Where seeing it costs throughput (a second wake-up
-    /// per transaction), it is seen for a regular sample of the transactions only.
+    /// Runs a transaction of one statement: statement and commit in one round trip (autocommit). Returns the number of
+    /// rows touched and, if the session can see it, the time (ns) at which the statement was done and its commit
+    /// began. If that costs throughput (a second wake-up per transaction), it is measured for a regular sample of the
+    /// transactions only.
     ///
     /// # Errors
     /// As `execute` and `commit`.
@@ -67,13 +67,13 @@ pub trait ClientSession: Send {
         Ok((rows, Some(done)))
     }
 
-    /// Gives up the transaction, if one is open.
+    /// Rolls back the open transaction, if any.
     ///
     /// # Errors
     /// When the session is lost.
     fn rollback(&mut self) -> Result<(), TargetError>;
 
-    /// Makes what this session has done visible in the database's counters, where they lag.
+    /// Makes this session's work visible in the database's counters, if they are delayed.
     ///
     /// # Errors
     /// When the session is lost.
@@ -81,11 +81,11 @@ pub trait ClientSession: Send {
         Ok(())
     }
 
-    /// A handle with which another thread ends a call that hangs.
+    /// A handle with which another thread can end a call that hangs.
     fn canceller(&self) -> Canceller;
 }
 
-/// Hands a stream's statements to the session.
+/// Passes a stream's statements to the session.
 impl Execute for dyn ClientSession + '_ {
     type Error = TargetError;
 

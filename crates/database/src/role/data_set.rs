@@ -1,11 +1,11 @@
-//! The data set that many workloads read.
+//! The data set that many workloads share.
 
 use crate::data_set::FoundTable;
 use crate::error::TargetError;
 
-/// Keeps the data set.
+/// Manages the data set.
 pub trait DataSet {
-    /// Tables of the data set that are in place.
+    /// Existing tables of the data set.
     ///
     /// # Errors
     /// When the target does not answer.

@@ -8,7 +8,7 @@ use crate::work::Work;
 
 /// Runs transaction programs inside the database.
 pub trait DatabaseDriver {
-    /// Puts the program into the database; called again when a parameter has changed.
+    /// Creates the program's procedure in the database; called again when a parameter has changed.
     ///
     /// # Errors
     /// When a statement fails.
@@ -20,8 +20,8 @@ pub trait DatabaseDriver {
     /// When the session cannot be opened.
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError>;
 
-    /// Time in ns that this driver's clock and histogram code takes per transaction, measured now; `None` if
-    /// there was nothing to measure.
+    /// Measures the time per transaction (ns) of this driver's own clock and histogram code; `None` if it cannot be
+    /// measured.
     ///
     /// # Errors
     /// When the measurement fails.
@@ -30,25 +30,25 @@ pub trait DatabaseDriver {
 
 /// A session of the in-database driver.
 pub trait DatabaseSession: Send {
-    /// Runs transactions inside the database until the first that completes at or after
-    /// `until_ns` (on [`crate::clock`]). The next call goes on with the program's sequence.
+    /// Runs transactions inside the database until the first one that completes at or after `until_ns` (on
+    /// [`crate::clock`]). The next call continues the program's sequence.
     ///
     /// # Errors
-    /// What the database says; what the slice did until then is not known.
+    /// Those of the database; the transactions of the slice up to then are unknown.
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError>;
 
-    /// A handle with which another thread ends a call that hangs.
+    /// A handle with which another thread can end a call that hangs.
     fn canceller(&self) -> Canceller;
 }
 
-/// What one slice of the in-database driver did.
+/// The result of one slice of the in-database driver.
 #[derive(Debug, Clone, Default)]
 pub struct Slice {
     /// Start of its first transaction, ns.
     pub first_start_ns: u64,
-    /// Transaction times of those that completed before the slice's end.
+    /// Times of the transactions that completed before the end of the slice.
     pub transaction: Latencies,
-    /// Commit times of the same.
+    /// Their commit times.
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.
     pub end: Option<SliceEnd>,

@@ -1,23 +1,23 @@
-//! Free space, as the database itself says.
+//! Free disk space as reported by the database.
 
 use crate::error::TargetError;
 
-/// Knows how much space is free for data.
+/// Reports free disk space.
 pub trait DiskSpace {
-    /// Space that is free for data; `None` if unknown.
+    /// Free space for data; `None` if unknown.
     ///
     /// # Errors
     /// When the target does not answer.
     fn free_space(&self) -> Result<Option<FreeSpace>, TargetError>;
 }
 
-/// Space that is free for data.
+/// Free space for data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreeSpace {
     /// Bytes.
     pub bytes: u64,
     /// Where: `the tablespace USERS`.
     pub place: String,
-    /// Why there may be more than that; `None` where there is not.
+    /// Why more space may be available (for example autoextend); `None` if not.
     pub may_grow: Option<String>,
 }

@@ -1,36 +1,36 @@
-//! What stands in the way of a run.
+//! Checks of a target before a run.
 
 use loadline_model::{Capabilities, Finding};
 
 use crate::error::TargetError;
 
-/// Examines a target before a run.
+/// Checks a target before a run.
 pub trait Doctor {
-    /// Looks at everything that would spoil the figures of a run.
+    /// Checks everything that would spoil the figures of a run.
     ///
     /// # Errors
     /// When the target does not answer.
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
-    /// What this very server cannot do in addition to what its kind cannot, because of a setting that loadline
-    /// does not change. Workloads that need it are skipped with the reason.
+    /// What this server cannot do, in addition to the limits of its kind, because of a setting that loadline does not
+    /// change. Workloads that need it are skipped with the reason.
     ///
     /// # Errors
     /// When the target does not answer.
     fn capabilities(&self) -> Result<Capabilities, TargetError>;
 
-    /// The highest number of jobs that the target takes, and which setting says so.
+    /// The maximum number of jobs on the target, and the setting that limits it.
     ///
     /// # Errors
     /// When the target does not answer.
     fn job_limit(&self) -> Result<JobLimit, TargetError>;
 }
 
-/// How many jobs a target takes.
+/// The maximum number of jobs on a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobLimit {
-    /// The most, `None` if nothing limits it.
+    /// The maximum; `None` if unlimited.
     pub jobs: Option<u32>,
-    /// Which setting says so, with its value: `max_connections = 100, of which 3 are reserved`.
+    /// The limiting setting with its value: `max_connections = 100, of which 3 are reserved`.
     pub because: String,
 }

@@ -2,17 +2,17 @@
 
 use crate::error::TargetError;
 
-/// Reports what the database itself recorded of a test, in the format that [`crate::NativeReport`] says.
+/// Creates the database's own report on a test, described by [`crate::NativeReport`].
 pub trait NativeReports {
-    /// Marks this moment in the database's history of performance data.
+    /// Takes a snapshot in the database's performance history and returns its number.
     ///
     /// # Errors
-    /// When it may not be used.
+    /// When this user has no privilege for it.
     fn native_mark(&self) -> Result<i64, TargetError>;
 
-    /// The report of what went on from the mark `from` until now.
+    /// The report from the snapshot `from` until now.
     ///
     /// # Errors
-    /// When there is no such report.
+    /// When it cannot be created.
     fn native_report(&self, from: i64) -> Result<String, TargetError>;
 }

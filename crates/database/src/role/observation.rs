@@ -1,4 +1,4 @@
-//! What the database counts, and what its rows prove.
+//! The database's counters, and evidence of the jobs' work.
 
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot};
@@ -6,7 +6,7 @@ use loadline_model::{Column, Snapshot};
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Reads what the database counts.
+/// Reads the database's counters.
 pub trait Observation {
     /// Opens a session that reads the counters.
     ///
@@ -14,26 +14,26 @@ pub trait Observation {
     /// When the session cannot be opened.
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
 
-    /// What proves the work of the jobs: the workload's evidence query, or the target's own count; `None` if the
-    /// workload has none.
+    /// Evidence of the jobs' work: the result of the workload's evidence query, or the target's own count; `None` if
+    /// the workload has none.
     ///
     /// # Errors
     /// When the query fails.
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
 
-    /// Columns that this target (in this version, with its settings now) does not provide, with the reason.
+    /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
     fn absent_columns(&self) -> Vec<(&'static Column, String)>;
 }
 
 /// A session that reads the database's own counters.
 pub trait Observer: Send {
-    /// Reads all counters, those of [`loadline_model::snapshot::counter`] included.
+    /// Reads all counters, including those of [`loadline_model::snapshot::counter`].
     ///
     /// # Errors
     /// When a counter cannot be read or the session is lost.
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
-    /// What the job sessions wait for now; `None` where the database does not say.
+    /// What the job sessions wait for now; `None` if unknown.
     ///
     /// # Errors
     /// When the session is lost.

@@ -1,39 +1,39 @@
-//! Queries that several processes of the database run together.
+//! Parallel queries.
 
 use crate::error::TargetError;
 use crate::work::Work;
 
 /// Runs a query with parallel workers. The session's own process is one of the workers.
 pub trait ParallelQueries {
-    /// The most workers of a query; `None` if unknown.
+    /// The maximum number of workers of a query; `None` if unknown.
     ///
     /// # Errors
     /// When the database does not answer.
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError>;
 
-    /// Tries a query of the workload and counts the workers that ran it; `None` if the database does not tell.
+    /// Runs a query of the workload and counts its workers; `None` if unknown.
     ///
     /// # Errors
     /// When the query fails.
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError>;
 }
 
-/// How many workers a query has at most.
+/// The maximum number of workers of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerLimit {
-    /// The most.
+    /// The maximum.
     pub workers: u32,
-    /// Which settings say so, with their values.
+    /// The limiting settings with their values.
     pub because: String,
 }
 
-/// How many workers ran a query when it was tried.
+/// How many workers ran a tried query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParallelWorkers {
-    /// As many as the plan had.
+    /// Workers in the plan.
     pub planned: u32,
-    /// As many as there were.
+    /// Workers that ran.
     pub launched: u32,
-    /// What else the database says of them; empty where that is all.
+    /// Further information of the database; may be empty.
     pub how: String,
 }

@@ -1,10 +1,10 @@
-//! Questions about the workload's tables.
+//! Queries on the workload's tables.
 
 use crate::error::TargetError;
 use crate::number::Number;
 use crate::work::Work;
 
-/// Answers queries about the tables of a workload.
+/// Runs queries on the workload's tables.
 pub trait Queries {
     /// Result of `query`, portable SQL that returns one integer, summed over all nodes.
     ///
@@ -12,7 +12,7 @@ pub trait Queries {
     /// When the query fails.
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError>;
 
-    /// The same where a number must be there.
+    /// The same if a number is required.
     ///
     /// # Errors
     /// When the query fails, or returns NULL.
@@ -20,7 +20,7 @@ pub trait Queries {
         self.number(work, query)?.required()
     }
 
-    /// Result of the workload's evidence query, if it has one; the sum over an empty table is 0.
+    /// Result of the workload's evidence query, if it has one; NULL counts as 0.
     ///
     /// # Errors
     /// When the query fails.
@@ -29,8 +29,8 @@ pub trait Queries {
         evidence.map(|e| self.number(work, e.query).map(Number::or_zero)).transpose()
     }
 
-    /// Bytes that a table of the workload takes as it is stored, without its indexes (if the database
-    /// keeps them apart); `None` if unknown.
+    /// Stored size of a table of the workload, bytes, without its indexes (if the database stores them separately);
+    /// `None` if unknown.
     ///
     /// # Errors
     /// When the database does not answer.

@@ -1,4 +1,4 @@
-//! Checkpoints: how long the log grows before SQLite makes one, and one that is asked for.
+//! Checkpoints: the size of the log at which SQLite makes one, and checkpoints on demand.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -10,23 +10,21 @@ use super::failed;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// How long a checkpoint that is asked for may take.
-pub(super) const AT_MOST: Duration = Duration::from_secs(60);
-/// Between two looks for whether transactions or another checkpoint are out of the way.
+/// Time limit of a checkpoint on demand.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two attempts, while transactions or another checkpoint block it.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Pages of the log where the storage is measured: changed pages wait in the log, and they shall reach the
-/// database about as fast as they are changed. With SQLite's 1,000, a window of a second has none or one
-/// checkpoint.
+/// Pages of the log for workloads that measure the storage: changed pages must reach the database file about as fast as
+/// they are changed. With SQLite's default of 1,000, a window of one second has one checkpoint or none.
 const SHORT_LOG_PAGES: u64 = 100;
-/// Most bytes of the log where a checkpoint is asked for, which shall have something to do.
+/// Maximum size of the log for workloads with a checkpoint on demand, bytes: all changes wait for it.
 const LONG_LOG_BYTES: u64 = 512 << 20;
 
-/// What a reader should know of it.
-pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages where changes must reach the storage, and 512 MiB where \
-     loadline asks for a checkpoint; --setting wal_autocheckpoint replaces both";
+/// Note for the report.
+pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, and 512 MiB if loadline \
+     requests a checkpoint; --setting wal_autocheckpoint replaces both";
 
-/// How many pages the log of a job's sessions may have before SQLite makes a checkpoint of its own accord;
-/// `None` for the usual number.
+/// Pages in the log at which SQLite itself makes a checkpoint; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     let workload = work.workload;
     if workload.has(Instrument::Checkpoint) {
@@ -35,38 +33,38 @@ pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     (workload.has(Instrument::Device) && work.program.writes()).then_some(SHORT_LOG_PAGES)
 }
 
-/// What `PRAGMA wal_checkpoint` answers: whether it was kept from it, pages in the log when it began, and those
-/// of them that are in the database; -1 for what is not known.
+/// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are
+/// in the database; -1 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Answer {
+struct CheckpointRow {
     busy: i64,
     log: i64,
     done: i64,
 }
 
-/// Writes all that is in the log now to the database, while sessions go on (`PASSIVE`), and brings it to the
-/// device. SQLite leaves it at a part where transactions under way still need older pages, or where another
-/// checkpoint is being made, and says so in a row: it is asked again then. It syncs the database only after a
-/// checkpoint that met no later change, so `file`, which is the database, is synced here.
+/// Copies the present content of the log to the database while sessions continue (`PASSIVE`), and syncs it. SQLite
+/// copies only a part if open transactions still need older pages or another checkpoint runs, and reports that in its
+/// row: the checkpoint is then repeated. SQLite syncs the database only after a checkpoint without later changes, so
+/// `file` (the database) is synced here.
 ///
 /// # Errors
-/// There is nothing in the log, or it cannot be brought there within `at_most`.
-pub(super) fn make(db: &Connection, file: &File, at_most: Duration) -> Result<(), TargetError> {
-    let deadline = Instant::now() + at_most;
+/// When the log is empty, or the checkpoint does not complete within `timeout`.
+pub(super) fn make(db: &Connection, file: &File, timeout: Duration) -> Result<(), TargetError> {
+    let deadline = Instant::now() + timeout;
     let mut wanted = None;
     loop {
         let answer = db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |r| {
-                Ok(Answer { busy: r.get(0)?, log: r.get(1)?, done: r.get(2)? })
+                Ok(CheckpointRow { busy: r.get(0)?, log: r.get(1)?, done: r.get(2)? })
             })
             .map_err(failed("the checkpoint"))?;
-        if is_through(&mut wanted, answer) {
+        if is_complete(&mut wanted, answer) {
             break;
         }
         if Instant::now() >= deadline {
             return Err(TargetError::Statement(format!(
-                "the checkpoint did not get through within {:.1} s: {} of the {} pages in the log are in the database",
-                at_most.as_secs_f64(),
+                "the checkpoint did not complete within {:.1} s: {} of the {} pages in the log are in the database",
+                timeout.as_secs_f64(),
                 answer.done.max(0),
                 wanted.unwrap_or(answer.log).max(0)
             )));
@@ -81,9 +79,9 @@ pub(super) fn make(db: &Connection, file: &File, at_most: Duration) -> Result<()
     file.sync_data().map_err(|e| TargetError::Local(format!("syncing the database failed: {e}")))
 }
 
-/// Whether the pages `wanted` are in the database: as many as were in the log when it was first read. A log with
-/// fewer has been begun anew, which SQLite does when all of it is.
-fn is_through(wanted: &mut Option<i64>, answer: Answer) -> bool {
+/// Whether the first `wanted` pages of the log (all at the first call) are in the database. SQLite restarts the log
+/// when all of it is copied, so a shorter log is complete too.
+fn is_complete(wanted: &mut Option<i64>, answer: CheckpointRow) -> bool {
     if answer.busy != 0 || answer.log < 0 {
         return false;
     }
@@ -96,18 +94,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_or_a_refusal_is_no_checkpoint() {
-        let answer = |busy, log, done| Answer { busy, log, done };
+    fn a_partial_or_blocked_checkpoint_is_not_complete() {
+        let answer = |busy, log, done| CheckpointRow { busy, log, done };
         let mut wanted = None;
-        assert!(!is_through(&mut wanted, answer(1, -1, -1)), "another one is under way");
-        assert!(!is_through(&mut wanted, answer(0, 100, 97)), "transactions need the rest");
-        assert!(!is_through(&mut wanted, answer(0, 140, 99)));
-        assert!(is_through(&mut wanted, answer(0, 140, 100)), "what came later is not its business");
-        assert!(is_through(&mut wanted, answer(0, 7, 0)), "the log has been begun anew");
+        assert!(!is_complete(&mut wanted, answer(1, -1, -1)), "another one is under way");
+        assert!(!is_complete(&mut wanted, answer(0, 100, 97)), "transactions need the rest");
+        assert!(!is_complete(&mut wanted, answer(0, 140, 99)));
+        assert!(is_complete(&mut wanted, answer(0, 140, 100)), "later pages do not count");
+        assert!(is_complete(&mut wanted, answer(0, 7, 0)), "the log was restarted");
     }
 
     #[test]
-    fn a_transaction_that_needs_old_pages_holds_it_up() {
+    fn an_open_transaction_that_needs_old_pages_blocks_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.db");
         let open = || {
@@ -125,7 +123,7 @@ mod tests {
         reader.execute_batch("BEGIN").unwrap();
         reader.query_row("SELECT count(*) FROM t", [], |_| Ok(())).unwrap();
         writer.execute_batch("INSERT INTO t VALUES (randomblob(100000))").unwrap();
-        assert!(said(make(&open(), &file, short)).contains("did not get through"));
+        assert!(said(make(&open(), &file, short)).contains("did not complete"));
         reader.execute_batch("COMMIT").unwrap();
         let size = || file.metadata().unwrap().len();
         assert!(size() < 100_000);

@@ -1,4 +1,4 @@
-//! How the database is opened, and with which settings.
+//! Opens the database and applies the settings.
 
 use std::ffi::CStr;
 
@@ -11,23 +11,23 @@ use super::session::wait_for_writer;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
-/// `PRAGMA application_id` of databases that loadline made: "load" in ASCII.
+/// `PRAGMA application_id` of loadline's databases: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
 
-/// Settings that can be given, with their defaults here.
+/// Allowed settings with loadline's defaults.
 const SETTINGS: &[(&str, &str)] =
     &[("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384"), ("mmap_size", "0")];
 
-/// How the database is opened.
+/// Opens connections to one database.
 pub(super) struct Connector {
     pub(super) files: SqliteFiles,
     pub(super) settings: Vec<(String, String)>,
-    /// Virtual file system that counts what is done to the log.
+    /// Virtual file system that counts operations on the log.
     pub(super) vfs: &'static CStr,
 }
 
 impl Connector {
-    /// Opens the database, making it if it is not there.
+    /// Opens the database; creates it if it does not exist.
     pub(super) fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
         let path = self.files.database();
         let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
@@ -45,7 +45,7 @@ impl Connector {
         })?;
         if known != APPLICATION_ID && objects > 0 {
             return Err(TargetError::Refused(format!(
-                "{} holds a database that loadline did not make: give the name of a new file",
+                "{} contains a database that loadline did not create: give the name of a new file",
                 path.display()
             )));
         }
@@ -59,7 +59,7 @@ impl Connector {
         let mode = pragma(&db, "journal_mode")?;
         if mode != "wal" {
             return Err(TargetError::Refused(format!(
-                "{}: SQLite cannot use a write-ahead log here (journal_mode stays «{mode}»)",
+                "{}: SQLite cannot use a write-ahead log here (journal_mode stays '{mode}')",
                 path.display()
             )));
         }
@@ -85,15 +85,15 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, T
     for (name, value) in &request.settings {
         if !known().any(|n| n == name) {
             let near = loadline_model::format::nearest(name, known())
-                .map_or(String::new(), |n| format!(": did you mean «{n}»?"));
+                .map_or(String::new(), |n| format!(": did you mean '{n}'?"));
             let all = known().collect::<Vec<_>>().join(", ");
-            return Err(TargetError::Usage(format!("SQLite has no setting «{name}» here{near} (known: {all})")));
+            return Err(TargetError::Usage(format!("SQLite has no setting '{name}'{near} (known: {all})")));
         }
         let number: Option<i64> = value.parse().ok();
         let page_size_ok = number.is_some_and(|n| (512..=65536).contains(&n) && n.count_ones() == 1);
         if number.is_none() || (name == "page_size" && !page_size_ok) {
             return Err(TargetError::Usage(format!(
-                "setting {name} = «{value}» is not valid: {}",
+                "setting {name} = '{value}' is not valid: {}",
                 if name == "page_size" {
                     "it must be a power of two from 512 to 65536"
                 } else {
@@ -122,7 +122,7 @@ pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError>
 }
 
 pub(super) fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {
-    // Some pragmas answer with a row, some do not.
+    // Only some pragmas return a row.
     db.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|e| match e {
         rusqlite::Error::QueryReturnedNoRows => Ok(()),
         e => Err(failed(name)(e)),

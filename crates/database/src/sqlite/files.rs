@@ -1,4 +1,4 @@
-//! Where an SQLite database lives: a file of the user's choice, or a temporary folder.
+//! The files of an SQLite database: at a path of the user, or in a temporary folder.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,21 +12,22 @@ use crate::folder::{self, io};
 /// Prefix of the temporary folders.
 pub(super) const TEMP_PREFIX: &str = "loadline-sqlite-";
 
-/// Path that a URL names; `None` for a private database.
+/// The path in a URL; `None` for a private database.
 pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
-    let rest = url.strip_prefix("sqlite:").ok_or_else(|| TargetError::Usage(format!("«{url}» is no SQLite URL")))?;
+    let rest =
+        url.strip_prefix("sqlite:").ok_or_else(|| TargetError::Usage(format!("'{url}' is not an SQLite URL")))?;
     let (path, query) = rest.split_once('?').map_or((rest, None), |(p, q)| (p, Some(q)));
     if let Some(query) = query {
         return Err(TargetError::Usage(format!(
-            "«?{query}» in «{url}»: an SQLite URL takes no parameters; settings are given with --setting name=value"
+            "'?{query}' in '{url}': an SQLite URL takes no parameters; give settings with --setting name=value"
         )));
     }
-    // sqlite:///dir/file.db is read as well as sqlite:/dir/file.db.
+    // sqlite:///dir/file.db is the same as sqlite:/dir/file.db.
     let path = path.strip_prefix("//").unwrap_or(path);
     Ok((!path.is_empty()).then(|| PathBuf::from(path)))
 }
 
-/// The database file and what must be removed with it.
+/// The database file and its temporary folder, if it has one.
 pub(super) struct SqliteFiles {
     database: PathBuf,
     temporary: Option<(TempDir, File)>,
@@ -42,7 +43,7 @@ impl SqliteFiles {
             let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if !parent.is_dir() {
                 return Err(TargetError::Usage(format!(
-                    "the folder {} does not exist: make it first",
+                    "the folder {} does not exist: create it first",
                     parent.display()
                 )));
             }
@@ -70,7 +71,7 @@ impl SqliteFiles {
         self.beside("-wal")
     }
 
-    /// The database's file for reading. Whoever closes it gives up all locks of this process on it.
+    /// Opens the database file for reading. Closing the returned file releases all locks of this process on it.
     pub(super) fn open(&self) -> Result<File, TargetError> {
         File::open(&self.database).map_err(io("opening", &self.database))
     }
@@ -81,7 +82,7 @@ impl SqliteFiles {
         PathBuf::from(name)
     }
 
-    /// A lock that one run at a time can hold and that dies with its process.
+    /// Takes the lock of the run; the system releases it when the process ends.
     pub(super) fn lock(&self) -> Result<File, TargetError> {
         folder::lock(&self.beside("-loadline-lock"), || {
             let database = self.database.display();
@@ -103,7 +104,7 @@ impl SqliteFiles {
     }
 }
 
-/// What the doctor says about the filesystem under `directory`.
+/// The doctor's finding on the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
     match nix::sys::statfs::statfs(directory) {
         Ok(s) if s.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC => Finding::new(

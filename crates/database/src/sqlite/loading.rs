@@ -1,4 +1,4 @@
-//! Tables in SQLite: made, and filled by prepared inserts in large transactions.
+//! Creates tables in SQLite and loads them with prepared inserts in large transactions.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
 
-/// What the names of all tables begin with.
+/// Prefix of all table names.
 const PREFIX: &str = "loadline_";
 
-/// Name of a workload's table in the database, or of an index of one ([`IndexAtom`]), quoted.
+/// Quoted name of a workload's table in the database, or of an index ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     match IndexAtom::parse(table) {
         Some(index) => format!("\"{PREFIX}{}_{}\"", table_stem(work, index.table), index.column),
@@ -23,8 +23,8 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     }
 }
 
-/// The statement that makes `table`, with its indexes; those of one that is loaded as a whole are made when its
-/// rows are there.
+/// The statement that creates `table` with its indexes. Indexes of a table that is loaded as a whole are created after
+/// loading.
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let column = |c: &loadline_workload::ColumnDef| {
         let logical = match c.logical {
@@ -133,8 +133,8 @@ impl Loader for SqliteLoader {
             "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = '{PREFIX}{}'",
             table_stem(work, table.name)
         );
-        let there = self.rows(&sql)?.into_iter().flatten().next();
-        Ok(there.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
+        let existing = self.rows(&sql)?.into_iter().flatten().next();
+        Ok(existing.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
@@ -144,7 +144,7 @@ impl Loader for SqliteLoader {
         let name = table_name(work, table.name);
         let indexes = if self.is_finished(work, table)? { String::new() } else { create_indexes(work, table) };
         let complete = complete.map_or(String::new(), |sql| format!("; {sql}"));
-        // A sample is enough for the planner, and all of it would be read otherwise.
+        // A sample is enough for the planner; without the limit, ANALYZE reads the whole table.
         self.run(&format!(
             "BEGIN{indexes}; PRAGMA analysis_limit = 1000; ANALYZE {name}{complete}; COMMIT; PRAGMA \
              wal_checkpoint(TRUNCATE)"
@@ -156,8 +156,7 @@ impl Loader for SqliteLoader {
     }
 }
 
-/// Drops loadline's tables but those in `kept` (names without prefix), or just those of the data set, and
-/// says which.
+/// Drops those of loadline's tables for which `which` (given the name without prefix) is true, and returns their names.
 pub(super) fn drop_tables(loader: &mut SqliteLoader, which: impl Fn(&str) -> bool) -> Result<Vec<String>, TargetError> {
     let sql = format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '{PREFIX}%'");
     let mut removed = Vec::new();

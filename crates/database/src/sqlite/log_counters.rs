@@ -1,9 +1,8 @@
-//! Counts what SQLite does to its log and its database: SQLite itself does not.
+//! Counts file operations on the log and the database, because SQLite has no such counters.
 //!
-//! SQLite reaches files through a *virtual file system*, a table of functions (sqlite.org/vfs.html).
-//! Ours is the default one, but for files that it opens as write-ahead log or as database: of those, reads,
-//! writes and syncs are counted, and timed where they may wait for a device, on their way to the same
-//! functions.
+//! SQLite accesses files through a *virtual file system*, a table of functions (sqlite.org/vfs.html). Ours calls the
+//! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
+//! for a device are also timed.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,15 +14,14 @@ use super::data_counters::DataCounters;
 use crate::clock;
 use crate::error::TargetError;
 
-/// What was done to the logs of one target's databases. Only the one writer that SQLite has at a
-/// time adds to it.
+/// Operations on the log of one target. Only SQLite's single writer adds to it.
 #[derive(Debug, Default)]
 pub(super) struct LogCounters {
     /// Write calls.
     pub(super) writes: AtomicU64,
     /// Bytes written.
     pub(super) bytes: AtomicU64,
-    /// Pages written (a frame is its header and a page, each a write of its own).
+    /// Pages written (a frame is a header and a page, two writes).
     pub(super) pages: AtomicU64,
     /// Syncs.
     pub(super) syncs: AtomicU64,
@@ -31,41 +29,41 @@ pub(super) struct LogCounters {
     pub(super) sync_ns: AtomicU64,
     /// Time spent in writes, ns.
     pub(super) write_ns: AtomicU64,
-    /// What was done to the databases.
+    /// Operations on the database.
     pub(super) data: DataCounters,
 }
 
-/// Smallest page that SQLite has, bytes; the headers of log and frames are smaller.
-const SMALLEST_PAGE: c_int = 512;
+/// SQLite's minimum page size, bytes; headers are smaller.
+const MIN_PAGE_BYTES: c_int = 512;
 
-/// Our virtual file system: SQLite sees `base`, we find the rest behind it.
+/// Our virtual file system. SQLite sees only `base`.
 #[repr(C)]
 struct Vfs {
     base: ffi::sqlite3_vfs,
     real: *mut ffi::sqlite3_vfs,
-    log: OnceLock<Table>,
-    database: OnceLock<Table>,
+    log: OnceLock<FileMethods>,
+    database: OnceLock<FileMethods>,
     counters: Arc<LogCounters>,
     name: CString,
 }
 
-/// The functions of a file: SQLite sees `ours`, which are `real` but for read, write and sync.
+/// The functions of a file. SQLite sees `ours`, which differ from `real` in read, write and sync.
 #[repr(C)]
-struct Table {
+struct FileMethods {
     ours: ffi::sqlite3_io_methods,
     real: *const ffi::sqlite3_io_methods,
     counters: Arc<LogCounters>,
 }
 
-// SAFETY: the pointer leads to a constant table of the SQLite library, which lives as long as the process.
+// SAFETY: the pointer refers to a constant table of the SQLite library, which lives as long as the process.
 #[allow(unsafe_code)]
-unsafe impl Send for Table {}
+unsafe impl Send for FileMethods {}
 // SAFETY: as above; nothing is written through it.
 #[allow(unsafe_code)]
-unsafe impl Sync for Table {}
+unsafe impl Sync for FileMethods {}
 
-/// Makes a virtual file system whose logs are counted: its name and its counters. It stays registered
-/// until the process ends, because connections may outlive the target.
+/// Registers a virtual file system; returns its name and its counters. It stays registered until the process ends,
+/// because connections may outlive the target.
 #[allow(unsafe_code)]
 pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -73,14 +71,13 @@ pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetErro
     let name = CString::new(format!("loadline-{}", NUMBER.fetch_add(1, Ordering::Relaxed)))
         .map_err(|_| failed("its name is not valid"))?;
     let counters = Arc::new(LogCounters::default());
-    // SAFETY: the default file system is there from the library's initialisation, which the call
-    // itself brings about, until the process ends.
+    // SAFETY: the call initialises the library; the default file system then exists until the process ends.
     let real = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
     if real.is_null() {
         return Err(failed("there is no file system"));
     }
-    // SAFETY: `real` is a valid, constant structure; a copy of it calls the same functions, none of
-    // which looks at the structure besides its `mxPathname` and `pAppData`, which are copied.
+    // SAFETY: `real` is a valid, constant structure. A copy of it calls the same functions, which use only its
+    // `mxPathname` and `pAppData`; these are copied.
     let base = unsafe { std::ptr::read(real) };
     let vfs = Box::leak(Box::new(Vfs {
         base,
@@ -94,13 +91,13 @@ pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetErro
     vfs.base.zName = vfs.name.as_ptr();
     vfs.base.xOpen = Some(open);
     let vfs: *mut Vfs = vfs;
-    // SAFETY: the structure is never moved or freed. `base` is its first field (`repr(C)`), so that
-    // SQLite's pointer to it is a pointer to the whole.
+    // SAFETY: the structure is never moved or freed. `base` is its first field (`repr(C)`), so SQLite's pointer to it
+    // is also a pointer to the structure.
     let (code, name) = unsafe { (ffi::sqlite3_vfs_register(vfs.cast(), 0), (*vfs).name.as_c_str()) };
     if code == ffi::SQLITE_OK { Ok((name, counters)) } else { Err(failed("it cannot be registered")) }
 }
 
-/// Opens a file; a log and a database get the functions that count.
+/// Opens a file; logs and databases get the counting functions.
 #[allow(unsafe_code)]
 unsafe extern "C" fn open(
     vfs: *mut ffi::sqlite3_vfs,
@@ -127,9 +124,9 @@ unsafe extern "C" fn open(
                 }
                 ours.xWrite = Some(if is_log { write } else { write_database });
                 ours.xSync = Some(if is_log { sync } else { sync_database });
-                Table { ours, real: methods, counters: Arc::clone(&(*vfs).counters) }
+                FileMethods { ours, real: methods, counters: Arc::clone(&(*vfs).counters) }
             });
-            // Always the same table; a file with another one is left as it is.
+            // All files have the same table; one with another table is left unchanged.
             if table.real == methods {
                 (*file).pMethods = &raw const table.ours;
             }
@@ -138,15 +135,15 @@ unsafe extern "C" fn open(
     }
 }
 
-/// The table behind a file that [`open`] has given ours.
+/// The functions of a file that [`open`] opened.
 ///
 /// # Safety
-/// `file` must have been opened by [`open`] as a log or a database and not been closed.
+/// `file` must have been opened by [`open`] as a log or a database, and must not be closed.
 #[allow(unsafe_code)]
-unsafe fn table<'a>(file: *mut ffi::sqlite3_file) -> &'a Table {
-    // SAFETY: the file's functions are `Table::ours`, the first field of a table that lives as long as
-    // the process.
-    unsafe { &*(*file).pMethods.cast::<Table>() }
+unsafe fn table<'a>(file: *mut ffi::sqlite3_file) -> &'a FileMethods {
+    // SAFETY: the file's functions are `FileMethods::ours`, the first field of a structure that lives as long as the
+    // process.
+    unsafe { &*(*file).pMethods.cast::<FileMethods>() }
 }
 
 #[allow(unsafe_code)]
@@ -157,7 +154,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
         let counters = &table.counters;
         counters.writes.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
-        counters.pages.fetch_add(u64::from(amount >= SMALLEST_PAGE), Ordering::Relaxed);
+        counters.pages.fetch_add(u64::from(amount >= MIN_PAGE_BYTES), Ordering::Relaxed);
         let begin = clock::now_ns();
         let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
         counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
@@ -165,7 +162,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
     }
 }
 
-/// Reads from a database: a page, or a header, which is no read of data.
+/// Reads a page or a header of a database; only pages are counted.
 #[allow(unsafe_code)]
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
@@ -173,7 +170,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
         let table = table(file);
         let begin = clock::now_ns();
         let code = (*table.real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
-        if amount >= SMALLEST_PAGE {
+        if amount >= MIN_PAGE_BYTES {
             let counters = &table.counters.data;
             counters.read_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
             counters.reads.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! SQLite, embedded: its threads are its jobs, and one writer at a time is its nature.
+//! SQLite, embedded: jobs are threads, with one writer at a time.
 //!
-//! Redo is what goes to the WAL file. SQLite logs whole pages, so a private database is made with
-//! pages of 1 KiB: with its usual 4 KiB the smallest transaction would log 4 KiB and could not be
-//! an LGWR-LAT1 (1–2 KiB). `--setting page_size=4096` measures it as it is usually deployed.
+//! Redo is what SQLite writes to the WAL file. SQLite logs whole pages, so databases get pages of 1 KiB: with the
+//! default of 4 KiB the smallest transaction would log 4 KiB, too much for LGWR-LAT1 (1–2 KiB). Use
+//! `--setting page_size=4096` to measure the usual configuration.
 
 mod checkpoint;
 mod connect;
@@ -39,17 +39,17 @@ use log_counters::LogCounters;
 const NO_PROCEDURES: &str =
     "SQLite has no stored procedures; its client driver runs inside the same process as the database";
 
-/// Smallest cache of each session where the storage is measured, KiB.
+/// Minimum cache of a session for workloads that measure the storage, KiB.
 const SMALL_CACHE_KIB: u64 = 1024;
-/// The same where the cache is measured: what the workloads read there is some 20 MiB.
+/// Cache of a session for workloads that measure the cache, KiB: they read about 20 MiB.
 const LARGE_CACHE_KIB: u64 = 65_536;
 
-/// What a transaction of a load takes in the log, at the most.
+/// Maximum size of a loading transaction in the log, bytes.
 const TRANSACTION_BYTES: u64 = 64 << 20;
-/// The usual size of a page here, bytes.
+/// Default page size, bytes.
 const PAGE_SIZE: u64 = 1024;
 
-/// The kind.
+/// SQLite.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "sqlite",
     aliases: &[],
@@ -60,13 +60,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("sqlite:", "a private database in a temporary folder next to the results, removed after the run"),
         (
             "sqlite:/dir/file.db",
-            "a database file that loadline makes, and removes after the run (--keep-data: keeps, with the data set)",
+            "a database file that loadline creates, and removes after the run (--keep-data: keeps, with the data set)",
         ),
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: vec![
-            (Driver::Client, Capability::ParallelQuery, "a query is run by the thread that asks".to_owned()),
+            (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query".to_owned()),
             (Driver::Client, Capability::Procedures, "SQLite has no stored procedures".to_owned()),
         ],
     },
@@ -83,14 +83,14 @@ struct Sqlite {
     facts: Facts,
     counters: Arc<LogCounters>,
     page_size: u64,
-    /// Whether the user said how large a session's cache is.
+    /// Whether the user set the size of a session's cache.
     cache_given: bool,
-    /// Workload tables that need not be counted.
+    /// Workload tables known to be complete.
     loaded: LoadedTables,
-    /// Whether the user said how long the log grows.
+    /// Whether the user set `wal_autocheckpoint`.
     log_given: bool,
-    /// The database's file, for what has to open it besides SQLite: its locks on it go when this process closes
-    /// any descriptor of it, so this one is closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
+    /// The database file, opened outside SQLite. Closing any descriptor of it releases SQLite's locks, so this one is
+    /// closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
     file: Arc<File>,
 }
 
@@ -140,14 +140,13 @@ impl Sqlite {
     }
 }
 
-/// A cache that holds what leads to the rows of so much data (a hundredth, with pages of 1 KiB), and little
-/// else.
+/// A cache for the inner index pages of `data_bytes` bytes of data (a hundredth, with pages of 1 KiB), and little else.
 fn small_cache_kib(data_bytes: u64) -> u64 {
     (data_bytes / 32 / 1024).max(SMALL_CACHE_KIB)
 }
 
 impl Sqlite {
-    /// A session's cache: small where the storage is measured; large, and filled, where the cache is.
+    /// Sets a session's cache: small to measure the storage, large and filled to measure the cache.
     fn ready_cache(&self, db: &Connection, work: &Work) -> Result<(), TargetError> {
         if self.cache_given {
             return Ok(());
@@ -158,7 +157,7 @@ impl Sqlite {
         if work.workload.has(Instrument::CacheHit) {
             set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
             for table in work.workload.tables {
-                // An aggregate over the last column goes through every page.
+                // An aggregate over the last column reads every page.
                 let last = table.columns.last().map_or("id", |c| c.name);
                 let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
                 db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
@@ -208,7 +207,7 @@ fn render(work: &Work) -> Vec<Rendered> {
     out
 }
 
-/// Reads what has been done to the log.
+/// Reads the counters of log and database.
 struct LogObserver(Arc<LogCounters>);
 
 impl Observer for LogObserver {

@@ -1,4 +1,4 @@
-//! What loadline asks of the database, by role.
+//! The roles of [`crate::role`] for SQLite.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Target for Sqlite {
         let db = self.connector.connect(Commit::Wait)?;
         let mut settings = std::collections::BTreeMap::new();
         let stated = ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"];
-        // Where sorts and groupings go that do not fit the cache, and how many threads help a sort.
+        // Also where large sorts and groupings are stored, and how many helper threads a sort has.
         for name in stated.into_iter().chain(["temp_store", "threads"]) {
             settings.insert(name.to_owned(), pragma(&db, name)?);
         }
@@ -40,7 +40,7 @@ impl Target for Sqlite {
         settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
         let directory = self.connector.files.directory().display().to_string();
         let mut notes = vec![
-            "SQLite has one writer at a time: jobs wait for each other, and the wait is part of their transaction time"
+            "SQLite has one writer at a time: jobs wait for each other, and this wait is part of their transaction time"
                 .to_owned(),
         ];
         if !self.log_given {
@@ -85,7 +85,7 @@ impl Administration for Sqlite {
         self.loaded.forget(work);
         for table in workload_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("making the tables"))?;
+            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("creating the tables"))?;
         }
         Ok(())
     }
@@ -97,8 +97,8 @@ impl Administration for Sqlite {
         workload_tables::load_all(&wanted, Ways { open: &open, one_writer: true, progress })
     }
 
-    /// The log is used again after a checkpoint, and there is one after each transaction: one of rows, or one
-    /// that makes all of a table's indexes.
+    /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
+    /// loads rows, or creates all indexes of a table.
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         let never = self.connector.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
         let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
@@ -236,6 +236,6 @@ impl BlockCache for Sqlite {
 
 impl Checkpoints for Sqlite {
     fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, checkpoint::AT_MOST)
+        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, checkpoint::TIMEOUT)
     }
 }

@@ -8,7 +8,7 @@ use loadline_workload::{Arg, Effect};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
-use super::data_counters::Share;
+use super::data_counters::SessionCounts;
 use super::loading::insert;
 use super::log_counters::LogCounters;
 use super::{failed, sql};
@@ -17,30 +17,30 @@ use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
-/// How a job waits for the writer, in words.
+/// Description of how a job waits for the writer.
 pub(super) const WAIT_DESCRIPTION: &str =
-    "a job that finds the writer busy looks again after 50 µs, then ever later up to 1 ms, for at most 60 s";
+    "a job that finds the writer busy retries after 50 µs, then at growing intervals of up to 1 ms, for at most 60 s";
 
 const FIRST_WAIT_US: u64 = 50;
-const LONGEST_WAIT_US: u64 = 1000;
-const GIVE_UP_AFTER: i32 = 60_000;
+const MAX_WAIT_US: u64 = 1000;
+const MAX_RETRIES: i32 = 60_000;
 
-/// SQLite asks this when another connection writes. SQLite's own `busy_timeout` sleeps up to
-/// 100 ms between looks, during which the writer is free most of the time.
-pub(super) fn wait_for_writer(looks: i32) -> bool {
-    let us = FIRST_WAIT_US << u32::try_from(looks).unwrap_or(0).min(10);
-    std::thread::sleep(Duration::from_micros(us.min(LONGEST_WAIT_US)));
-    looks < GIVE_UP_AFTER
+/// SQLite calls this when another connection writes. SQLite's own `busy_timeout` sleeps up to 100 ms between retries,
+/// while the writer is free most of that time.
+pub(super) fn wait_for_writer(retries: i32) -> bool {
+    let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
+    std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
+    retries < MAX_RETRIES
 }
 
 pub(super) struct SqliteSession {
-    // Raw statements would borrow the connection: SQL texts and SQLite's statement cache serve.
+    // Prepared statements would borrow the connection, so SQL texts and rusqlite's statement cache are used.
     db: Connection,
     statements: Vec<String>,
     work: Work,
     writes: bool,
     counters: Arc<LogCounters>,
-    share: Share,
+    counts: SessionCounts,
     /// Closed after the connection: see `Sqlite::file`.
     _file: Arc<File>,
 }
@@ -55,13 +55,21 @@ impl SqliteSession {
         let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for (text, statement) in statements.iter().zip(&work.program.statements) {
-            // What makes or drops something cannot be prepared before its time.
+            // A statement that creates or drops an object cannot be prepared in advance.
             if statement.effect != Effect::Command {
                 db.prepare_cached(text).map_err(failed("preparing a statement"))?;
             }
         }
         let writes = work.program.writes();
-        Ok(SqliteSession { db, statements, work: work.clone(), writes, counters, share: Share::default(), _file: file })
+        Ok(SqliteSession {
+            db,
+            statements,
+            work: work.clone(),
+            writes,
+            counters,
+            counts: SessionCounts::default(),
+            _file: file,
+        })
     }
 
     fn simple(&mut self, sql: &str) -> Result<(), TargetError> {
@@ -84,11 +92,11 @@ impl SqliteSession {
 
 impl Drop for SqliteSession {
     fn drop(&mut self) {
-        self.share.add(&self.db, &self.counters.data);
+        self.counts.add(&self.db, &self.counters.data);
     }
 }
 
-/// Fetches all rows with all their columns and counts them.
+/// Fetches all columns of all rows and counts the rows.
 fn fetch(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<u64> {
     let columns = statement.column_count();
     let (mut rows, mut n) = (statement.raw_query(), 0);
@@ -103,8 +111,7 @@ fn fetch(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<u64> {
 
 impl ClientSession for SqliteSession {
     fn begin(&mut self) -> Result<(), TargetError> {
-        // The write lock is taken at once: a read lock that must become a write lock would fail
-        // whenever another job has written in between.
+        // Takes the write lock at once: upgrading a read lock fails if another job has written in between.
         self.simple(if self.writes { "BEGIN IMMEDIATE" } else { "BEGIN" })
     }
 
@@ -124,7 +131,7 @@ impl ClientSession for SqliteSession {
         let done =
             if prepared.column_count() == 0 { prepared.raw_execute().map(|n| n as u64) } else { fetch(&mut prepared) };
         drop(prepared);
-        self.share.statement_done(&self.db, &self.counters.data);
+        self.counts.statement_done(&self.db, &self.counters.data);
         done.map_err(|e| self.error(&e))
     }
 
@@ -132,11 +139,11 @@ impl ClientSession for SqliteSession {
         let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
         insert(&self.db, &self.work, table, &batch).map_err(|e| self.error(&e))?;
-        self.share.add(&self.db, &self.counters.data);
+        self.counts.add(&self.db, &self.counters.data);
         Ok(batch.len())
     }
 
-    /// A query by itself is a transaction that needs neither begin nor commit.
+    /// A single query needs neither begin nor commit.
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if !self.writes {
             return Ok((self.execute(statement, args)?, None));
@@ -157,7 +164,7 @@ impl ClientSession for SqliteSession {
     }
 
     fn publish_counters(&mut self) -> Result<(), TargetError> {
-        self.share.add(&self.db, &self.counters.data);
+        self.counts.add(&self.db, &self.counters.data);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
         let before = (target.evidence(&work).unwrap(), target.observer().unwrap().snapshot().unwrap());
         let mut session = target.client_session(&work, 1).unwrap();
         let mut stream = work.stream(1).unwrap();
-        // Of a mix, a whole turn: its shares are exact.
+        // A whole cycle of a mix: its shares are exact.
         let n = 3_u64.next_multiple_of(work.program.cycle());
         for _ in 0..n {
             session.begin().unwrap();
@@ -48,7 +48,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
             assert_eq!((after - before) as u64, changed, "{}", workload.code);
         }
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / n as f64;
-        // A scan measures the size of each transaction; its default is only where calibration begins.
+        // A scan measures the size of each transaction; its default is only the start of the calibration.
         let size = workload.redo.filter(|_| workload.scan().is_none());
         let Some(size) = size else { continue };
         assert!((size.min..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
@@ -91,26 +91,26 @@ fn a_temporary_folder_is_removed_and_leftovers_are_found() {
 }
 
 #[test]
-fn what_it_cannot_use_is_refused_with_its_name() {
+fn unusable_files_and_settings_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let foreign = dir.path().join("foreign.db");
     Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     let text = dir.path().join("text.db");
-    std::fs::write(&text, "no database at all, just some text that is long enough to be looked at ".repeat(20))
+    std::fs::write(&text, "not a database, just some text that is long enough to be read by SQLite ".repeat(20))
         .unwrap();
     for (url, part) in [
-        (format!("sqlite:{}", foreign.display()), "did not make"),
+        (format!("sqlite:{}", foreign.display()), "did not create"),
         (format!("sqlite:{}", text.display()), "not a database"),
         (format!("sqlite:{}", dir.path().display()), "is a folder"),
         ("sqlite:/nowhere/at/all.db".to_owned(), "/nowhere/at"),
         ("sqlite:x.db?page_size=1".to_owned(), "--setting"),
-        ("sqlit:".to_owned(), "did you mean «sqlite:»"),
+        ("sqlit:".to_owned(), "did you mean 'sqlite:'"),
     ] {
         let m = message(registry::open(&request(&url, dir.path())));
         assert!(m.contains(part), "{url}: {m}");
     }
     for (name, value, part) in
-        [("page_sise", "1024", "did you mean «page_size»"), ("page_size", "1000", "power of two")]
+        [("page_sise", "1024", "did you mean 'page_size'"), ("page_size", "1000", "power of two")]
     {
         let mut r = request("sqlite:", dir.path());
         r.settings.insert(name.into(), value.into());
@@ -127,7 +127,7 @@ fn what_it_cannot_use_is_refused_with_its_name() {
 fn pages_rows_and_checkpoints_are_counted() {
     let scratch = tempfile::tempdir().unwrap();
     let mut request = request("sqlite:", scratch.path());
-    // A cache of so few pages that reads must go to the file.
+    // A cache of few pages, so that reads must go to the file.
     request.settings.insert("cache_size".into(), "10".into());
     let target = registry::open(&request).unwrap();
     let workload = loadline_workload::find("LGWR-LAT25").unwrap();
@@ -149,7 +149,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     let grown = |name| before.delta(&after, name).unwrap();
     assert_eq!(grown(counter::ROWS_CHANGED) as u64, 20 * work.program.rows_per_tx());
     let (gets, reads) = (grown(counter::BLOCK_GETS), grown(counter::BLOCK_READS));
-    assert!(reads > 0.0 && gets > reads, "{gets} pages asked for, {reads} read");
+    assert!(reads > 0.0 && gets > reads, "{gets} pages requested, {reads} read");
     assert_eq!(grown(counter::READ_BYTES), grown(counter::READ_CALLS) * 1024.0);
     assert!(grown(counter::READ_CALLS) > 0.0 && grown(counter::READ_CALLS) <= reads, "some are in the log still");
     assert!(grown(counter::READ_NS) > 0.0 && grown(counter::REDO_WRITE_NS) > 0.0);
@@ -160,7 +160,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
 }
 
-/// An account that is gone is missed, and a sum over no rows is no 0 that something must be.
+/// A deleted account is detected, and a sum over no rows (NULL) is not accepted as 0.
 #[test]
 fn lost_rows_and_null_are_no_proof() {
     let dir = tempfile::tempdir().unwrap();
@@ -187,12 +187,12 @@ fn lost_rows_and_null_are_no_proof() {
     assert!(matches!(found()[0], Ok(-1)), "{:?}", found());
     without("id >= 0");
     assert!(found().iter().any(|f| f.as_ref().is_err_and(|e| e.to_string().contains("NULL"))), "{:?}", found());
-    assert_eq!(target.evidence(&work).unwrap(), Some(0), "of the rows changed, none are there");
+    assert_eq!(target.evidence(&work).unwrap(), Some(0), "no rows are left");
     let none = target.abilities().queries.unwrap().integer(&work, "SELECT id FROM {account}");
     assert!(none.is_err(), "no row: {none:?}");
     let unknown =
         target.abilities().queries.unwrap().integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
-    assert!(unknown.contains("«nothing»"), "{unknown}");
+    assert!(unknown.contains("'nothing'"), "{unknown}");
 }
 
 #[test]
@@ -218,12 +218,12 @@ fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     assert!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap().unwrap() > rows * 200);
     assert!(load().is_empty());
     target.create(&work).unwrap();
-    assert_eq!(load()[0].rows_loaded, rows, "made anew, loaded anew");
+    assert_eq!(load()[0].rows_loaded, rows, "created again, loaded again");
     target.drop_tables(&work).unwrap();
     assert_eq!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap(), None);
 }
 
-/// Locks (fcntl) that this process has on the file at `path`.
+/// Number of fcntl locks of this process on the file at `path`.
 fn locks(path: &std::path::Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;
     let number = format!(":{} ", std::fs::metadata(path).unwrap().ino());
@@ -232,7 +232,7 @@ fn locks(path: &std::path::Path) -> usize {
 }
 
 #[test]
-fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
+fn opening_the_database_outside_sqlite_keeps_its_locks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
@@ -248,7 +248,7 @@ fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
     assert!(locks(&path) > 0, "a session in WAL mode holds a lock on the database as long as it is open");
     let own = target.facts().own_files.clone().unwrap();
     assert_eq!(own.named, [dir.path().join("x.db-wal")]);
-    // The target may go first: sessions outlive it.
+    // Sessions may outlive the target.
     drop((own, target));
     assert!(locks(&path) > 0);
     drop(session);
@@ -256,7 +256,7 @@ fn what_opens_the_database_besides_sqlite_leaves_its_locks_alone() {
 }
 
 #[test]
-fn the_log_is_short_where_changes_must_reach_the_storage_and_long_before_a_checkpoint() {
+fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
     let params = |code: &str| {
         let workload = loadline_workload::find(code).unwrap();
         Work::new(workload, workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0)
@@ -286,7 +286,7 @@ fn the_log_is_short_where_changes_must_reach_the_storage_and_long_before_a_check
     let (written, _) = run("DBWR-THR", 500);
     assert!((400.0..=600.0).contains(&written), "{written} blocks written for 500 that were changed");
     let (written, _session) = run("DBWR-CKPT", 1100);
-    assert_eq!(written, 0.0, "everything waits for the checkpoint that is asked for");
+    assert_eq!(written, 0.0, "everything waits for the requested checkpoint");
     assert!(std::fs::metadata(&log).unwrap().len() > 1100 * 1024);
     let before = target.observer().unwrap().snapshot().unwrap();
     target.abilities().checkpoints.unwrap().checkpoint().unwrap();

@@ -12,11 +12,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
-/// Signals that end a server, and how long it has to follow each.
+/// Signals that stop a server, each with the time to wait for its end.
 pub(crate) type Stages = [(Signal, Duration)];
 
-/// A child process that lives as long as a thread which does nothing but wait for it: the signal
-/// that ends it with loadline is sent when the *thread* that spawned it ends.
+/// A child process, spawned by a thread that only waits for it. The thread must live as long as the child, because
+/// the parent-death signal is sent when the *thread* that spawned the child ends.
 pub(crate) struct Child {
     pub(crate) pid: Pid,
     state: Arc<State>,
@@ -25,9 +25,9 @@ pub(crate) struct Child {
 
 #[derive(Default)]
 struct State {
-    /// How it ended; the process number is somebody else's from then on.
+    /// How it ended. From then on another process may have its process id.
     exit: Mutex<Option<String>>,
-    gone: Condvar,
+    exited: Condvar,
 }
 
 impl Child {
@@ -46,12 +46,11 @@ impl Child {
             };
             let pid = Pid::from_raw(child.id().cast_signed());
             let _ = spawned.send(Ok(pid));
-            // Waits without taking the exit status, so that the number stays the child's until
-            // nobody can send a signal to it any more.
+            // Waits without reaping the child: its process id stays valid until no thread can signal it any more.
             while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
             let mut exit = watched.exit.lock().unwrap_or_else(PoisonError::into_inner);
             *exit = Some(child.wait().map_or_else(|e| e.to_string(), |status| status.to_string()));
-            watched.gone.notify_all();
+            watched.exited.notify_all();
         })?;
         let pid = answer.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended")))?;
         Ok(Child { pid, state, watcher: Some(watcher) })
@@ -62,14 +61,14 @@ impl Child {
         self.state.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops it by `stages`, one after the other.
+    /// Stops it with the signals of `stages`, one after the other.
     pub(crate) fn stop(&mut self, stages: &Stages) {
-        let gone = stages.iter().any(|(signal, patience)| {
+        let exited = stages.iter().any(|(signal, patience)| {
             self.signal(*signal);
-            self.wait_gone(*patience)
+            self.wait_exit(*patience)
         });
-        // A process that survives SIGKILL hangs in the kernel: its thread cannot be waited for.
-        if gone && let Some(watcher) = self.watcher.take() {
+        // A process that survives SIGKILL hangs in the kernel: do not wait for its thread.
+        if exited && let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
     }
@@ -81,7 +80,7 @@ impl Child {
         }
     }
 
-    fn wait_gone(&self, patience: Duration) -> bool {
+    fn wait_exit(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut exit = self.state.exit.lock().unwrap_or_else(PoisonError::into_inner);
         while exit.is_none() {
@@ -89,7 +88,7 @@ impl Child {
             if left.is_zero() {
                 return false;
             }
-            exit = self.state.gone.wait_timeout(exit, left).map_or_else(|e| e.into_inner().0, |(exit, _)| exit);
+            exit = self.state.exited.wait_timeout(exit, left).map_or_else(|e| e.into_inner().0, |(exit, _)| exit);
         }
         true
     }

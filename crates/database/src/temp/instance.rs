@@ -13,10 +13,10 @@ use super::product::{Product, cannot_run};
 use super::user::ServerUser;
 use crate::error::TargetError;
 
-/// A server that does not take sessions within this time is given up.
+/// Time for a server to start and accept sessions.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The server's files and, once it is started, its process. Dropping it ends and removes both.
+/// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
 pub(crate) struct Instance {
     child: Option<Child>,
     product: &'static Product,
@@ -24,7 +24,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Makes the directories and marks them as this process's.
+    /// Creates the directories and writes the owner file.
     ///
     /// # Errors
     /// [`TargetError::Local`] with the directory that cannot be used.
@@ -36,7 +36,7 @@ impl Instance {
         Ok(Instance { child: None, product, files: Files::create(product, place, user)? })
     }
 
-    /// Starts the server; its output goes to its log.
+    /// Starts the server with its output in its log.
     ///
     /// # Errors
     /// [`TargetError::Local`].
@@ -49,15 +49,15 @@ impl Instance {
         Ok(self.child.insert(child).pid)
     }
 
-    /// Asks at the socket until the server takes sessions.
+    /// Asks at the socket until the server accepts sessions.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why it does not.
     pub(crate) fn wait_ready(&self, ask: impl Fn(&Path) -> Progress) -> Result<(), String> {
         let socket = self.files.socket();
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            // In this order: what it wrote before it ended is then in the log.
+            // First this check: after the exit, the log is complete.
             if let Some(exit) = self.child.as_ref().and_then(Child::exit) {
                 return Err(exit);
             }
@@ -73,14 +73,14 @@ impl Instance {
         }
     }
 
-    /// Stops the server by `stages`; it can be started again.
+    /// Stops the server with `stages`; it can be started again.
     pub(crate) fn stop(&mut self, stages: &Stages) {
         if let Some(mut child) = self.child.take() {
             child.stop(stages);
         }
     }
 
-    /// The server's process, as long as it runs.
+    /// The server's process, if it runs.
     pub(crate) fn running(&self) -> Option<Pid> {
         self.child.as_ref().filter(|child| child.exit().is_none()).map(|child| child.pid)
     }
@@ -92,12 +92,12 @@ impl Drop for Instance {
     }
 }
 
-/// How far a server that starts is.
+/// State of a starting server.
 pub(crate) enum Progress {
-    /// It takes sessions.
+    /// It accepts sessions.
     Ready,
-    /// Not yet, and what it says.
+    /// Not yet; its last answer.
     Waiting(String),
-    /// It never will, and why.
+    /// It cannot start; the reason.
     Hopeless(String),
 }

@@ -1,4 +1,4 @@
-//! Private servers whose owner is dead: found by their marks, ended and removed.
+//! Finds private servers whose owner process is dead, stops and removes them.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use nix::unistd::geteuid;
 
 use super::files;
-use super::owner::{self, Owner, absent_is_fine};
+use super::owner::{self, Owner, ignore_not_found};
 use super::product::Product;
 
-/// A directory without an owner file may just be in the making for this long.
-const IN_THE_MAKING: Duration = Duration::from_secs(60);
+/// A directory without an owner file is left alone up to this age: a server may be starting in it.
+const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
 
-/// What was done.
+/// Result of the removal of leftovers.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
-    /// What was removed, and what was left alone with why; one line each.
+    /// One line per directory that was removed, or left alone with the reason.
     pub(crate) removed: Vec<String>,
-    /// What could not be removed; one line each.
+    /// One line per directory that could not be removed.
     pub(crate) failed: Vec<String>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) fn remove(product: &Product, places: &[PathBuf]) -> Leftovers {
             match examine(product, &dir) {
                 Ok(Some(line)) => done.removed.push(line),
                 Ok(None) => {}
-                // Somebody else cleans up at the same time.
+                // Another process removed it at the same time.
                 Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
-                Err(e) => done.failed.push(format!("«{}» could not be removed: {e}", dir.display())),
+                Err(e) => done.failed.push(format!("'{}' could not be removed: {e}", dir.display())),
             }
         }
         seen.push(place);
@@ -59,10 +59,10 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     }
     let shown = dir.display();
     if metadata.uid() != geteuid().as_raw() {
-        // Its marks cannot be trusted: in a directory such as /var/tmp anybody could have made them.
+        // Its owner file cannot be trusted: in a directory such as /var/tmp anybody can create one.
         return match Owner::read(dir) {
             Ok(Some(owner)) if !owner.process_lives() => Ok(Some(format!(
-                "left alone «{shown}»: it belongs to the user with the number {}, who can clean it up",
+                "left '{shown}' alone: it belongs to the user with uid {}, who can remove it with `loadline clean`",
                 metadata.uid()
             ))),
             _ => Ok(None),
@@ -71,34 +71,34 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     let owner = match Owner::read(dir) {
         Ok(Some(owner)) => owner,
         Ok(None) => return remove_unfinished(product, dir, &metadata),
-        Err(e) => return Ok(Some(format!("left alone «{shown}»: its owner file cannot be read ({e})"))),
+        Err(e) => return Ok(Some(format!("left '{shown}' alone: its owner file cannot be read ({e})"))),
     };
     if owner.process_lives() {
         return Ok(None);
     }
-    // Held until the directory is gone, so that nobody else cleans up here at the same time.
+    // Held until the directory is removed, so no other process cleans up here at the same time.
     let Some(_lock) = owner::try_lock(dir)? else { return Ok(None) };
     let ran = files::remove(product, dir, &owner)?;
-    let stopped = if ran { " (the server still ran and was stopped)" } else { "" };
+    let stopped = if ran { " (the server was still running and was stopped)" } else { "" };
     Ok(Some(format!(
-        "removed «{shown}», a private {} server whose owner, loadline as process {}, is gone{stopped}",
+        "removed '{shown}', a private {} server whose owner (loadline, process {}) is dead{stopped}",
         product.name, owner.pid
     )))
 }
 
-/// A start or a removal that was cut off leaves a directory with nothing but its lock.
+/// Removes a directory with nothing but its lock, which an interrupted start or removal leaves.
 fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
     let ours = [owner::LOCK, owner::DRAFT];
     let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
     let only_ours = names.iter().all(|name| ours.iter().any(|ours| name == ours));
-    let old = metadata.modified()?.elapsed().is_ok_and(|age| age > IN_THE_MAKING);
+    let old = metadata.modified()?.elapsed().is_ok_and(|age| age > MAX_CREATION_TIME);
     if !only_ours || !old {
         return Ok(None);
     }
     let Some(_lock) = owner::try_lock(dir)? else { return Ok(None) };
     for name in ours {
-        absent_is_fine(std::fs::remove_file(dir.join(name)))?;
+        ignore_not_found(std::fs::remove_file(dir.join(name)))?;
     }
     std::fs::remove_dir(dir)?;
-    Ok(Some(format!("removed «{}», an unfinished private {} server", dir.display(), product.name)))
+    Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
 }

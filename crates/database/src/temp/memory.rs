@@ -1,11 +1,11 @@
-//! How much memory there is.
+//! Memory of the machine.
 
 use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// Memory that this process may use, in bytes: the machine's (`/proc/meminfo`) or that of the
-/// control group that it runs in (`memory.max`), whichever is less.
+/// Memory that this process may use, bytes: the machine's (`/proc/meminfo`) or the limit of its control group
+/// (`memory.max`), whichever is less.
 pub(crate) fn memory_bytes() -> u64 {
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     let meminfo = read(Path::new("/proc/meminfo"));

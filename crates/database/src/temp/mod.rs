@@ -1,9 +1,8 @@
-//! Private throwaway servers, whatever their product: where they are put, whom they run as, how they are
-//! started and ended, and how what a dead loadline left behind is found.
+//! Private throwaway servers of all products: directory, user, start, stop, and removal of leftovers.
 //!
-//! A server is made from the installed binaries next to the results, answers on a Unix socket only, dies
-//! with loadline even when that is killed, and is removed to the last file. What a killed loadline leaves
-//! behind is marked by an owner file and removed by the next start or by `loadline clean`.
+//! A server is created from the installed binaries, next to the results. It listens on a Unix socket only, is stopped
+//! when loadline ends or is killed, and is removed completely. The leftovers of a killed loadline have an owner file;
+//! the next start or `loadline clean` removes them.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,15 +12,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
-use address::Address;
 use instance::Instance;
 use leftovers::Leftovers;
-use place::{Location, Wanted};
+use place::{Location, ServerToPlace};
 use product::Product;
 use settings::Settings;
+use temp_url::TempUrl;
 use user::ServerUser;
 
-pub(crate) mod address;
 pub(crate) mod child;
 pub(crate) mod files;
 pub(crate) mod instance;
@@ -32,17 +30,18 @@ pub(crate) mod place;
 pub(crate) mod processes;
 pub(crate) mod product;
 pub(crate) mod settings;
+pub(crate) mod temp_url;
 pub(crate) mod user;
 
-/// What stays as it is in a URL's query (RFC 3986, unreserved characters).
+/// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A server that is to be made.
+/// A server to be created.
 pub(crate) struct Start<'a> {
     product: &'static Product,
     request: &'a OpenRequest,
-    pub(crate) address: Address,
-    /// Whom the server runs as.
+    pub(crate) address: TempUrl,
+    /// The user of the server process.
     pub(crate) user: ServerUser,
 }
 
@@ -64,25 +63,25 @@ impl<'a> Start<'a> {
         Ok(Start { product, request, address, user: ServerUser::choose(product)? })
     }
 
-    /// Makes the server's directories; `program` must be within its user's reach from there. Leftovers of dead
-    /// owners in the same place are removed first.
+    /// Removes leftovers of dead owners, then creates the server's directories. Its user must be able to run `program`
+    /// from there.
     ///
     /// # Errors
-    /// [`TargetError`]: no usable directory.
+    /// When no directory can be used.
     pub(crate) fn create(&self, program: &Path) -> Result<(Instance, Site), TargetError> {
         let Start { product, request, user, .. } = self;
         let (dir, scratch) = (self.address.dir.as_deref(), request.scratch.as_path());
-        let place = place::choose(Wanted { product, dir, scratch, user, program })?;
+        let place = place::choose(ServerToPlace { product, dir, scratch, user, program })?;
         let leftovers = leftovers::remove(product, &[request.scratch.clone(), place.parent.clone()]);
         Ok((Instance::create(product, &place, user)?, Site { place, leftovers }))
     }
 
-    /// What a reader of the report should know: `server` (version and binaries), user, place and why it was
-    /// chosen, settings, leftovers removed.
+    /// Notes for the report: `server` (version and binaries), user, directory and why it was chosen, settings, removed
+    /// leftovers.
     pub(crate) fn notes(&self, server: &str, site: Site, settings: &Settings) -> Vec<String> {
         let Start { product, user, .. } = self;
         let mut notes = vec![format!(
-            "private {} {server}, made for this run and removed after it; it ran as the user «{}»",
+            "private {} {server}, created for this run and removed after it; it ran as the user '{}'",
             product.name, user.name
         )];
         notes.push(site.place.note);
@@ -93,35 +92,34 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Where a server was made, and what was removed there.
+/// Where a server was created, and the leftovers removed there.
 pub(crate) struct Site {
     place: Location,
     leftovers: Leftovers,
 }
 
-fn parse(product: &Product, url: &str) -> Result<Address, TargetError> {
-    Address::parse(url, product.scheme, product.bin)
+fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
+    TempUrl::parse(url, product.scheme, product.bin)
 }
 
-/// Checks a URL without touching anything.
+/// Validates a URL.
 ///
 /// # Errors
-/// [`TargetError::Usage`] naming what is wrong and what is allowed.
+/// [`TargetError::Usage`] with the invalid part and what is allowed.
 pub(crate) fn check_url(product: &Product, url: &str) -> Result<(), TargetError> {
     parse(product, url).map(drop)
 }
 
-/// Removes the private servers of dead owners in the results folder, in the directory of the URL and in
-/// `/var/tmp`; stops those that still run. One line each for what was removed, and for what looks like one
-/// of loadline's servers and was left alone, with why. A server whose owner lives, or which loadline did not
-/// make, is not touched.
+/// Stops and removes the private servers of dead owners in the results folder, in the directory of the URL and in
+/// `/var/tmp`. Returns one line per directory that was removed, or left alone with the reason. Servers whose owner
+/// lives, or that loadline did not create, are not touched.
 ///
 /// # Errors
-/// - [`TargetError::Usage`]: the URL of a private server that cannot be taken.
-/// - [`TargetError::Local`]: something could not be removed; the text also says what was.
+/// - [`TargetError::Usage`]: the URL is invalid.
+/// - [`TargetError::Local`]: something could not be removed; the text also lists what was removed.
 pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
     let mut places = vec![request.scratch.clone()];
-    if address::is_of(&request.url, product.scheme) {
+    if temp_url::is_of(&request.url, product.scheme) {
         places.extend(parse(product, &request.url)?.dir);
     }
     places.push(place::FALLBACK.into());
@@ -133,7 +131,7 @@ pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Resul
     Err(TargetError::Local(format!("{}{removed}", found.failed.join("; "))))
 }
 
-/// A path as the value of a URL's parameter.
+/// Encodes a path as the value of a URL parameter.
 pub(crate) fn encoded(path: &Path) -> String {
     percent_encode(path.as_os_str().as_bytes(), QUERY).to_string()
 }

@@ -1,4 +1,4 @@
-//! The mark by which loadline knows its own directories, and whether their owner still lives.
+//! The owner file and lock in loadline's directories: who created a directory, and whether that process still lives.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,34 +8,34 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub(crate) const FILE: &str = "owner.json";
-/// A draft of [`FILE`], renamed when it is on disk.
+/// Draft of [`FILE`], renamed when it is on disk.
 pub(crate) const DRAFT: &str = "owner.json.new";
 /// Locked by the owner as long as it lives.
 pub(crate) const LOCK: &str = "lock";
 
-/// The owner of a directory, as its owner file holds it.
+/// Content of an owner file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// Version of the loadline that made it.
+    /// Version of loadline.
     pub(crate) loadline: String,
-    /// The owning process …
+    /// Process id of the owner.
     pub(crate) pid: i32,
-    /// … and its start, in clock ticks since boot (`/proc/PID/stat`, field 22), so that another
-    /// process with the same number is not taken for it.
+    /// Start of the owner, clock ticks since boot (`/proc/PID/stat`, field 22). Distinguishes it from a later process
+    /// with the same id.
     pub(crate) start_ticks: u64,
-    /// `/proc/sys/kernel/random/boot_id`: process numbers of another boot mean nothing.
+    /// `/proc/sys/kernel/random/boot_id`: process ids of another boot are invalid.
     pub(crate) boot_id: String,
-    /// Where it was made; for people to read.
+    /// The directory, as information for people.
     pub(crate) directory: String,
-    /// The socket's directory, if it is not inside.
+    /// The socket's directory, if it is outside.
     pub(crate) sockets: Option<PathBuf>,
     /// User and group that the server runs as.
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Process number of the server, once it runs.
+    /// Process id of the server, if it was started.
     #[serde(default)]
     pub(crate) postmaster: Option<i32>,
-    /// Its shared memory files, which outlive a killed server.
+    /// Shared memory files of the server: they remain when it is killed.
     #[serde(default)]
     pub(crate) shared_memory: Vec<PathBuf>,
 }
@@ -59,7 +59,7 @@ impl Owner {
         })
     }
 
-    /// Writes the owner file: whole or not at all, also when the machine crashes.
+    /// Writes the owner file atomically, also if the machine crashes.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         let draft = dir.join(DRAFT);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
@@ -77,18 +77,18 @@ impl Owner {
         }
     }
 
-    /// Whether what it says of processes and shared memory can still be true.
+    /// Whether its process ids and shared memory belong to the present boot.
     pub(crate) fn is_of_this_boot(&self) -> bool {
         self.boot_id == boot_id()
     }
 
-    /// Whether the owning process runs.
+    /// Whether the owner process still runs.
     pub(crate) fn process_lives(&self) -> bool {
         self.is_of_this_boot() && start_ticks(self.pid) == Some(self.start_ticks)
     }
 }
 
-/// The lock of `dir`, or `None` if somebody holds it. The system gives it back when its holder dies.
+/// Takes the lock of `dir`; `None` if another process holds it. The system releases it when its holder dies.
 pub(crate) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK))?;
@@ -99,8 +99,8 @@ pub(crate) fn try_lock(dir: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removing what is not there is no failure.
-pub(crate) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+/// Treats "not found" as success of a removal.
+pub(crate) fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -111,13 +111,13 @@ fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// When the process began; `None` if there is none or only its exit status is left (a zombie).
+/// Start time of the process; `None` if there is no such process or it is a zombie.
 fn start_ticks(pid: i32) -> Option<u64> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn parse_stat(stat: &str) -> Option<u64> {
-    // The name (field 2) may hold spaces and parentheses: the last one closes it.
+    // The name (field 2) may contain spaces and parentheses: it ends at the last one.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X" | "x") {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recycled_process_number_is_not_the_owner() {
+    fn a_recycled_process_id_is_not_the_owner() {
         let dir = tempfile::tempdir().unwrap();
         let mut owner = Owner::this_process(dir.path(), 1, 2).unwrap();
         owner.write(dir.path()).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn stat_with_an_odd_name() {
+    fn stat_of_a_process_with_spaces_in_its_name() {
         let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
         let line = |state: &str| format!("7 (a b) c) {state} {}", fields.join(" "));
         assert_eq!(parse_stat(&line("S")), Some(22));

@@ -1,4 +1,4 @@
-//! Where the private server is put: next to the results, as the device there is what is measured.
+//! Chooses the directory of a private server: next to the results, because the device there is what is measured.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -12,78 +12,77 @@ use super::product::Product;
 use super::user::ServerUser;
 use crate::error::TargetError;
 
-/// Where it goes when the server's user cannot get to the results folder.
+/// Used if the server's user has no access to the results folder.
 pub(crate) const FALLBACK: &str = "/var/tmp";
 
-/// The directory under which the server is made.
+/// The directory under which the server is created.
 #[derive(Debug)]
 pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,
-    /// What and why, for the report.
+    /// The directory and why it was chosen, for the report.
     pub(crate) note: String,
-    /// The results folder if it was made here: removed with the server unless it is used by then.
+    /// The results folder if it was created here: removed with the server if it is still empty.
     pub(crate) made: Option<PathBuf>,
 }
 
-/// The least free space: the database itself takes about 60 MiB, and a server whose disk is full at
-/// once would measure nothing.
-const LEAST_FREE: u64 = 256 << 20;
+/// Minimum free space, bytes. The empty database takes about 60 MiB, and the tests need space too.
+const MIN_FREE_BYTES: u64 = 256 << 20;
 
-/// What a place is wanted for.
+/// The server to place.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ServerToPlace<'a> {
     /// The server's product.
     pub(crate) product: &'static Product,
     /// The URL's directory.
     pub(crate) dir: Option<&'a Path>,
     /// The results folder.
     pub(crate) scratch: &'a Path,
-    /// Whom the server runs as.
+    /// The user of the server process.
     pub(crate) user: &'a ServerUser,
     /// The server's program.
     pub(crate) program: &'a Path,
 }
 
-/// Chooses the place: the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(wanted: Wanted<'_>) -> Result<Location, TargetError> {
-    let Product { scheme, log_setting, .. } = wanted.product;
-    let place = choose_directory(wanted)?;
+/// Chooses the URL's directory, else the results folder, else [`FALLBACK`].
+pub(crate) fn choose(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
+    let Product { scheme, log_setting, .. } = server.product;
+    let place = choose_directory(server)?;
     match free_bytes(&place.parent) {
-        Some(free) if free < LEAST_FREE => {
+        Some(free) if free < MIN_FREE_BYTES => {
             if let Some(made) = &place.made {
                 let _ = std::fs::remove_dir(made);
             }
             Err(TargetError::Local(format!(
-                "the filesystem under «{}» is full: {} are free and a private server needs {} at least, and room for \
+                "the filesystem under '{}' is full: {} are free, and a private server needs at least {} and space for \
                  its log ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
                 place.parent.display(),
                 bytes(free as f64),
-                bytes(LEAST_FREE as f64)
+                bytes(MIN_FREE_BYTES as f64)
             )))
         }
         _ => Ok(place),
     }
 }
 
-/// What an ordinary user can still write there; `None` if the system does not say.
+/// Free space for an ordinary user, bytes; `None` if unknown.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
-    let Wanted { product, scratch, user, program, .. } = wanted;
-    if let Some(dir) = wanted.dir {
+fn choose_directory(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
+    let ServerToPlace { product, scratch, user, program, .. } = server;
+    if let Some(dir) = server.dir {
         let parent = directory(dir, product)?;
         if !can_reach(user, &parent, program, product)? {
             return Err(TargetError::Usage(format!(
-                "the server runs as the user «{}», which cannot get to «{}»: give it the right to pass (chmod o+x on \
-                 the directory and those above it) or name another directory",
+                "the server runs as the user '{}', who has no access to '{}': run chmod o+x on the directory and its \
+                 parents, or name another directory",
                 user.name,
                 dir.display()
             )));
         }
-        let note = format!("its files were in {}, as the target's URL says", parent.display());
+        let note = format!("its files were in {}, given in the target's URL", parent.display());
         return Ok(Location { parent, note, made: None });
     }
     let made = (!scratch.exists()).then(|| scratch.to_owned());
@@ -96,20 +95,20 @@ fn choose_directory(wanted: Wanted<'_>) -> Result<Location, TargetError> {
         return Ok(Location { parent, note, made });
     }
     if let Some(made) = made {
-        // It stays if it is used by now, and is of no use to the server in either case.
+        // Fails, as it should, if it is in use by now.
         let _ = std::fs::remove_dir(made);
     }
     let fallback = directory(Path::new(FALLBACK), product)?;
     let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
-    // The results folder may be gone again; the directory above it then has the same device.
+    // The results folder may be removed again; its parent is on the same device.
     let results = parent.ancestors().find_map(device);
     let device = match (results, device(&fallback)) {
         (Some(a), Some(b)) if a == b => "the same device as the results",
-        _ => "ANOTHER device than the results: the figures are those of the device under it",
+        _ => "ANOTHER device than the results: the figures are those of that device",
     };
     let note = format!(
-        "its files were in {FALLBACK} and not next to the results, as the user «{}» that it runs as cannot get to {}; \
-         that is {device}",
+        "its files were in {FALLBACK} and not next to the results, because its user '{}' has no access to {}; \
+         {FALLBACK} is on {device}",
         user.name,
         parent.display()
     );
@@ -124,7 +123,7 @@ fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
     Ok(real)
 }
 
-/// Tried by a process of that user, as mode bits alone do not tell (access lists, network mounts).
+/// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
 fn can_reach(user: &ServerUser, dir: &Path, program: &Path, product: &Product) -> Result<bool, TargetError> {
     let tried = user.command(program, Signal::SIGKILL).arg("--version").current_dir(dir).output();
     match tried {

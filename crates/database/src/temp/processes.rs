@@ -1,8 +1,7 @@
-//! A server's processes as the system shows them: for what is left when the server was killed, or
-//! belongs to a loadline that is gone.
+//! Finds and stops a server's processes in `/proc`, after the server was killed or its loadline died.
 //!
-//! Processes are known by what everybody may read (`/proc/PID/cmdline` and its owner), as root in a
-//! container may not look into the processes of another user.
+//! Processes are recognised by `/proc/PID/cmdline` and its owner, which everybody may read: root in a container may
+//! have no access to the other files of another user's processes.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,13 +13,13 @@ use nix::unistd::Pid;
 
 use super::child::Stages;
 
-/// A process of a server, and what it is there.
+/// A process of a server and its role.
 pub(crate) struct Process<R> {
     pub(crate) pid: Pid,
     pub(crate) role: R,
 }
 
-/// The processes of the user `uid` that `role` knows by their folder in `/proc` and their command line.
+/// The processes of the user `uid` for which `role` (given their `/proc` folder and command line) returns a role.
 pub(crate) fn running<R>(uid: u32, role: impl Fn(&Path, &[u8]) -> Option<R>) -> Vec<Process<R>> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -33,11 +32,11 @@ pub(crate) fn running<R>(uid: u32, role: impl Fn(&Path, &[u8]) -> Option<R>) -> 
         .collect()
 }
 
-/// Ends all processes of a server by `stages`, each signal sent to those that `gets` it. Returns whether
-/// there were any.
+/// Ends all processes of a server with the signals of `stages`; `gets` says which role gets which signal. Returns
+/// whether there were any.
 ///
 /// # Errors
-/// How many do not end.
+/// When processes do not end; the text says how many.
 pub(crate) fn end_all<R>(
     stages: &Stages,
     running: impl Fn() -> Vec<Process<R>>,
@@ -61,7 +60,7 @@ pub(crate) fn end_all<R>(
     }
 }
 
-/// Waits until none runs, at most for so long.
+/// Waits until none runs, at most for `patience`.
 pub(crate) fn wait_gone<R>(running: impl Fn() -> Vec<Process<R>>, patience: Duration) {
     let deadline = Instant::now() + patience;
     while !running().is_empty() && Instant::now() < deadline {

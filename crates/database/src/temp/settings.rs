@@ -1,11 +1,11 @@
-//! A private server's settings: loadline's own and the user's.
+//! A private server's settings: loadline's defaults and the user's.
 
 use std::collections::BTreeMap;
 
 use super::product::Product;
 use crate::error::TargetError;
 
-/// `-` and `_` mean the same in names of options, and so do capitals and small letters.
+/// Normal form of an option's name: `-` and `_`, and upper and lower case, are equal.
 pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
@@ -13,13 +13,13 @@ pub(crate) fn normal(name: &str) -> String {
 /// All settings of a server.
 pub(crate) struct Settings {
     product: &'static Product,
-    /// loadline's own that the user has not replaced.
+    /// loadline's defaults that the user did not replace.
     pub(crate) defaults: Vec<(&'static str, String)>,
     pub(crate) given: BTreeMap<String, String>,
 }
 
 impl Settings {
-    /// Those of `defaults` that are not among the `given` ones, and these.
+    /// The `given` settings, and the `defaults` that are not given.
     pub(crate) fn new(
         product: &'static Product,
         mut defaults: Vec<(&'static str, String)>,
@@ -29,13 +29,13 @@ impl Settings {
         Settings { product, defaults, given: given.clone() }
     }
 
-    /// Name and value of each, the user's last.
+    /// Name and value of all settings, the user's last.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let defaults = self.defaults.iter().map(|(name, value)| (*name, value.as_str()));
         defaults.chain(self.given.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// For the report.
+    /// Notes for the report.
     pub(crate) fn notes(&self) -> Vec<String> {
         let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
@@ -45,7 +45,7 @@ impl Settings {
         notes
     }
 
-    /// The user's settings for people to read; a value that may hold a password is not shown.
+    /// The user's settings as text, without values that may contain a password.
     pub(crate) fn shown(&self) -> String {
         let value = |name: &str, value| if self.product.is_secret(name) { "(not shown)" } else { value };
         self.given.iter().map(|(n, v)| format!("{n}={}", value(n, v))).collect::<Vec<_>>().join(", ")
@@ -53,13 +53,13 @@ impl Settings {
 }
 
 impl Product {
-    /// Whether the value of the setting may hold a password.
+    /// Whether the value of the setting may contain a password.
     pub(crate) fn is_secret(&self, name: &str) -> bool {
         let name = normal(name);
         self.secrets.iter().any(|part| name.contains(part))
     }
 
-    /// What can be said of the user's settings before a server is asked.
+    /// Checks the user's settings as far as possible without the server.
     ///
     /// # Errors
     /// [`TargetError::Usage`].
@@ -67,15 +67,15 @@ impl Product {
         for (name, value) in given {
             if self.reserved.contains(&normal(name).as_str()) {
                 return Err(TargetError::Usage(format!(
-                    "--setting {name}: loadline sets «{name}» of its private server itself, leave it out"
+                    "--setting {name}: loadline itself sets '{name}' of its private server: leave it out"
                 )));
             }
             if value.chars().any(char::is_control) {
-                return Err(TargetError::Usage(format!("--setting {name}: its value holds a control character")));
+                return Err(TargetError::Usage(format!("--setting {name}: its value contains a control character")));
             }
-            // Two spellings of one name: which of them wins would be a matter of luck.
+            // Two spellings of one name: it is undefined which one wins.
             if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {
-                return Err(TargetError::Usage(format!("the setting «{name}» is given twice, also as «{other}»")));
+                return Err(TargetError::Usage(format!("the setting '{name}' is given twice, also as '{other}'")));
             }
         }
         Ok(())

@@ -12,18 +12,18 @@ use nix::unistd::{Pid, Uid, User, getegid, geteuid, getpid, getppid};
 use super::product::Product;
 use crate::error::TargetError;
 
-/// A user, and whether loadline has to change to it.
+/// A user, and whether loadline has to switch to it.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerUser {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) name: String,
-    /// Loadline is root: files must be given to the user, and processes change to it.
+    /// loadline is root: the server's files must belong to the user, and its processes run as the user.
     pub(crate) switch: bool,
 }
 
 impl ServerUser {
-    /// Oneself; as root the user that the product prefers if there is one, else `nobody`.
+    /// The present user; for root the product's preferred user if it exists, else `nobody`.
     pub(crate) fn choose(product: &Product) -> Result<ServerUser, TargetError> {
         let (product, preferred) = (product.name, product.user);
         let me = geteuid();
@@ -37,7 +37,7 @@ impl ServerUser {
             .find(|user| !user.uid.is_root())
             .map(|user| ServerUser { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name, switch: true })
             .ok_or_else(|| {
-                TargetError::Local(format!("{product} does not run as root, and there is no user «{preferred}» or «nobody» to run it as: make one (useradd -r {preferred}) or run loadline as another user"))
+                TargetError::Local(format!("{product} does not run as root, and there is no user '{preferred}' or 'nobody' to run it as: make one (useradd -r {preferred}) or run loadline as another user"))
             })
     }
 
@@ -46,16 +46,16 @@ impl ServerUser {
         ServerUser { uid, gid, name: uid.to_string(), switch: geteuid().is_root() && !Uid::from_raw(uid).is_root() }
     }
 
-    /// A command that runs as this user, with its supplementary groups dropped, in a process group
-    /// of its own (the terminal's Ctrl-C is for loadline alone), in English, without any `PG…`
-    /// variable, and which gets `at_death` when the thread that spawns it ends, with loadline too.
+    /// A command that runs as this user without supplementary groups, in its own process group (Ctrl-C must reach
+    /// loadline only), in English, without `PG…` variables. It gets the signal `at_death` when the thread that spawned
+    /// it ends, so also when loadline dies.
     #[allow(unsafe_code)]
     pub(crate) fn command(&self, program: impl AsRef<Path>, at_death: Signal) -> Command {
         let mut command = Command::new(program.as_ref());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").env("TZ", "UTC");
         command.current_dir("/").stdin(Stdio::null()).process_group(0);
         if self.switch {
-            // Set as root without a list of groups, `uid` drops the supplementary ones.
+            // For root, `uid` also drops the supplementary groups.
             command.uid(self.uid).gid(self.gid);
         } else if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -70,14 +70,15 @@ impl ServerUser {
         command
     }
 
-    /// What `program --version` says behind `after`. Asked as this user, so that binaries out of its reach show.
+    /// The word behind `after` in the output of `program --version`. Runs as this user, to find out whether it has
+    /// access to the binaries.
     ///
     /// # Errors
     /// [`TargetError::Local`].
     pub(crate) fn version(&self, program: &Path, after: &str, scheme: &str) -> Result<String, TargetError> {
         let failed = |why: String| {
             TargetError::Local(format!(
-                "the user «{}» cannot run «{} --version»: {why}. Name other binaries with {scheme}:?bin=/dir",
+                "the user '{}' cannot run '{} --version': {why}. Name other binaries with {scheme}:?bin=/dir",
                 self.name,
                 program.display()
             ))
@@ -88,7 +89,7 @@ impl ServerUser {
         let version = text.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next());
         version.filter(|_| output.status.success()).map(str::to_owned).ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            failed(format!("it answers «{}»", [text.trim(), stderr.trim()].concat()))
+            failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of a server's URL, and what its parameters have in common.
+//! Parses a server's URL and its parameters.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use super::redact;
 use crate::error::TargetError;
 
-/// `scheme://user:password@host:port/path?name=value&…`, each part as it stands.
+/// `scheme://user:password@host:port/path?name=value&…`, each part still percent-encoded.
 pub(crate) struct Url<'a> {
     /// The URL without its password.
     pub(crate) shown: String,
@@ -24,7 +24,7 @@ pub(crate) struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    /// Parses a URL whose first `?` begins the parameters; `form` shows how one is written.
+    /// Parses a URL whose first `?` begins the parameters; `form` is an example for the error message.
     ///
     /// # Errors
     /// [`TargetError::Usage`].
@@ -32,16 +32,15 @@ impl<'a> Url<'a> {
         let rest = after_scheme(url, form)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         if query.contains('@') && !rest.contains('@') && rest.contains(':') {
-            // What stands before the '?' is then likely the beginning of a password: show nothing.
+            // The text before the '?' is probably the beginning of a password: do not show it.
             return Err(TargetError::Usage(
-                "the URL has its «@» after a «?»: write a «?» in a password as %3F, an «@» in a parameter as %40"
-                    .into(),
+                "the URL has an '@' after a '?': write '?' in a password as %3F, and '@' in a parameter as %40".into(),
             ));
         }
         Url::of(url, rest, query)
     }
 
-    /// Parses a URL whose password may hold a `?`: only one behind the last `@` begins the parameters.
+    /// Parses a URL whose password may contain a `?`: the first `?` after the last `@` begins the parameters.
     ///
     /// # Errors
     /// [`TargetError::Usage`].
@@ -56,21 +55,21 @@ impl<'a> Url<'a> {
 
     fn of(url: &str, rest: &'a str, query: &'a str) -> Result<Url<'a>, TargetError> {
         let shown = redact(url);
-        // A password may hold a careless '@' or '/': the last '@' ends it, as `redact` has it.
+        // A password that is not encoded may contain '@' or '/': the last '@' ends it, as in `redact`.
         let (credentials, place) = rest.rsplit_once('@').unwrap_or(("", rest));
         let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
         let (host_port, path) = place.split_once('/').unwrap_or((place, ""));
         let (host, port) = split_port(host_port)
-            .ok_or_else(|| TargetError::Usage(format!("«{shown}»: «{host_port}» is no host and port")))?;
+            .ok_or_else(|| TargetError::Usage(format!("'{shown}': '{host_port}' is not a host and port")))?;
         Ok(Url { shown, user, password, host, port, path, query })
     }
 
-    /// The error for what is wrong with it.
+    /// The error for an invalid part.
     pub(crate) fn wrong(&self, what: impl std::fmt::Display) -> TargetError {
-        TargetError::Usage(format!("«{}»: {what}", self.shown))
+        TargetError::Usage(format!("'{}': {what}", self.shown))
     }
 
-    /// The text that a part stands for; `None` if it is empty. `what` names it in errors.
+    /// Decodes a part; `None` if it is empty. `what` names it in errors.
     ///
     /// # Errors
     /// [`TargetError::Usage`].
@@ -78,7 +77,7 @@ impl<'a> Url<'a> {
         let text = percent_decode_str(part).decode_utf8();
         let text = text.map_err(|_| self.wrong(format!("the {what} is not UTF-8")))?;
         if text.contains('\0') {
-            return Err(self.wrong(format!("the {what} holds a zero byte")));
+            return Err(self.wrong(format!("the {what} contains a zero byte")));
         }
         Ok(Some(text.into_owned()).filter(|text| !text.is_empty()))
     }
@@ -91,7 +90,7 @@ impl<'a> Url<'a> {
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         pairs
             .map(|pair| {
-                let pair = pair.split_once('=').ok_or_else(|| self.wrong(format!("the parameter «{pair}» has no «=»")));
+                let pair = pair.split_once('=').ok_or_else(|| self.wrong(format!("the parameter '{pair}' has no '='")));
                 pair.and_then(|(name, value)| Ok((name, self.decode(name, value)?)))
             })
             .collect()
@@ -109,19 +108,18 @@ impl<'a> Url<'a> {
 /// A port that is not 0.
 ///
 /// # Errors
-/// What may stand there.
+/// The allowed values.
 pub(crate) fn port(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("«{text}» is no port: 1 to 65535"))
+    text.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("'{text}' is not a port: 1 to 65535"))
 }
 
 fn after_scheme<'a>(url: &'a str, form: &str) -> Result<&'a str, TargetError> {
     let rest = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
-    let missing =
-        || TargetError::Usage(format!("«{}»: it goes on with «//» after its scheme: write {form}", redact(url)));
+    let missing = || TargetError::Usage(format!("'{}': '//' must follow the scheme: write {form}", redact(url)));
     rest.ok_or_else(missing)
 }
 
-/// `host`, `host:port`, `[v6]:port`, either part possibly empty.
+/// Splits `host`, `host:port` or `[v6]:port`; either part may be empty.
 fn split_port(text: &str) -> Option<(&str, &str)> {
     if let Some(v6) = text.strip_prefix('[') {
         let (host, port) = v6.split_once(']')?;
@@ -134,26 +132,26 @@ fn split_port(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The path that a percent-encoded text stands for, whatever bytes it has.
+/// Decodes a percent-encoded path; `None` if it is empty or contains a zero byte.
 pub(crate) fn path(text: &str) -> Option<PathBuf> {
     let bytes: Vec<u8> = percent_decode_str(text).collect();
     (!bytes.is_empty() && !bytes.contains(&0)).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// What to say of a parameter that there is not.
+/// The message for an unknown parameter.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
-    let hint = nearest(name, known.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-    format!("unknown parameter «{name}»{hint} (known: {})", known.join(", "))
+    let hint = nearest(name, known.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+    format!("unknown parameter '{name}'{hint} (known: {})", known.join(", "))
 }
 
-/// The choice that a parameter's value names.
+/// The choice named by a parameter's value.
 ///
 /// # Errors
-/// Which there are.
+/// The allowed values.
 pub(crate) fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
     all.iter().find(|(n, _)| *n == value).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
-        let hint = nearest(value, names.iter().copied()).map_or(String::new(), |n| format!(": did you mean «{n}»?"));
-        format!("{name} «{value}» must be one of {}{hint}", names.join(", "))
+        let hint = nearest(value, names.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+        format!("{name} '{value}' must be one of {}{hint}", names.join(", "))
     })
 }

@@ -1,4 +1,4 @@
-//! From a URL's words to a log device.
+//! Opens the log device that a URL describes.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use loadline_logwriter::device::{
 use loadline_logwriter::{DeviceError, LogDevice, log_end};
 use loadline_model::{Finding, Severity};
 
-use super::address::{Address, Device, Standby};
-use super::place::Folder;
+use super::log_folder::LogFolder;
+use super::wal_url::{Device, Standby, WalUrl};
 use crate::error::TargetError;
 
-/// A device that is open, and what a user should know of it.
+/// An open log device, with warnings for the user.
 pub(super) struct Opened {
     pub(super) device: Box<dyn LogDevice>,
     pub(super) warnings: Vec<String>,
-    /// The standby, which runs as long as this value lives.
+    /// The standby; it stops when this is dropped.
     pub(super) standby: Option<Receiver>,
 }
 
@@ -26,11 +26,12 @@ fn failed(e: DeviceError) -> TargetError {
     TargetError::Local(e.to_string())
 }
 
-/// Bytes of a block where O_DIRECT would take less: what devices and filesystems are made for.
+/// Block size with O_DIRECT, bytes: the size that devices and filesystems are optimised for, even if smaller ones are
+/// allowed.
 const BLOCK_BYTES: usize = 4096;
 
-/// One copy.
-fn one(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
+/// Opens one copy.
+fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
     let in_files = |sync| {
         let config = file::FileConfig { file_bytes, sync, ..file::FileConfig::default() };
@@ -42,7 +43,7 @@ fn one(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceErr
         DirectDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
     };
     match address.device {
-        // Measured (bench/logwriter-peers): one job reaches 0.98 to 1.03 of the raw device so, 0.94 with fdatasync.
+        // Measured (bench/logwriter-peers): one job reaches 0.98 to 1.03 of the raw device, and 0.94 with fdatasync.
         Device::Best => direct(Via::SystemCalls).or_else(|_| in_files(file::FileSync::Fdatasync)),
         Device::Fdatasync => in_files(file::FileSync::Fdatasync),
         Device::Dsync => in_files(file::FileSync::Dsync),
@@ -55,16 +56,16 @@ fn one(address: &Address, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceErr
     }
 }
 
-/// Opens what the URL names.
-pub(super) fn open(address: &Address, folders: &[Folder]) -> Result<Opened, TargetError> {
-    let member = |folder: &Folder| Member::new(folder.path(), one(address, folder.path()));
+/// Opens all copies that the URL names.
+pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, TargetError> {
+    let member = |folder: &LogFolder| Member::new(folder.path(), open_copy(address, folder.path()));
     let set = |set: Replicas, standby| {
         let warnings = set.opened().warnings.clone();
         Ok(Opened { device: Box::new(set), warnings, standby })
     };
     match (folders, &address.flash, &address.standby) {
         ([only], None, None) => {
-            let device = one(address, only.path()).map_err(failed)?;
+            let device = open_copy(address, only.path()).map_err(failed)?;
             Ok(Opened { device, warnings: Vec::new(), standby: None })
         }
         ([first, second], Some(_), _) => {
@@ -72,8 +73,8 @@ pub(super) fn open(address: &Address, folders: &[Folder]) -> Result<Opened, Targ
             set(open_flash_log(members, FlashOptions::default(), &log_end).map_err(failed)?, None)
         }
         ([first, second], _, Some((_, rule))) => {
-            let device = one(address, second.path()).map_err(failed)?;
-            // On 127.0.0.1 and a port that is free.
+            let device = open_copy(address, second.path()).map_err(failed)?;
+            // On a free port of 127.0.0.1.
             let receiver = Receiver::start(device, second.path(), &ReceiverOptions::default()).map_err(failed)?;
             let rule = match rule {
                 Standby::Received => StandbyRule::Received,
@@ -94,7 +95,7 @@ pub(super) fn open(address: &Address, folders: &[Folder]) -> Result<Opened, Targ
     }
 }
 
-/// What the doctor says about the filesystem under `directory`.
+/// The doctor's finding on the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
     match StorageFacts::of(directory) {
         Ok(facts) => match (facts.kind.caveat(), facts.free_bytes) {

@@ -1,12 +1,12 @@
-//! `wal:`, the reference log writer as a target: what commits cost when there is nothing but a log.
+//! `wal:`, the reference log writer as a target: the cost of commits with nothing but a log.
 //!
-//! It never pretends to do SQL: a statement appends one redo record that holds the statement's arguments,
-//! and a commit is one of the log. Jobs are threads of this process.
+//! It does not run SQL: a statement appends one redo record with the statement's arguments, and a commit commits the
+//! log. Jobs are threads of this process.
 
-mod address;
 mod devices;
-mod place;
+mod log_folder;
 mod session;
+mod wal_url;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,31 +28,34 @@ use crate::role::{
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use address::{Address, SCHEME};
-use place::Folder;
+use log_folder::LogFolder;
 use session::{WalObserver, WalSession};
+use wal_url::{SCHEME, WalUrl};
 
 const NO_PROCEDURES: &str =
     "the reference log writer has no procedures; its client driver runs inside the same process";
 const NO_SQL: &str = "the reference log writer has a log and no tables";
 
-/// The kind.
+/// The reference log writer.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: SCHEME,
     aliases: &[],
     product: "reference log writer",
     source_key: SCHEME,
-    summary: "the log writer of this program, with no database around it: what the storage allows for commits",
+    summary: "loadline's own log writer without a database: the commits that the storage allows",
     url_forms: &[
         ("wal:", "a log in a temporary folder next to the results, removed after the run"),
         ("wal:/dir", "a log in the folder loadline-wal under /dir"),
         ("wal:/dir?device=dsync", "how it is written: best (default), fdatasync, dsync, direct, io_uring or pmem"),
-        ("wal:/dir?mirror=/dir2&mirror=/dir3&quorum=2", "up to three copies; durable when all, or so many, have it"),
-        ("wal:/dir?flash=/dir2", "written to both at once, durable when the first has it"),
+        (
+            "wal:/dir?mirror=/dir2&mirror=/dir3&quorum=2",
+            "up to three copies; durable when all (or quorum) copies have it",
+        ),
+        ("wal:/dir?flash=/dir2", "two copies, written at once; durable when the first has it"),
         ("wal:/dir?standby=/dir2&standby-rule=received", "with a standby on this machine: received, written or both"),
         (
             "wal:/dir?buffer=1536KiB&flush-fraction=1/3&flush-at=off&flush-every=3s&file-size=64MiB",
-            "when the log is written besides at commits, and its sizes",
+            "when the log is written in addition to commits, and its sizes",
         ),
     ],
     capabilities: || Capabilities {
@@ -62,25 +65,25 @@ pub(crate) static KIND: TargetKind = TargetKind {
             (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
         ],
     },
-    check_url: |url| Address::parse(url).map(|_| ()),
+    check_url: |url| WalUrl::parse(url).map(|_| ()),
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {
-        let mut removed = folder::clean_leftovers(&request.scratch, place::TEMP_PREFIX)?;
-        for folder in Address::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
-            removed.extend(place::clean(&folder)?);
+        let mut removed = folder::clean_leftovers(&request.scratch, log_folder::TEMP_PREFIX)?;
+        for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
+            removed.extend(log_folder::clean(&folder)?);
         }
         Ok(removed)
     },
-    is_temporary: |url| Address::parse(url).is_ok_and(|a| a.dir.is_none()),
+    is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data("it is itself what others are held against");
+static FACTS: Facts = Facts::without_data("it is itself the limit with which databases are compared");
 
 struct Wal {
-    address: Address,
-    folders: Vec<Folder>,
+    address: WalUrl,
+    folders: Vec<LogFolder>,
     writer: Arc<LogWriter>,
     device: String,
     warnings: Vec<String>,
@@ -97,18 +100,18 @@ impl Wal {
         if !request.settings.is_empty() {
             return refuse("takes no --setting: its settings are parameters of its URL (see `loadline targets`)");
         }
-        let address = Address::parse(&request.url)?;
+        let address = WalUrl::parse(&request.url)?;
         let mut folders = vec![match &address.dir {
-            Some(dir) => Folder::under(dir)?,
-            None => Folder::temporary(&request.scratch)?,
+            Some(dir) => LogFolder::under(dir)?,
+            None => LogFolder::temporary(&request.scratch)?,
         }];
         for copy in address.copies() {
-            folders.push(Folder::under(copy)?);
+            folders.push(LogFolder::under(copy)?);
         }
         let devices::Opened { device, warnings, standby } = devices::open(&address, &folders)?;
         let description = device.describe();
         let (writer, _) = LogWriter::open(&config(&address), device)
-            .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", place(&folders))))?;
+            .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", log_folder(&folders))))?;
         Ok(Wal {
             address,
             folders,
@@ -121,11 +124,11 @@ impl Wal {
     }
 }
 
-fn place(folders: &[Folder]) -> String {
+fn log_folder(folders: &[LogFolder]) -> String {
     folders.first().map(|f| f.path().display().to_string()).unwrap_or_default()
 }
 
-fn config(address: &Address) -> LogConfig {
+fn config(address: &WalUrl) -> LogConfig {
     LogConfig {
         buffer_bytes: address.buffer_bytes,
         buffer_fraction: address.flush_fraction,
@@ -135,7 +138,7 @@ fn config(address: &Address) -> LogConfig {
     }
 }
 
-/// What a transaction does, in words: there is no SQL to show.
+/// Describes a transaction in words, because there is no SQL.
 fn render(work: &Work) -> Vec<Rendered> {
     fn walk(work: &Work, steps: &[Step], depth: usize, out: &mut String) {
         for step in steps {
@@ -176,7 +179,7 @@ fn shown(bytes: u64) -> String {
     loadline_model::format::bytes(bytes as f64)
 }
 
-/// Gives the lock back.
+/// Releases the lock when dropped.
 struct Held(Arc<Mutex<bool>>);
 
 impl Drop for Held {
@@ -202,7 +205,7 @@ impl Target for Wal {
             ("flush_every_ms", off(a.flush_every.map(|d| d.as_millis().to_string()))),
             ("file_bytes", a.file_bytes.to_string()),
         ];
-        let directory = place(&self.folders);
+        let directory = log_folder(&self.folders);
         Ok(TargetInfo {
             kind: SCHEME.into(),
             product: KIND.product.into(),
@@ -228,9 +231,9 @@ impl Target for Wal {
 
 impl Administration for Wal {
     fn lock(&self) -> Result<RunLock, TargetError> {
-        // The folders are locked against other processes; within this one there is this flag.
+        // The owner files lock the folders against other processes; this flag locks them within this process.
         let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(Folder::held) {
+        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(LogFolder::is_held) {
             return Err(TargetError::Refused("another run uses this log: wait for it".into()));
         }
         Ok(RunLock::new(Held(Arc::clone(&self.locked))))
@@ -306,7 +309,7 @@ impl Observation for Wal {
         Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
     }
 
-    /// Records that the log was given, by its own count.
+    /// The log's own count of appended records.
     fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
         Ok(i64::try_from(self.writer.stats().records).ok())
     }

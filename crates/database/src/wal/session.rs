@@ -11,20 +11,20 @@ use crate::error::TargetError;
 use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
 
-/// A failure of the log: nothing more is durable there until it is opened again.
+/// A failure of the log: no further commit is durable until it is opened again.
 pub(super) fn failed(e: LogError) -> TargetError {
     TargetError::Lost(format!("the log writer: {e}"))
 }
 
-/// Statements take few arguments.
+/// Maximum number of arguments of a statement.
 const MAX_PARTS: usize = 16;
 
 pub(super) struct WalSession {
     session: LogSession,
     mode: CommitMode,
-    /// Rows that each statement stands for.
+    /// Rows that each statement would touch in a database.
     rows: Vec<u64>,
-    /// Arguments that are numbers, as bytes.
+    /// Integer arguments as bytes.
     numbers: [[u8; 8]; MAX_PARTS],
 }
 
@@ -45,7 +45,7 @@ impl ClientSession for WalSession {
         Ok(())
     }
 
-    /// One record that holds the arguments, one behind the other.
+    /// Appends one record with all arguments.
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         let n = args.len();
@@ -77,13 +77,13 @@ impl ClientSession for WalSession {
         self.session.commit(self.mode).map(|_| ()).map_err(failed)
     }
 
-    /// Records without a commit record are none: there is nothing to undo.
+    /// Records without a commit record have no effect, so there is nothing to undo.
     fn rollback(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 
     fn canceller(&self) -> Canceller {
-        // A thread inside write or fsync cannot be called back.
+        // A thread inside write or fsync cannot be cancelled.
         Canceller::new(|| ())
     }
 }
@@ -93,8 +93,7 @@ pub(super) struct WalObserver(pub(super) Arc<LogWriter>);
 impl Observer for WalObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let s = self.0.stats();
-        // Redo is what jobs have the log hold: their records and commits with their headers. What fills up
-        // blocks and files is counted apart.
+        // Redo is the jobs' records and commits with their headers. Padding of blocks and files is not redo.
         let redo = s.record_bytes;
         let c = s.commit;
         let counters = [

@@ -1,4 +1,4 @@
-//! The log as a target, without a run around it.
+//! The log as a target, without a run.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         (format!("wal:{a}?file-size=1MiB&device=direct"), "O_DIRECT"),
         (format!("wal:{a}?file-size=1MiB&device=io_uring"), "O_DIRECT"),
         (format!("wal:{a}?file-size=1MiB&device=fdatasync"), "fdatasync"),
-        // Where O_DIRECT cannot be, the best there is takes its place.
+        // `best` on tmpfs, which may have no O_DIRECT.
         (format!("wal:{}?file-size=1MiB", memory.path().display()), "log"),
         (format!("wal:{}?file-size=1MiB&device=pmem", memory.path().display()), "tmpfs"),
         (format!("wal:{a}?file-size=1MiB&mirror={b}&mirror={c}&quorum=2"), "durable when 2 have it"),
@@ -99,7 +99,7 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         drop(session);
         wal.clean().unwrap();
     }
-    // Copies on one device protect against nothing: that is said.
+    // Copies on one device protect against nothing: the doctor warns.
     let wal =
         Wal::open(&OpenRequest::new(&format!("wal:{a}?mirror={b}&file-size=1MiB"), dirs[0].path().to_owned())).unwrap();
     let findings = wal.doctor().unwrap();

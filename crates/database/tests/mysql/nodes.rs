@@ -102,7 +102,7 @@ fn a_private_server_from_named_binaries_and_without_further_nodes() {
     assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
     let refused = |request: &OpenRequest| loadline_database::open(request).map(drop).unwrap_err();
     let e = refused(&OpenRequest::new("mariadb-temp:?bin=/nowhere", std::env::temp_dir()));
-    assert!(matches!(&e, TargetError::Usage(t) if t.contains("does not hold the program «mariadbd»")), "{e}");
+    assert!(matches!(&e, TargetError::Usage(t) if t.contains("has no 'mariadbd'")), "{e}");
     let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
     request.nodes = vec!["mariadb-temp:".into()];
     let e = refused(&request);

@@ -98,7 +98,7 @@ fn a_password_is_asked_for_when_the_server_wants_one_and_once() {
     assert!(asked.len() == 1 && asked[0].starts_with("user asked at "), "{asked:?}");
     let (opened, asked) = open("free", Some("unused"));
     assert!(opened.is_ok() && asked.is_empty(), "a user without a password is not asked: {asked:?}");
-    for (answer, words) in [(Some("wr0ng"), "password for user «asked» is wrong"), (None, "no password was given")] {
+    for (answer, words) in [(Some("wr0ng"), "password for user 'asked' is wrong"), (None, "no password was given")] {
         let (opened, asked) = open("asked", answer);
         let e = opened.unwrap_err();
         assert!(matches!(&e, TargetError::Refused(t) if t.contains(words)) && !e.to_string().contains("wr0ng"), "{e}");

@@ -1,4 +1,4 @@
-//! Coming in: passwords, encryption, and every way of being turned away.
+//! Connecting: passwords, encryption, refusals.
 
 use loadline_database::TargetError;
 
@@ -19,7 +19,7 @@ fn unreachable(url: &str) -> String {
 }
 
 #[test]
-fn passwords_of_every_kind_are_taken() {
+fn all_password_methods_work() {
     let encoded = SCRAM_PASSWORD.replace(':', "%3A").replace('\\', "%5C").replace('@', "%40").replace(' ', "%20");
     for (credentials, rest) in [
         (format!("scram:{encoded}"), "postgres?sslmode=disable"),
@@ -35,21 +35,21 @@ fn passwords_of_every_kind_are_taken() {
 }
 
 #[test]
-fn a_password_is_asked_for_when_it_is_wanted() {
+fn the_user_is_asked_for_a_required_password() {
     let url = server().tcp_url("scram", "127.0.0.1", "postgres?passfile=/nonexistent");
     assert!(open_asking(&url, SCRAM_PASSWORD).is_ok());
     let e = refused(open(&url));
-    assert!(e.contains("wants a password for user «scram»") && e.contains("PGPASSWORD"), "{e}");
+    assert!(e.contains("requires a password for user 'scram'") && e.contains("PGPASSWORD"), "{e}");
 }
 
 #[test]
 fn refusals_say_what_to_do_and_hide_the_password() {
     let s = server();
     for (url, words) in [
-        (s.tcp_url("scram:hunter2", "127.0.0.1", "postgres"), "password for user «scram» is wrong"),
-        (s.tcp_url("md5:hunter2", "127.0.0.1", "postgres"), "password for user «md5» is wrong"),
-        (s.socket_url("postgres", "no_such_db"), "create the database «no_such_db»"),
-        (s.socket_url("no_such_role", "postgres"), "create the role «no_such_role»"),
+        (s.tcp_url("scram:hunter2", "127.0.0.1", "postgres"), "password for user 'scram' is wrong"),
+        (s.tcp_url("md5:hunter2", "127.0.0.1", "postgres"), "password for user 'md5' is wrong"),
+        (s.socket_url("postgres", "no_such_db"), "create the database 'no_such_db'"),
+        (s.socket_url("no_such_role", "postgres"), "create the role 'no_such_role'"),
         (s.tcp_url("nothba:hunter2", "127.0.0.1", "postgres"), "pg_hba.conf has no line"),
     ] {
         let e = refused(open(&url));
@@ -59,16 +59,16 @@ fn refusals_say_what_to_do_and_hide_the_password() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_so() {
+fn unreachable_servers_are_named() {
     let dir = server().dir.display().to_string();
     let e = unreachable("postgres://postgres@127.0.0.1:1/postgres");
     assert!(e.contains("127.0.0.1:1") && e.contains("no server listens there"), "{e}");
     let e = unreachable(&format!("postgres://postgres@/postgres?host={dir}&port=7"));
-    assert!(e.contains(".s.PGSQL.7") && e.contains("54329"), "names the ports that are there: {e}");
+    assert!(e.contains(".s.PGSQL.7") && e.contains("54329"), "names the existing ports: {e}");
     let e = unreachable("postgres://postgres@/postgres?host=/no/such/dir");
-    assert!(e.contains("no folder «/no/such/dir»"), "{e}");
+    assert!(e.contains("no folder '/no/such/dir'"), "{e}");
     let e = unreachable("postgres://postgres@no-such-host.invalid/postgres");
-    assert!(e.contains("«no-such-host.invalid» cannot be resolved"), "{e}");
+    assert!(e.contains("'no-such-host.invalid' cannot be resolved"), "{e}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn something_that_is_no_server_is_unreachable() {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten().take(4) {
             use std::io::Write;
-            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\nthis is no database at all");
+            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\nthis is not a database");
         }
     });
     let e = unreachable(&format!("postgres://a@127.0.0.1:{port}/b?sslmode=disable&connect_timeout=2"));

@@ -1,4 +1,4 @@
-//! The server's counters against what was done.
+//! The server's counters compared with the work done.
 
 use loadline_database::clock;
 use loadline_model::column;
@@ -8,7 +8,7 @@ use loadline_workload::Arg;
 use crate::server::{server, work};
 
 #[test]
-fn commits_are_counted_to_the_last_one() {
+fn commits_are_counted_exactly() {
     let db = server().database("counters");
     let work = work("LGWR-LAT1", &[]);
     let target = db.target();
@@ -47,7 +47,7 @@ fn commits_are_counted_to_the_last_one() {
     assert_eq!(before.delta(&after, "pg_stat_database.xact_rollback"), Some(1.0));
     assert_eq!(before.delta(&after, "pg_stat_database.tup_updated"), Some(43.0));
     assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0 + 5.0 * 300.0);
-    // The other tests of this binary use the same log: their syncs come on top, or serve ours as well.
+    // The other tests of this binary use the same log: they add syncs, or sync our commits with theirs.
     for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
         let n = before.delta(&after, name).unwrap();
         assert!(n >= 5.0, "{name}: {n}");
@@ -66,7 +66,7 @@ fn commits_are_counted_to_the_last_one() {
 }
 
 #[test]
-fn waits_of_the_job_sessions_are_seen() {
+fn waits_of_the_job_sessions_are_sampled() {
     let db = server().database("waits");
     let work = work("LGWR-LAT1", &[]);
     let target = db.target();
@@ -99,7 +99,7 @@ fn waits_of_the_job_sessions_are_seen() {
 }
 
 #[test]
-fn what_is_absent_has_a_reason_and_is_not_counted() {
+fn absent_columns_have_a_reason_and_no_counter() {
     let db = server().database("absent");
     let target = db.target();
     let absent = target.absent_columns();
@@ -113,7 +113,7 @@ fn what_is_absent_has_a_reason_and_is_not_counted() {
         assert_eq!(is_absent, !snapshot.counters.contains_key(name), "{column}");
     }
     assert!(!snapshot.counters.contains_key("pg_stat_wal.wal_sync_time"), "not measured, so not 0");
-    assert!(snapshot.proc_stat.is_none(), "a local server's CPU is read here");
+    assert!(snapshot.proc_stat.is_none(), "a local server's CPU is read on this machine");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Both drivers: the same work, the same bytes, honest times.
+//! Both drivers: the same work, the same bytes, correct times.
 
 use loadline_database::{ClientSession, Target, TargetError, Work, clock};
 use loadline_workload::{Arg, Execute};
@@ -60,7 +60,7 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
         let mut done = 0;
         let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
         while done < 20 {
-            // A slice whose end is past does one transaction.
+            // A slice whose end is in the past runs one transaction.
             let slice = session.run_slice(0).unwrap();
             assert_eq!((slice.transaction.count(), slice.commit.count()), (0, 0));
             assert!(slice.end.is_some());
@@ -104,7 +104,7 @@ fn a_slice_counts_each_of_its_transactions_once() {
         assert!(end.end_ns + 1_000 >= until && end.start_ns <= end.commit_ns && end.commit_ns <= end.end_ns);
         assert!(slice.first_start_ns >= last_end, "slices do not overlap");
         last_end = end.end_ns;
-        // What the transactions took fits into the slice, and fills most of it.
+        // The transactions fill most of the slice.
         let busy = slice.transaction.sum_ns() as f64 + (end.end_ns - end.start_ns) as f64;
         let wall = (end.end_ns - slice.first_start_ns) as f64;
         assert!(busy <= wall + 1e3 && busy > 0.8 * wall, "{busy} of {wall}");
@@ -135,7 +135,7 @@ fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
 }
 
 #[test]
-fn the_commit_is_seen_for_one_transaction_in_seven() {
+fn the_commit_start_is_measured_in_one_of_seven_transactions() {
     let db = server().database("sampled");
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
@@ -155,7 +155,7 @@ fn the_commit_is_seen_for_one_transaction_in_seven() {
 }
 
 #[test]
-fn a_failed_transaction_is_rolled_back_and_the_session_lives_on() {
+fn a_session_can_be_used_after_a_failed_transaction() {
     let db = server().database("rollback");
     let work = work("LGWR-LAT25", &[]);
     let target = prepared(&db, &work, 1);
@@ -201,7 +201,7 @@ fn a_killed_backend_is_a_lost_session() {
     let mut client = target.client_session(&work, 0).unwrap();
     kill(0);
     match client.execute_and_commit(0, &[Arg::Bytes(&[1; 100]), Arg::Int(0)]) {
-        Err(TargetError::Lost(e)) => assert!(e.contains("57P01"), "the server's reason is told: {e}"),
+        Err(TargetError::Lost(e)) => assert!(e.contains("57P01"), "contains the server's reason: {e}"),
         other => panic!("{other:?}"),
     }
     let mut database = target.abilities().driver().unwrap().database_session(&work, 1).unwrap();
@@ -225,7 +225,7 @@ fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
     let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline test-run job%' AND datname = 'cancelled'";
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while db.psql(left) != "0" {
-        assert!(std::time::Instant::now() < until, "the server still works for a client that is gone");
+        assert!(std::time::Instant::now() < until, "the server still works for a disconnected client");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
@@ -238,7 +238,7 @@ fn commit_modes_and_settings_reach_the_sessions() {
         let work = work(code, &[("rows", 1), ("own-rows", 8)]);
         let target = prepared(&db, &work, 1);
         let table = format!("loadline.{}_redo", code.to_lowercase().replace('-', "_"));
-        // A trigger looks at the settings from inside the job's transaction.
+        // A trigger reads the settings inside the job's transaction.
         db.psql(&format!(
             "CREATE TABLE IF NOT EXISTS seen(driver text, s text); \
              CREATE OR REPLACE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \

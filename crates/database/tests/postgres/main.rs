@@ -1,4 +1,4 @@
-//! The PostgreSQL target against a real server: one private server, one database a test.
+//! The PostgreSQL target with a real server: one private server, one database per test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! The schema: its lock, its loading, its removal; the doctor; several nodes.
+//! The schema (lock, loading, removal), the doctor, several nodes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,19 +9,19 @@ use loadline_workload::Arg;
 use crate::server::{open, request, server, work};
 
 #[test]
-fn a_second_run_is_refused_until_the_first_is_gone() {
+fn a_second_run_is_refused_until_the_first_ends() {
     let db = server().database("locked");
     let (first, second) = (db.target(), db.target());
     let lock = first.lock().unwrap();
     match second.lock().map(|_| ()) {
         Err(TargetError::Refused(e)) => {
-            assert!(e.contains("«loadline test-run lock»") && e.contains("since 20"), "{e}");
+            assert!(e.contains("'loadline test-run lock'") && e.contains("since 20"), "{e}");
         }
         other => panic!("{other:?}"),
     }
     assert!(matches!(second.clean(), Err(TargetError::Refused(_))));
     drop(lock);
-    // The server notices that a session is gone a moment later.
+    // The server notices a closed session a little later.
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while second.lock().is_err() {
         assert!(std::time::Instant::now() < until);
@@ -40,7 +40,7 @@ fn the_lock_dies_with_its_owner() {
 }
 
 #[test]
-fn loading_goes_on_where_it_was_cut_off() {
+fn an_interrupted_load_is_resumed() {
     let db = server().database("loading");
     let work = work("LGWR-LAT1", &[]);
     let target = db.target();
@@ -50,7 +50,7 @@ fn loading_goes_on_where_it_was_cut_off() {
         "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
     let whole = db.psql(sum);
     assert!(whole.starts_with("512|"), "{whole}");
-    // Job 1 is half there, job 2 not at all; job 3 has been worked on and must be left alone.
+    // Half of job 1's rows and all of job 2's are missing; job 3's rows were changed and must stay.
     db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id BETWEEN 150 AND 383; UPDATE loadline.lgwr_lat1_redo SET n = 5 WHERE id = 400");
     target.load(&work, 4).unwrap();
     assert_eq!(db.psql(sum), whole);
@@ -77,7 +77,7 @@ fn the_largest_payload_stays_in_line_and_updates_stay_on_their_page() {
 }
 
 #[test]
-fn cleaning_removes_what_was_made_and_nothing_else() {
+fn cleaning_removes_only_loadlines_objects() {
     let db = server().database("cleaning");
     let work = work("LGWR-LAT1", &[]);
     let target = db.target();
@@ -94,7 +94,7 @@ fn cleaning_removes_what_was_made_and_nothing_else() {
     for result in [target.create(&work), target.abilities().driver().unwrap().install(&work), target.clean().map(drop)]
     {
         match result {
-            Err(TargetError::Refused(e)) => assert!(e.contains("did not make"), "{e}"),
+            Err(TargetError::Refused(e)) => assert!(e.contains("did not create"), "{e}"),
             other => panic!("{other:?}"),
         }
     }
@@ -102,7 +102,7 @@ fn cleaning_removes_what_was_made_and_nothing_else() {
 }
 
 #[test]
-fn the_doctor_sees_what_spoils_figures() {
+fn the_doctor_finds_settings_that_spoil_figures() {
     let db = server().database("doctor");
     let severity = |id: &str| {
         let findings = db.target().doctor().unwrap();
@@ -125,7 +125,7 @@ fn the_doctor_sees_what_spoils_figures() {
 }
 
 #[test]
-fn a_role_without_privileges_is_told_which() {
+fn missing_privileges_are_named() {
     let s = server();
     let _db = s.database("poor");
     let target = open(&s.socket_url("limited", "poor")).unwrap();
@@ -139,7 +139,7 @@ fn a_role_without_privileges_is_told_which() {
     }
     assert!(target.settle().unwrap().unwrap().contains("no checkpoint"));
     let limit = target.job_limit().unwrap();
-    assert_eq!(limit.jobs, Some(2), "5 less 3 of loadline's own: {}", limit.because);
+    assert_eq!(limit.jobs, Some(2), "5 minus 3 for loadline itself: {}", limit.because);
     assert!(limit.because.contains("CONNECTION LIMIT = 5"), "{}", limit.because);
 }
 
@@ -177,7 +177,7 @@ fn nodes_of_one_instance_are_counted_once() {
 }
 
 #[test]
-fn the_data_set_is_loaded_once_and_gone_on_with() {
+fn the_data_set_is_loaded_once_and_resumed() {
     let db = server().database("data_set");
     let target = db.target();
     let work = work("SRV-QUERY1", &[]);
@@ -190,14 +190,14 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
                FROM loadline.data_lookup";
     let whole = db.psql(sum);
     let keys = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup'";
-    assert_eq!(db.psql(keys), "1", "the key is made when the rows are there");
+    assert_eq!(db.psql(keys), "1", "the key is created after loading");
     let found = target.abilities().data_set.unwrap().data_set().unwrap();
     assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
-    // Complete is complete: nothing is counted or loaded any more.
+    // A complete table is neither counted nor loaded again.
     let again = LoadProgress::default();
     target.load_watched(&work, 1, &again).unwrap();
     assert!(again.done().is_empty());
-    // Cut off: a portion is missing, and so are the key and the word that all is there.
+    // Interrupted: a portion, the key and the mark `complete` are missing.
     db.psql("ALTER TABLE loadline.data_lookup DROP CONSTRAINT data_lookup_pkey; DELETE FROM loadline.data_lookup WHERE id / 4096 = 3; UPDATE loadline.data_set SET complete = 0");
     let rest = LoadProgress::default();
     target.load_watched(&work, 1, &rest).unwrap();
@@ -209,7 +209,7 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
         Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
         other => panic!("{other:?}"),
     }
-    // A run that does not keep them removes them; one that does not have them made leaves kept ones.
+    // A run without --keep-data removes the data set, unless an earlier run kept it.
     target.clean_after_run(true).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'loadline'"), "2");
     assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
@@ -223,7 +223,7 @@ fn the_data_set_is_loaded_once_and_gone_on_with() {
 }
 
 #[test]
-fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
+fn whole_workload_tables_are_loaded_once_and_then_indexed() {
     let db = server().database("whole");
     let target = db.target();
     let work = work("STO-READ-ASYNC", &[]);
@@ -237,21 +237,21 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     let keys = "SELECT count(*) FROM pg_indexes WHERE tablename = 'sto_read_async_spread'";
     let count = || db.psql("SELECT count(*) FROM loadline.sto_read_async_spread");
     target.create(&work).unwrap();
-    assert_eq!(db.psql(keys), "0", "keys come when the rows are there");
+    assert_eq!(db.psql(keys), "0", "keys are created after loading");
     let stopped = LoadProgress::default();
     stopped.stop();
-    assert!(target.load_watched(&work, 1, &stopped).is_err(), "who stops does not wait for the end of the load");
+    assert!(target.load_watched(&work, 1, &stopped).is_err(), "a stopped load ends with an error");
     let done = load(target.as_ref());
     assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
     assert!(done[0].path.starts_with("COPY") && done[0].loaders > 1, "{done:?}");
     assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
-    // Nothing that the workload does takes rows away: they are not counted again.
+    // The workload deletes no rows, so they are not counted again.
     db.psql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
     assert!(load(target.as_ref()).is_empty() && count() == (rows - 10).to_string());
-    // Who does not know that they are there looks, and loads what is missing.
+    // A new target counts the rows and loads the missing ones.
     assert_eq!(load(db.target().as_ref())[0].rows_loaded, 4096);
     assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
-    // A load that was cut off before the keys.
+    // A load that was interrupted before it created the keys.
     db.psql("DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT sto_read_async_spread_pkey");
     let rest = load(db.target().as_ref());
     assert!(rest[0].rows_loaded == 0 && db.psql(keys) == "2", "{rest:?}");
@@ -261,7 +261,7 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
 }
 
 #[test]
-fn data_are_not_complete_without_their_statistics() {
+fn data_without_statistics_are_not_complete() {
     let db = server().database("statistics");
     let target = db.target();
     let work = work("SRV-QUERY1", &[]);
@@ -284,7 +284,7 @@ fn data_are_not_complete_without_their_statistics() {
 }
 
 #[test]
-fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() {
+fn a_query_gets_the_requested_workers_for_any_size_of_its_table() {
     let db = server().database("together");
     let target = db.target();
     let work = |workers: i64| {
@@ -296,7 +296,7 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
     target.load(&work(1), 1).unwrap();
     for workers in [12, 2, 1] {
         target.reset(&work(workers), Driver::Client).unwrap();
-        // By the size of this table the planner would take seven at the most.
+        // For the size of this table the planner would use at most seven.
         let tried = target.abilities().parallel_queries.unwrap().try_parallel(&work(workers)).unwrap().unwrap();
         assert_eq!((tried.planned, tried.launched), (workers as u32, workers as u32));
     }
@@ -305,7 +305,7 @@ fn a_query_gets_as_many_workers_as_it_asks_for_whatever_the_size_of_its_table() 
         Some(17)
     );
 
-    // Workers come and go all the time: one that has just started does not hide what the others do.
+    // Workers start and end all the time: one that has just started must not hide the others.
     target.reset(&work(8), Driver::Client).unwrap();
     let mut session = target.client_session(&work(8), 0).unwrap();
     let mut observer = target.observer().unwrap();

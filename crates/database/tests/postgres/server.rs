@@ -1,4 +1,4 @@
-//! One private server for all tests of this binary. It ends with the test process, however that ends.
+//! One private server for all tests of this binary. It is stopped when the test process ends or is killed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ const PORT: u16 = 54329;
 
 pub(crate) struct Server {
     pub(crate) dir: PathBuf,
-    /// Its standard input is a pipe from this process: when that closes, the server is stopped.
+    /// Its standard input is a pipe from this process: the server is stopped when the pipe closes.
     _keeper: Child,
 }
 
@@ -94,10 +94,10 @@ cd /; rm -rf {d}"#
         );
         let mut keeper =
             as_postgres(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let log = std::fs::read_to_string(dir.join("log")).unwrap_or_default();
-        assert_eq!(said.trim(), "ready", "{log}");
+        assert_eq!(line.trim(), "ready", "{log}");
         let server = Server { dir, _keeper: keeper };
         let quoted = SCRAM_PASSWORD.replace('\'', "''");
         server.psql(
@@ -111,7 +111,7 @@ cd /; rm -rf {d}"#
         server
     }
 
-    /// Runs SQL with psql: what loadline did is looked at without loadline.
+    /// Runs SQL with psql, to check loadline's work without loadline.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> String {
         let out = Command::new("psql")
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &PORT.to_string(), "-h"])
@@ -123,7 +123,7 @@ cd /; rm -rf {d}"#
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
     }
 
-    /// Makes a database of its own for a test.
+    /// Creates a database for one test.
     pub(crate) fn database(&self, name: &str) -> Db {
         self.psql("postgres", &format!("CREATE DATABASE {name}"));
         Db { name: name.to_owned() }

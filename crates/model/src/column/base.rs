@@ -87,7 +87,7 @@ define! {
     VALID: "valid", "Valid", "", Format::YesNo,
         "Whether every check of the test passed.", NOT, |r| text(if r.valid { "true" } else { "false" });
     INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
-        "What failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
+        "Checks that failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
     REPETITION: "repetition", "Repetition", "", Format::Integer,
         "Which repetition of the same test.", NOT, |r| Cell::Number(r.repetition.into());
     TRANSACTION_TIME_NS_P50: "transaction_time_ns_p50", "Transaction time p50", "ms", Format::NsAsMs,

@@ -126,8 +126,7 @@ const OF_OTHERS: &[&Column] = &[
     VISIBLE_DELAY_NS_P99,
 ];
 
-/// What every group but the log writer has in its files: a figure may matter to a group whose table does not show
-/// it.
+/// Further columns in the files of every group except the log writer.
 const FILES: &[&[&Column]] = &[OF_ALL, OF_ALL_TOO, OF_OTHERS];
 
 /// The table of the log-writer group.
@@ -412,7 +411,7 @@ impl Table {
     /// then the rest.
     pub fn file_columns(&self) -> impl Iterator<Item = &'static Column> {
         const FIRST: [&Column; 2] = [PLATFORM, WORKLOAD];
-        // What published tables lack begins with these, whatever order people see them in.
+        // The first columns after those of published tables.
         const OWN_FIRST: [&Column; 5] = [TARGET, DRIVER, VALID, INVALID_REASON, ERRORS];
         let placed = |c: &&'static Column| FIRST.contains(c) || OWN_FIRST.contains(c);
         let also = self.also_in_files.iter().copied().flatten().filter(|c| !self.shown.contains(c));

@@ -1,7 +1,7 @@
-//! Charts: figures over jobs with a line a platform, and throughput over time with a line a test.
+//! Charts: figures over jobs with one line per platform, and throughput over time with one line per test.
 
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_analyze::sweep::{JOBS, standing};
+use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_analyze::{Interval, Sweep};
 use loadline_model::column::{self, column};
 use loadline_model::format::Format;
@@ -10,26 +10,26 @@ use loadline_model::{Column, TestRecord};
 use super::key::with_interval;
 use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 use crate::svg;
-use crate::words::{lower, place, swept, swept_title, told, told_heading};
+use crate::words::{heading_of, lower, place, swept, swept_title, title_of};
 
-/// Columns that are drawn for a workload whose records name no KPIs.
+/// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
-/// As many charts stand in a row.
+/// Charts per row.
 const PER_ROW: u8 = 3;
-/// What was swept is drawn on a logarithmic axis from this ratio of its ends on.
-const WIDE: f64 = 16.0;
-/// More charts over time than this are folded away.
+/// Ratio of the largest to the smallest swept value that makes the axis logarithmic.
+const LOG_AXIS_RATIO: f64 = 16.0;
+/// Most charts over time that are not folded away.
 const MOST_OPEN: usize = 8;
 
-/// What the charts of [`of_workload`] need to be said of them, once a section.
-pub(crate) const LEGEND: &str = "Axes start at zero, but for logarithmic ones. Hollow markers are tests that are shown and feed nothing: invalid ones, and \
-     ones kept from a cache beside others from the device. \
+/// Explains the charts of [`of_workload`], once per section.
+pub(crate) const LEGEND: &str = "Axes start at zero unless they are logarithmic. Hollow markers are tests that no mean includes: invalid tests, and \
+     cached ones next to tests with device figures. \
      Error bars are 95 % confidence intervals of the mean over repetitions. Point at a marker for its figures.";
 
-/// A workload's KPIs over jobs, and over what else was swept, all platforms in each chart.
-pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
+/// A workload's KPIs over jobs and other swept parameters, all platforms in each chart.
+pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps).filter(|s| s.workload == workload);
     let mut overs: Vec<&str> = Vec::new();
     for sweep in sweeps() {
@@ -40,12 +40,11 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
     let columns: Vec<&'static Column> =
         named.map_or(USUAL.to_vec(), |kpis| kpis.iter().filter_map(|id| column(id)).collect());
-    // Elsewhere the time of a transaction is not one of commits.
     let log = sweeps().all(|s| s.group == "log-writer");
     let mut charts = Vec::new();
     for over in overs {
         let drawn = columns.iter().filter_map(|column| {
-            let title = format!("{workload}: {} over {}", lower(told(column, log)), swept(over));
+            let title = format!("{workload}: {} over {}", lower(title_of(column, log)), swept(over));
             let svg = sweep_chart(sides, workload, over, (column, log), &title)?.svg()?;
             Some(Chart { svg })
         });
@@ -54,9 +53,9 @@ pub(crate) fn of_workload(sides: &[Side<'_>], workload: &str) -> Option<Block> {
     (!charts.is_empty()).then_some(Block::Charts { charts, per_row: PER_ROW })
 }
 
-/// `None` where all is 0, and where no sweep has more than one point: a dot in a frame tells less than its row in the table.
+/// `None` if all values are 0 or no sweep has more than one point.
 fn sweep_chart(
-    sides: &[Side<'_>],
+    sides: &[PlatformRun<'_>],
     workload: &str,
     over: &str,
     (column, log): (&Column, bool),
@@ -78,9 +77,9 @@ fn sweep_chart(
     }
     let places = || lines.iter().flat_map(|(_, s)| &s.points).map(|p| f64::from(p.at));
     let (least, most) = (places().fold(f64::MAX, f64::min), places().fold(0.0, f64::max));
-    let log_x = over != JOBS && least > 0.0 && most / least >= WIDE;
+    let log_x = over != JOBS && least > 0.0 && most / least >= LOG_AXIS_RATIO;
     let one = lines.len() == 1;
-    let lines: Vec<svg::Line> = lines
+    let lines: Vec<svg::ChartLine> = lines
         .into_iter()
         .enumerate()
         .map(|(colour, (name, sweep))| sweep_line(name, sweep, column, colour))
@@ -92,7 +91,7 @@ fn sweep_chart(
     Some(svg::Chart {
         title: title.to_owned(),
         x_label: if log_x { format!("{} (logarithmic)", swept_title(over)) } else { swept_title(over) },
-        y_label: told_heading(column, log),
+        y_label: heading_of(column, log),
         lines,
         markers: true,
         whole_x: true,
@@ -104,8 +103,8 @@ fn sweep_chart(
     })
 }
 
-fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> svg::Line {
-    // The axis is labelled with the unit shown, which is not always the one held.
+fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> svg::ChartLine {
+    // The axis has the unit shown, which may differ from the stored one.
     let scale = if column.format == Format::NsAsMs { 1e-6 } else { 1.0 };
     let tip = |at: u32, shown: &str| format!("{name}, {}: {shown} {}", place(&sweep.over, at), column.unit);
     let points = sweep
@@ -115,7 +114,7 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
             let e = p.figure(column)?;
             let bar = e.interval().map(|Interval { low, high }| (low.max(0.0) * scale, high * scale));
             let tip = tip(p.at, &with_interval(column, e));
-            Some(svg::Point { x: f64::from(p.at), y: e.mean * scale, bar, tip })
+            Some(svg::ChartPoint { x: f64::from(p.at), y: e.mean * scale, bar, tip })
         })
         .collect();
     let hollow = sweep
@@ -125,21 +124,21 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
         .filter_map(|(at, i)| {
             let y = *i.figures.get(column.id)?;
             let tip = format!("{} (test {} is invalid: {})", tip(at, &value(column, y)), i.test, i.reason);
-            Some(svg::Point { x: f64::from(at), y: y * scale, bar: None, tip })
+            Some(svg::ChartPoint { x: f64::from(at), y: y * scale, bar: None, tip })
         })
         .collect::<Vec<_>>();
     let aside = sweep.points.iter().flat_map(|p| p.set_aside.iter().map(move |s| (p.at, s))).filter_map(|(at, s)| {
         let y = *s.figures.get(column.id)?;
-        let why = s.kept().unwrap_or_else(|| "of another source".to_owned());
-        let tip = format!("{} (test {} is in no mean: {why})", tip(at, &value(column, y)), s.test);
-        Some(svg::Point { x: f64::from(at), y: y * scale, bar: None, tip })
+        let why = s.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
+        let tip = format!("{} (test {} is not part of the mean: {why})", tip(at, &value(column, y)), s.test);
+        Some(svg::ChartPoint { x: f64::from(at), y: y * scale, bar: None, tip })
     });
     let hollow = hollow.into_iter().chain(aside).collect();
-    svg::Line { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::Line::default() }
+    svg::ChartLine { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::ChartLine::default() }
 }
 
-/// Per platform and workload: throughput over time, a line a test.
-pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
+/// Throughput over time by platform and workload, one line per test.
+pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     let mut charts = Vec::new();
     let mut longest_step = 0.0f64;
     for (colour, side) in sides.iter().enumerate() {
@@ -158,8 +157,8 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             longest_step = longest_step.max(step);
             let chart = svg::Chart {
                 title,
-                x_label: "Time since the window opened [s]".to_owned(),
-                y_label: told_heading(THROUGHPUT, log),
+                x_label: "Time since window start [s]".to_owned(),
+                y_label: heading_of(THROUGHPUT, log),
                 lines,
                 markers: false,
                 whole_x: false,
@@ -180,21 +179,21 @@ pub(crate) fn over_time(sides: &[Side<'_>]) -> Section {
             charts_of_all
         });
         let averaged = if longest_step > 1.0 {
-            format!(" Long tests are averaged: up to {longest_step:.0} rows of the series to a point.")
+            format!(" Long tests are averaged: up to {longest_step:.0} rows of the series per point.")
         } else {
             String::new()
         };
         blocks.push(Block::para(format!(
-            "One line a test, named by its job count (or by what else was swept); the more, the darker. Broken lines are invalid tests. Warm-up is \
-             left out.{averaged}"
+            "One line per test, labelled with its job count (or swept value); a darker line is a higher count. Dashed lines are invalid \
+             tests. Warm-up is not shown.{averaged}"
         )));
     }
     Section { id: "over-time", title: "Throughput over time".to_owned(), in_text: false, group: false, blocks }
 }
 
-/// A line a test that has a series, and how many rows stand behind a point at most.
-fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::Line>, f64) {
-    let mut order: Vec<u32> = tests.iter().map(|t| standing(t)).collect();
+/// One line per test with a series, and the most rows averaged into one point.
+fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::ChartLine>, f64) {
+    let mut order: Vec<u32> = tests.iter().map(|t| swept_value(t)).collect();
     order.sort_unstable();
     order.dedup();
     let repeated = tests.iter().any(|t| t.repetition > 1);
@@ -204,20 +203,20 @@ fn time_lines(side: &Side<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg
         .filter_map(|test| {
             let over_time = side.run.over_time.get(&test.test)?;
             step = step.max(over_time.rows_per_point as f64);
-            let point = |(x, y): &(f64, f64)| svg::Point { x: *x, y: *y, bar: None, tip: String::new() };
+            let point = |(x, y): &(f64, f64)| svg::ChartPoint { x: *x, y: *y, bar: None, tip: String::new() };
             let points = over_time.points.iter().map(point).collect();
-            let rank = order.iter().position(|j| *j == standing(test)).unwrap_or(0) as f64;
+            let rank = order.iter().position(|j| *j == swept_value(test)).unwrap_or(0) as f64;
             let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
-            let jobs = place(test.swept.as_deref().unwrap_or(JOBS), standing(test));
+            let jobs = place(test.swept.as_deref().unwrap_or(JOBS), swept_value(test));
             let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
-            Some(svg::Line {
+            Some(svg::ChartLine {
                 name,
                 points,
                 hollow: Vec::new(),
                 colour,
                 opacity: 0.4 + 0.6 * share,
                 dashed: !test.valid,
-                ..svg::Line::default()
+                ..svg::ChartLine::default()
             })
         })
         .filter(|l| !l.points.is_empty())

@@ -1,13 +1,13 @@
-//! How the data set was loaded: its rate is a figure of the platform too.
+//! How the data set was loaded.
 
 use loadline_model::format::{bytes, number};
 use loadline_model::manifest::TableLoad;
 
 use crate::doc::{Block, Cell, Head, Row, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
-/// The tables that the runs loaded; nothing where none did.
-pub(crate) fn blocks(sides: &[Side<'_>]) -> Vec<Block> {
+/// The tables that the runs loaded; empty if none did.
+pub(crate) fn blocks(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let several = sides.len() > 1;
     let rows: Vec<Row> = sides
         .iter()
@@ -23,16 +23,16 @@ pub(crate) fn blocks(sides: &[Side<'_>]) -> Vec<Block> {
     let mut head: Vec<Head> = several.then(|| Head::text("Platform")).into_iter().collect();
     head.extend([
         Head::text("Table"),
-        Head::number("Rows", "").tip("Rows that it has."),
-        Head::number("Loaded", "rows").tip("The others were in place already."),
-        Head::number("Values", "").tip("Bytes of the values, without what the database adds to them."),
-        Head::number("Load", "s").tip("Until all rows were in."),
-        Head::number("Finish", "s").tip("Keys, indexes and statistics after that."),
-        Head::number("Rate", "rows/s").tip("Rows loaded / load: keys, indexes and statistics are not in it."),
-        Head::number("Rate", "MiB/s").tip("Bytes of values / load: keys, indexes and statistics are not in it."),
-        Head::number("Sessions", "").tip("Sessions that loaded at the same time."),
-        Head::text("By"),
-        Head::text("Fingerprint").tip("Of the rows, with the version of the data."),
+        Head::number("Rows", "").tip("Rows of the table."),
+        Head::number("Loaded", "rows").tip("Rows loaded by this run; the others existed already."),
+        Head::number("Values", "").tip("Bytes of the values, without the database's overhead."),
+        Head::number("Load", "s").tip("Time to load all rows."),
+        Head::number("Finish", "s").tip("Time to build keys, indexes and statistics after that."),
+        Head::number("Rate", "rows/s").tip("Rows loaded / load, without keys, indexes and statistics."),
+        Head::number("Rate", "MiB/s").tip("Bytes of values / load, without keys, indexes and statistics."),
+        Head::number("Sessions", "").tip("Parallel loader sessions."),
+        Head::text("Method"),
+        Head::text("Fingerprint").tip("Fingerprint of the rows, with the version of the data."),
     ]);
     vec![Block::heading("Data set"), Block::Table(Table { class: "facts", head, rows, ..Table::default() })]
 }

@@ -8,13 +8,13 @@ use loadline_model::{Outcome, TestRecord};
 
 use super::{count, stop};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
-/// How many waits of a test are named.
+/// Number of waits shown per test.
 const TOP_WAITS: usize = 5;
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let all: Vec<(&str, &TestRecord)> =
         sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r))).collect();
     let several = sides.len() > 1;
@@ -62,8 +62,8 @@ fn invalid(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     vec![Block::heading("Invalid tests"), facts(head, rows)]
 }
 
-/// Every reason for a missing figure, with the columns and tests it holds for.
-fn missing(sides: &[Side<'_>]) -> Vec<Block> {
+/// Every reason for a missing figure, with its columns and tests.
+fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut rows = Vec::new();
     for side in sides {
         let mut reasons: Vec<(&str, Vec<String>, Vec<u32>)> = Vec::new();
@@ -96,8 +96,8 @@ fn missing(sides: &[Side<'_>]) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let head = ["Platform", "Figure", "Tests", "Why there is none"].map(Head::text).into();
-    vec![Block::heading("Figures that are missing"), facts(head, rows)]
+    let head = ["Platform", "Figure", "Tests", "Why it is missing"].map(Head::text).into();
+    vec![Block::heading("Missing figures"), facts(head, rows)]
 }
 
 /// `1–4, 7`.
@@ -132,8 +132,8 @@ fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     vec![Block::heading("Errors of transactions"), facts(head, rows)]
 }
 
-/// What records note besides: each text once, with its tests.
-fn notes(sides: &[Side<'_>]) -> Vec<Block> {
+/// Notes and forced refusals of the records: each text once, with its tests.
+fn notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut items = Vec::new();
     for side in sides {
         let mut texts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn waits(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
                 top.push(format!("others {:.2}", mean(rest)));
             }
             let mut cells = lead(label, r, several);
-            let shown = if top.is_empty() { "no session was seen".to_owned() } else { top.join(" · ") };
+            let shown = if top.is_empty() { "no waits".to_owned() } else { top.join(" · ") };
             cells.extend([Cell::from(number(f64::from(r.waits.samples), 0)), Cell::from(shown)]);
             Row { cells, ..Row::default() }
         })
@@ -177,8 +177,8 @@ fn waits(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
         return Vec::new();
     }
     let mut head = lead_head(several);
-    head.extend([Head::number("Samples", ""), Head::text("Mean number of job sessions seen, by wait event")]);
-    let summary = "Wait profile: what the job sessions were seen doing".to_owned();
+    head.extend([Head::number("Samples", ""), Head::text("Mean number of job sessions by wait event")]);
+    let summary = "Wait profile of the job sessions".to_owned();
     vec![Block::heading("Waits"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
 }
 
@@ -189,7 +189,7 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     }
     let n = |o: Outcome| made.iter().filter(|(.., c)| c.outcome == o).count();
     let summary = format!(
-        "{}: {} passed, {} noted, {} failed, {} could not be made",
+        "{}: {} passed, {} noted, {} failed, {} not possible",
         count(made.len(), "check", "checks"),
         n(Outcome::Passed),
         n(Outcome::Noted),
@@ -203,7 +203,7 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
                 Outcome::Passed => "passed",
                 Outcome::Noted => "noted",
                 Outcome::Failed => "FAILED",
-                Outcome::NotMade => "not made",
+                Outcome::NotMade => "not possible",
             };
             let mut cells = lead(label, r, several);
             cells.extend([c.id.as_str(), outcome, c.detail.as_str()].map(Cell::from));
@@ -211,7 +211,7 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
         })
         .collect();
     let mut head = lead_head(several);
-    head.extend(["Check", "Outcome", "What was seen and what is allowed"].map(Head::text));
+    head.extend(["Check", "Outcome", "Value seen and value allowed"].map(Head::text));
     vec![Block::heading("Checks"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
 }
 

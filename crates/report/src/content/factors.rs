@@ -1,6 +1,6 @@
 //! Factors between platforms, as computed by `loadline_analyze::compare`.
 
-use loadline_analyze::compare::At;
+use loadline_analyze::compare::ComparedAt;
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
@@ -9,7 +9,7 @@ use loadline_model::format::ABSENT;
 use super::count;
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::words::{place, swept, swept_title, told_heading, without_numbers};
+use crate::words::{heading_of, place, swept, swept_title, without_numbers};
 
 const ONE_TEST: &str = "one test each: no interval";
 
@@ -26,19 +26,19 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
     }
     if !blocks.is_empty() {
         blocks.push(Block::para(
-            "«260 at 4» is a figure at 4 jobs. A factor says how many times better than the base platform: above 1 is in favour of the other one, both \
-             where more is better (throughput, redo) and where less is (times). In brackets its 95 % confidence interval \
-             (log ratio, delta method), where both sides have repetitions. Work that is not equal is not compared.",
+            "'260 at 4' is a figure at 4 jobs. A factor says how many times better the other platform is than the base: above 1 the \
+             other one is better, for figures where more is better (throughput, redo) as well as where less is (times). In \
+             brackets: the 95 % confidence interval (log ratio, delta method), if both platforms have repetitions. Unequal \
+             work is not compared.",
         ));
     }
     Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, group: false, blocks }
 }
 
-/// What only the other of two platforms measured, in one sentence.
+/// The workloads that only the other platform measured, in one sentence.
 fn one_sided(side: &str, lacking: &[&Comparison]) -> Option<Block> {
     let codes: Vec<String> = lacking.iter().filter(|c| c.lacks.as_deref() == Some(side)).map(|c| title(c)).collect();
-    (!codes.is_empty())
-        .then(|| Block::para(format!("Not compared, as «{side}» has no test of it: {}.", codes.join(", "))))
+    (!codes.is_empty()).then(|| Block::para(format!("Not compared, as '{side}' has no test of: {}.", codes.join(", "))))
 }
 
 fn pairs(comparisons: &[Comparison]) -> Vec<(String, String)> {
@@ -97,7 +97,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
                 Some(f) => {
                     let at = peak.map(|p| p.at);
                     let (base_jobs, other_jobs) = match at {
-                        Some(At::Peak { base_jobs, other_jobs }) => {
+                        Some(ComparedAt::Peak { base_jobs, other_jobs }) => {
                             (format!(" at {}", place(base_jobs)), format!(" at {}", place(other_jobs)))
                         }
                         _ => (String::new(), String::new()),
@@ -114,7 +114,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
                 })
             };
             let ends = [end(range.map(|r| r.0)), end(range.map(|r| r.1))];
-            let lead = [Cell::from(""), Cell::from(told_heading(column, c.about_the_log()))];
+            let lead = [Cell::from(""), Cell::from(heading_of(column, c.about_the_log()))];
             Some(Row { cells: lead.into_iter().chain(peak_cells).chain(ends).collect(), ..Row::default() })
         })
         .collect();
@@ -135,13 +135,13 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     if let Some(why) = why {
         remarks.push(format!("Peaks are not compared: {why}."));
     }
-    for (reason, places) in refused_places(c) {
+    for (reason, places) in refused_points(c) {
         remarks.push(format!("Not compared at {places}: {reason}."));
     }
-    if !c.rows.iter().any(|r| matches!(r.at, At::Jobs(_))) {
+    if !c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))) {
         remarks.push("No job count was measured on both platforms.".to_owned());
     }
-    // Under the first row its name is said by the table itself.
+    // With one row, the table itself names the workload.
     let named = rows.len() > 1 && !remarks.is_empty();
     if let Some(last) = rows.last_mut() {
         last.remark = format!("{}{}", if named { title(c) + ": " } else { String::new() }, remarks.join(" "));
@@ -149,11 +149,11 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
     rows
 }
 
-/// Why there is no factor at some places that both measured, each reason with its places: `4, 8 jobs`.
-fn refused_places(c: &Comparison) -> Vec<(&str, String)> {
+/// Reasons for missing factors at points that both platforms measured, each with its points: `4, 8 jobs`.
+fn refused_points(c: &Comparison) -> Vec<(&str, String)> {
     let mut all: Vec<(&str, Vec<u32>)> = Vec::new();
     for row in &c.rows {
-        let (At::Jobs(at), Some(reason)) = (row.at, row.refused.as_deref()) else { continue };
+        let (ComparedAt::Jobs(at), Some(reason)) = (row.at, row.refused.as_deref()) else { continue };
         match all.iter_mut().find(|(known, _)| without_numbers(known) == without_numbers(reason)) {
             Some((_, places)) => places.push(at),
             None => all.push((reason, vec![at])),
@@ -167,15 +167,15 @@ fn refused_places(c: &Comparison) -> Vec<(&str, String)> {
     all.into_iter().map(|(reason, places)| (reason, words(places))).collect()
 }
 
-/// The workload, and what was swept if that were not jobs.
+/// The workload, and the swept parameter if not jobs.
 fn title(c: &Comparison) -> String {
     if c.over == JOBS { c.workload.clone() } else { format!("{} over {}", c.workload, swept(&c.over)) }
 }
 
 fn caveats(c: &Comparison) -> Vec<String> {
-    // What differs in its numbers alone from place to place stands once.
+    // Caveats that differ only in numbers appear once.
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
-    for caveat in c.rows.iter().filter(|r| matches!(r.at, At::Jobs(_))).filter_map(|r| r.caveat.as_deref()) {
+    for caveat in c.rows.iter().filter(|r| matches!(r.at, ComparedAt::Jobs(_))).filter_map(|r| r.caveat.as_deref()) {
         match all.iter_mut().find(|(known, _)| without_numbers(known) == without_numbers(caveat)) {
             Some((known, others)) if *known != caveat => others.push(caveat),
             Some(_) => {}
@@ -188,7 +188,7 @@ fn caveats(c: &Comparison) -> Vec<String> {
     }
     let words = |(caveat, others): (&str, Vec<&str>)| match others.len() {
         0 => caveat.to_owned(),
-        n => format!("{caveat} (and alike at {})", count(n, "more place", "more places")),
+        n => format!("{caveat} (similar at {})", count(n, "more point", "more points")),
     };
     all.into_iter().map(words).collect()
 }
@@ -199,7 +199,7 @@ fn refused_row(label: &str, width: usize, reason: &str) -> Row {
     Row { cells, first: true, remark: format!("Not compared: {reason}."), ..Row::default() }
 }
 
-/// `4.95`, or `4.95 [4.80, 5.10]`; without an interval a note says why.
+/// `4.95` with a note why there is no interval, or `4.95 [4.80, 5.10]`.
 fn factor_cell(f: &Factor, notes: &mut Notes) -> Cell {
     let text = format!("{:.2}", f.factor.value);
     match f.factor.interval {
@@ -238,8 +238,8 @@ fn full_table(c: &Comparison) -> Table {
         .iter()
         .map(|row| {
             let place = match row.at {
-                At::Jobs(jobs) => jobs.to_string(),
-                At::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
+                ComparedAt::Jobs(jobs) => jobs.to_string(),
+                ComparedAt::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
             };
             let mut cells: Vec<Cell> = vec![place.into()];
             cells.extend(columns.iter().map(|column| match row.factor(column) {
@@ -247,7 +247,7 @@ fn full_table(c: &Comparison) -> Table {
                 None if row.refused.is_some() => ABSENT.into(),
                 None => {
                     let reason = "not measured on both platforms, or zero on one";
-                    Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &told_heading(column, c.about_the_log())) }
+                    Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &heading_of(column, c.about_the_log())) }
                 }
             }));
             let remark = row.refused.as_ref().map(|r| format!("Not compared: {r}.")).unwrap_or_default();
@@ -256,7 +256,7 @@ fn full_table(c: &Comparison) -> Table {
         .collect();
     let head = std::iter::once(Head::text(&swept_title(&c.over)))
         .chain(columns.iter().map(|column| Head {
-            title: told_heading(column, c.about_the_log()),
+            title: heading_of(column, c.about_the_log()),
             unit: "×".to_owned(),
             numeric: true,
             tip: column.meaning.to_owned(),

@@ -1,13 +1,13 @@
-//! Appendix: what every column means and where it comes from.
+//! Appendix: meaning and source of every column.
 
 use loadline_model::Column;
 
 use crate::columns;
 use crate::doc::{Block, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// The section: all columns of the runs' tables, with their sources by kind of target.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut kinds: Vec<&str> = Vec::new();
     for side in sides {
         let kind = side.run.manifest.target.kind.as_str();
@@ -25,10 +25,10 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
         })
         .collect();
     let table = Table { class: "facts", head, rows, ..Table::default() };
-    let summary = "All columns, what they mean and where their figures come from".to_owned();
+    let summary = "All columns with meaning and source".to_owned();
     Section {
         id: "columns",
-        title: "Where the figures come from".to_owned(),
+        title: "Sources of the figures".to_owned(),
         in_text: false,
         group: false,
         blocks: vec![Block::Details { summary, blocks: vec![Block::Table(table)] }],

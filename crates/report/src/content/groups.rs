@@ -1,13 +1,13 @@
-//! A section a component group: its workloads' charts, wait histograms and test tables.
+//! One section per component group: charts, wait histograms and test tables of its workloads.
 
 use loadline_model::Column;
 
 use super::tables::Hidden;
 use super::{charts, tables, waits};
 use crate::doc::{Block, Section};
-use crate::side::{Side, group_title, groups, workloads_of};
+use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
 
-/// Ids of the sections; a group that is not known has the last one.
+/// Ids of the sections; an unknown group has the id `other`.
 const IDS: [&str; 8] = [
     "server",
     "storage",
@@ -19,15 +19,15 @@ const IDS: [&str; 8] = [
     "procedural-code",
 ];
 
-/// The sections; test tables have the columns `chosen`, or those of the group.
-pub(crate) fn sections(sides: &[Side<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
+/// The sections; test tables have the columns `chosen`, or the group's by default.
+pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
     groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect()
 }
 
-fn section(sides: &[Side<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
+fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
     let mut blocks = Vec::new();
     let mut hidden = Hidden::default();
-    // On paper a workload begins a page when its tables no longer fit with those before it.
+    // When printed, a workload starts a new page if its tables do not fit on the current one.
     let (mut on_page, mut charted, mut timed) = (0, false, false);
     for workload in workloads_of(sides, group) {
         let mut of_tests = tables::of_workload(sides, &workload, chosen, &mut hidden);

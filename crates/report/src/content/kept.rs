@@ -1,28 +1,28 @@
-//! What is said of valid tests that do not hold by themselves: kept by `--allow-cached` or `--force`.
+//! Marks and remarks for tests that are valid only by `--allow-cached` or `--force`.
 
-use loadline_analyze::{Point, Sweep};
+use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::TestRecord;
 
 use super::stop;
 use crate::doc::Notes;
 use crate::words::cut;
 
-/// What was forced is cut to as many characters; with the test it stands in full.
-const REASON: usize = 200;
+/// Most characters of a reason; the test's own table has it in full.
+const MAX_REASON: usize = 200;
 
-/// The mark of figures of `point` that do not hold by themselves; empty where they do.
-pub(crate) fn mark(point: &Point, notes: &mut Notes) -> String {
-    point.kept().map_or(String::new(), |kept| notes.mark(&cut(&kept, REASON), ""))
+/// The mark for figures of `point` that are valid by an option only; empty for others.
+pub(crate) fn mark(point: &SweepPoint, notes: &mut Notes) -> String {
+    point.kept().map_or(String::new(), |kept| notes.mark(&cut(&kept, MAX_REASON), ""))
 }
 
-/// `mark` behind the marks that a cell has.
+/// Adds `mark` to the marks of a cell.
 pub(crate) fn with_mark(before: &str, mark: &str) -> String {
     if before.split(' ').any(|m| m == mark) { before.to_owned() } else { format!("{before} {mark}").trim().to_owned() }
 }
 
-/// Which tests of `sweep` are valid by an option only, and which feed no figure for that; a sentence, or empty.
+/// The tests of `sweep` that are valid by an option only, and those left out of the means; a sentence, or empty.
 pub(crate) fn remark(sweep: &Sweep) -> String {
-    let mut fed: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut pooled: Vec<(String, Vec<u32>)> = Vec::new();
     let mut aside: Vec<(String, Vec<u32>)> = Vec::new();
     let add =
         |all: &mut Vec<(String, Vec<u32>)>, why: String, tests: &[u32]| match all.iter_mut().find(|(w, _)| *w == why) {
@@ -31,26 +31,28 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
         };
     for point in &sweep.points {
         if let Some(why) = point.kept() {
-            add(&mut fed, why, &point.tests);
+            add(&mut pooled, why, &point.tests);
         }
         for test in &point.set_aside {
-            add(&mut aside, test.kept().unwrap_or_else(|| "of another source".to_owned()), &[test.test]);
+            add(&mut aside, test.kept().unwrap_or_else(|| "its blocks have another source".to_owned()), &[test.test]);
         }
     }
-    let left_out = |why: String| format!("{why}; in no mean, as others at their place are nearer to the device's");
-    let all = fed.into_iter().chain(aside.into_iter().map(|(why, tests)| (left_out(why), tests)));
+    let left_out = |why: String| {
+        format!("{why}; not part of the mean, as other tests of the same point are closer to device figures")
+    };
+    let all = pooled.into_iter().chain(aside.into_iter().map(|(why, tests)| (left_out(why), tests)));
     let said: Vec<String> = all
         .map(|(why, mut tests)| {
             tests.sort_unstable();
             let (word, are) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
             let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-            format!("{word} {} {are} {}", numbers.join(", "), cut(stop(&why), REASON))
+            format!("{word} {} {are} {}", numbers.join(", "), cut(stop(&why), MAX_REASON))
         })
         .collect();
     said.join("; ")
 }
 
-/// How many of the valid `records` are so by an option only, and by which: `4 … by --allow-cached`.
+/// Number of `records` that are valid by an option only, and the option; `None` if there are none.
 pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Option<(usize, &'static str)> {
     let options: Vec<&'static str> = records.filter(|r| r.valid).filter_map(TestRecord::kept_by).collect();
     let first = options.first()?;
@@ -58,7 +60,7 @@ pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Opti
     Some((options.len(), if one { first } else { "--allow-cached or --force" }))
 }
 
-/// The same as the end of a verdict on `valid` valid tests; empty where all hold by themselves.
+/// The same as the end of a verdict on `valid` valid tests; empty if there are none.
 pub(crate) fn verdict(valid: usize, kept: Option<(usize, &'static str)>) -> String {
     match kept {
         None => String::new(),

@@ -1,8 +1,7 @@
-//! What stands behind the key figures: per workload and platform how throughput grows, how far its peak is
-//! from the limit, what bounds it, and the load line.
+//! Load lines by workload and platform: peak, its share of the limit, growth, what bounds it, and the load line.
 
 use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::{Bounds, Estimate, LoadLine, Point, Saturation, Sweep, bound_of_sweep};
+use loadline_analyze::{BoundBy, Estimate, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
@@ -10,24 +9,24 @@ use loadline_model::{Column, TestRecord, column};
 use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::side::{Side, group_title, groups, swept};
+use crate::platform_run::{PlatformRun, group_title, groups, swept};
 use crate::words::{name, place, unit};
 
 const LIMIT: &Column = column::LIMIT_TPS;
-/// Redo at the peak stands in these cells, for workloads that write.
+/// Redo at the peak, for workloads that write.
 const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 
-/// Why a rate inside a checkpoint, or outside, stands without a mean latency.
+/// Why rates inside and outside checkpoints have no mean latency.
 pub(super) const NO_MEAN: &str =
-    "transactions inside and outside of the checkpoint are told apart by their 99th percentile only";
+    "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning()] };
     Section { id: "load-lines", title: "Load lines".to_owned(), in_text: true, group: false, blocks }
 }
 
-fn table(sides: &[Side<'_>]) -> Table {
+fn table(sides: &[PlatformRun<'_>]) -> Table {
     let several = sides.len() > 1;
     let mut head = vec![Head::text("Workload")];
     if several {
@@ -36,14 +35,14 @@ fn table(sides: &[Side<'_>]) -> Table {
     head.extend([
         Head::number("Peak", "").tip("Highest mean throughput, by the workload's first KPI, valid tests only."),
         Head::text(""),
-        Head::text("at").tip("Where throughput is highest: jobs, or what was swept instead."),
+        Head::text("at").tip("Jobs (or swept value) with the highest throughput."),
         Head::number("Latency", "ms").tip("Mean transaction time at the peak; in an open loop the response time."),
         Head::number("p50", "ms").tip("Median of the same."),
         Head::number("p99", "ms").tip("99th percentile of the same."),
     ]);
     let all = groups(sides.iter());
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps);
-    // In a table of all groups there is no room for what few of them are about.
+    // Only in tables of one group: most groups do not need these columns.
     let redo =
         all.len() == 1 && sweeps().any(|s| s.peak().is_some_and(|p| REDO.iter().any(|id| p.figure(id).is_some())));
     if redo {
@@ -52,7 +51,7 @@ fn table(sides: &[Side<'_>]) -> Table {
     }
     let limit = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(LIMIT).is_some()));
     if limit {
-        head.push(Head::number("Limit", "tps").tip("What the hardware allows for the same work at the peak's jobs."));
+        head.push(Head::number("Limit", "tps").tip("Throughput that the hardware allows for the same work and jobs."));
         head.push(Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."));
     }
     head.extend([Head::text("Growth"), Head::text("Load line")]);
@@ -65,12 +64,12 @@ fn table(sides: &[Side<'_>]) -> Table {
             rows.push(Row::title(group_title(group)));
         }
         for workload in of_group {
-            let mut own: Vec<(&Side<'_>, &Sweep)> = sides
+            let mut own: Vec<(&PlatformRun<'_>, &Sweep)> = sides
                 .iter()
                 .flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)))
                 .filter(|(_, s)| s.workload == workload)
                 .collect();
-            // Platforms stand below each other for each thing that was swept.
+            // By swept parameter, then by platform.
             let overs: Vec<String> = own.iter().map(|(_, s)| s.over.clone()).collect();
             own.sort_by_key(|(_, s)| overs.iter().position(|o| *o == s.over));
             for (i, (side, sweep)) in own.into_iter().enumerate() {
@@ -82,7 +81,7 @@ fn table(sides: &[Side<'_>]) -> Table {
 }
 
 fn row(
-    side: &Side<'_>,
+    side: &PlatformRun<'_>,
     sweep: &Sweep,
     (several, redo, limited, first): (bool, bool, bool, bool),
     notes: &mut Notes,
@@ -107,7 +106,7 @@ fn row(
             cells.push(unit(rate).into());
             cells.push(place(&sweep.over, peak.at).into());
             match time_in_checkpoint(rate) {
-                // The rate is of these transactions, and so is the latency beside it.
+                // Rate and latency are of the same transactions.
                 Some(p99) => {
                     let none = || Cell { text: ABSENT.to_owned(), mark: String::new() };
                     let mark = notes.mark(NO_MEAN, "Latency [ms], p50 [ms]");
@@ -136,7 +135,7 @@ fn row(
     let of = if several { format!("{}: ", side.label) } else { String::new() };
     let bound = bound_of_sweep(sweep, &side.run.records);
     let remark = bound.map(|b| match b.by {
-        Bounds::NotTold => format!("{of}what bounds it is not told: {}.", stop(&b.because)),
+        BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
     let kept = Some(kept::remark(sweep)).filter(|k| !k.is_empty()).map(|k| match several {
@@ -147,8 +146,8 @@ fn row(
     Row { cells, first, remark, ..Row::default() }
 }
 
-/// A figure of `point` with its interval, or `–` with the reason that its tests give.
-pub(crate) fn figure(records: &[TestRecord], point: &Point, column: &Column, notes: &mut Notes) -> Cell {
+/// A figure of `point` with its interval, or `–` with the reason.
+pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
     match point.figure(column) {
         Some(e) => with_interval(column, e).into(),
         None => {
@@ -159,17 +158,17 @@ pub(crate) fn figure(records: &[TestRecord], point: &Point, column: &Column, not
 }
 
 /// Why the tests of `point` have no figure of `column`.
-pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &Point, column: &Column) -> Option<&'a str> {
+pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &SweepPoint, column: &Column) -> Option<&'a str> {
     let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
     of_point.filter_map(|r| r.why_absent(column)).next()
 }
 
-/// The limit, with a note that says what set it.
-fn limit(records: &[TestRecord], point: &Point, notes: &mut Notes) -> Cell {
+/// The limit, with a note on its source.
+fn limit(records: &[TestRecord], point: &SweepPoint, notes: &mut Notes) -> Cell {
     let title = LIMIT.heading();
     let mut cell =
         match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, column::LIMIT_SHARE_PCT)) {
-            // Records made before the limit had a column of its own say it of the share only.
+            // Older records have a reason for the share only.
             (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
             _ => figure(records, point, LIMIT, notes),
         };
@@ -194,12 +193,12 @@ fn what_limits(limit: &TestLimit) -> String {
     );
     let source = match limit.source {
         LimitSource::Run => "measured right before and after the test",
-        LimitSource::File => "brought by --limits FILE",
+        LimitSource::File => "from --limits FILE",
     };
     format!("{}, {work}, {source}", limit.of)
 }
 
-/// `14,900 ± 120`, or the mean alone where there is no interval.
+/// `14,900 ± 120`, or the mean alone without an interval.
 pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
     let mean = value(column, e.mean);
     e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
@@ -209,7 +208,7 @@ fn growth(sweep: &Sweep) -> String {
     let at = |value: u32| place(&sweep.over, value);
     match sweep.saturation() {
         Saturation::Saturated { peak_jobs } if sweep.over_jobs() => format!("saturated at {}", at(peak_jobs)),
-        // More of something else is no more load: nothing is saturated by it.
+        // Another parameter than jobs is not load and saturates nothing.
         Saturation::Saturated { peak_jobs } => format!("highest at {}", at(peak_jobs)),
         Saturation::Rising { jobs, previous_jobs, growth_pct } if growth_pct.is_finite() => {
             format!("still rising at {} (+{growth_pct:.1} % over {previous_jobs})", at(jobs))
@@ -220,8 +219,7 @@ fn growth(sweep: &Sweep) -> String {
     }
 }
 
-/// Job counts above the highest valid one that have invalid tests only: what is said of growth and
-/// peak does not reach them.
+/// Job counts above the highest valid one, which have only invalid tests.
 fn beyond(sweep: &Sweep) -> String {
     let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.at).max().unwrap_or(0);
     let mut above: Vec<String> = sweep.points.iter().filter(|p| p.at > highest).map(|p| p.at.to_string()).collect();
@@ -242,11 +240,8 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     match sweep.load_line(objective_ns) {
         LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below } => {
             let missed: Vec<String> = missed_below.iter().map(u32::to_string).collect();
-            let missed = if missed.is_empty() {
-                String::new()
-            } else {
-                format!("; missed at {} jobs though", missed.join(", "))
-            };
+            let missed =
+                if missed.is_empty() { String::new() } else { format!("; but missed at {} jobs", missed.join(", ")) };
             format!("{} (mean ≤ {}{missed})", at(jobs, throughput, latency_ms, at_least), ms(objective_ms))
         }
         LoadLine::NoneMeets { objective_ms, lowest_latency_ms, jobs } => format!(
@@ -264,11 +259,12 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
 
 fn meaning() -> Block {
     Block::para(
-        "Only valid tests feed these figures; what is kept by --allow-cached or --force only is marked. Latency is the transaction time at the peak: from a transaction's first \
-         statement to the return of its commit. The load line is the highest load at which mean latency still meets the \
-         objective; where no objective was given it is the load with the highest power (throughput / latency), marked \
-         «power». «a ± b» is a mean over repetitions with its 95 % confidence interval (Student's t); a percentile over \
-         repetitions is the mean of the repetitions' percentiles. The limit is what the hardware allows for the same work; \
-         what bounds the workload follows from the figures named with it, and is «not told» where they do not suffice.",
+        "Figures are from valid tests only; tests that are valid only by --allow-cached or --force are marked. Latency is \
+         the transaction time at the peak: from a transaction's first statement to the return of its commit. The load line \
+         is the highest load at which mean latency still meets the objective; without an objective it is the load with the \
+         highest power (throughput / latency), marked 'power'. 'a ± b' is a mean over repetitions with its 95 % confidence \
+         interval (Student's t); a percentile over repetitions is the mean of their percentiles. The limit is what the \
+         hardware allows for the same work. What bounds a workload follows from the figures given with it; 'limit unknown' \
+         means that they do not show it.",
     )
 }

@@ -1,5 +1,4 @@
-//! What stands in a report, in the order in which a reader needs it: verdict and key figures
-//! first, then charts and tables, then the evidence.
+//! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
 mod charts;
 mod data_set;
@@ -18,7 +17,7 @@ mod waits;
 pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
-pub(crate) use tables::{Hidden, cell as test_cell, usual};
+pub(crate) use tables::{Hidden, cell as test_cell, default_columns};
 pub(crate) use waits::{Waits, all as waits_of};
 
 use loadline_model::Column;
@@ -26,9 +25,9 @@ use loadline_model::manifest::RunState;
 
 use crate::RunData;
 use crate::doc::{Document, Section};
-use crate::side::{Side, comparisons, sides};
+use crate::platform_run::{PlatformRun, comparisons, sides};
 
-/// The report of `runs`; test tables have the columns `chosen`, or the usual ones.
+/// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
     let sides = sides(runs);
     let comparisons = comparisons(&sides);
@@ -60,7 +59,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> 
 fn verdict(tests: usize, valid: usize, kept: Option<(usize, &'static str)>) -> String {
     let kept = kept::verdict(valid, kept);
     match (tests, tests - valid) {
-        (0, _) => "No test was finished: there is no figure to report.".to_owned(),
+        (0, _) => "No test was completed: there are no figures to report.".to_owned(),
         (1, 0) => format!("1 test, and it is valid{kept}."),
         (1, _) => "1 test, and it is invalid.".to_owned(),
         (n, 0) => format!("{n} tests, all valid{kept}."),
@@ -68,8 +67,8 @@ fn verdict(tests: usize, valid: usize, kept: Option<(usize, &'static str)>) -> S
     }
 }
 
-fn subtitle(sides: &[Side<'_>]) -> String {
-    let one = |s: &Side<'_>| {
+fn subtitle(sides: &[PlatformRun<'_>]) -> String {
+    let one = |s: &PlatformRun<'_>| {
         let m = &s.run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
         format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
@@ -80,33 +79,33 @@ fn subtitle(sides: &[Side<'_>]) -> String {
     }
 }
 
-/// What qualifies the verdict; what was skipped stands with the key figures.
-fn remarks(sides: &[Side<'_>]) -> Vec<String> {
+/// What qualifies the verdict. (Skipped workloads are listed with the key figures.)
+fn remarks(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let several = sides.len() > 1;
     let mut out = Vec::new();
     for side in sides {
         let m = &side.run.manifest;
-        let of = if several { format!(" of «{}»", side.label) } else { String::new() };
-        let resume = format!("`loadline run --resume {}` goes on with it", m.run);
+        let of = if several { format!(" of '{}'", side.label) } else { String::new() };
+        let resume = format!("resume it with `loadline run --resume {}`", m.run);
         match m.state {
             RunState::Complete => {}
             RunState::Started => {
-                out.push(format!("The run{of} is not complete: it is under way or was cut off; {resume}."))
+                out.push(format!("The run{of} is not complete: it is still running or was killed; {resume}."))
             }
             RunState::Interrupted => out.push(format!("The run{of} was interrupted and is not complete; {resume}.")),
-            RunState::Failed => out.push(format!("The run{of} ended by an error and is not complete; {resume}.")),
+            RunState::Failed => out.push(format!("The run{of} ended with an error and is not complete; {resume}.")),
         }
         out.extend(side.run.warnings.iter().map(|w| format!("Stored run{of}: {}.", stop(w))));
     }
     out
 }
 
-/// `text` without a full stop at its end.
+/// `text` without a final full stop.
 pub(crate) fn stop(text: &str) -> &str {
     text.trim_end().trim_end_matches('.')
 }
 
-/// An RFC 3339 time in UTC as people read it: `2025-01-02 03:04:05 UTC`; anything else as it is.
+/// An RFC 3339 time in UTC as `2025-01-02 03:04:05 UTC`; anything else unchanged.
 pub(crate) fn when(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..19), rfc3339.strip_suffix('Z')) {
         (Some(day), Some("T"), Some(time), Some(_)) => format!("{day} {time} UTC"),
@@ -114,7 +113,7 @@ pub(crate) fn when(rfc3339: &str) -> String {
     }
 }
 
-/// `n` things, in words that agree.
+/// `n` with the singular or plural.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }

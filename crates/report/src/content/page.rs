@@ -1,8 +1,8 @@
-//! The key figures on one page: a line a workload with what it reached, where, at what latency, and whether
-//! its tests hold; by component group, and with everything that was planned and not measured.
+//! The key figures on one page, by component group: one line per workload with its peak, the load and latency there, and
+//! its valid tests; then the planned workloads that were not measured.
 
 use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
-use loadline_analyze::{Bounds, Point, Sweep, bound_of_sweep};
+use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::column;
 use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
@@ -11,19 +11,19 @@ use super::key::{NO_MEAN, figure, reason};
 use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::side::{Scan, Side, group_title, groups};
+use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::words::{cut, short_name, short_place, unit, without_numbers};
 
-/// Reasons are cut to as many characters; with their tests they stand in full.
-const REASON: usize = 200;
-/// The time of a single-block read, which storage is about, where the database tells it.
+/// Most characters of a reason; the test's own table has it in full.
+const MAX_REASON: usize = 200;
+/// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
-/// Time of a transaction, and of one in an open loop.
+/// The same of a transaction, and of one in an open loop.
 const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P99);
 const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
-/// The section: a page a platform.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+/// The section: one table per platform.
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for side in sides {
         let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
@@ -36,16 +36,16 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     }
     if sides.iter().any(|s| !s.run.records.is_empty()) {
         blocks.push(Block::para(
-            "A line a workload: the highest mean of its first KPI over what was swept, valid tests only, and where it was \
-             reached. Latency there is the time of a transaction or query, of a single-block read where the workload is \
-             about it, and in an open loop the time from the intended start.",
+            "One line per workload: the highest mean of its first KPI over the sweep (valid tests only) and the jobs or swept \
+             value there. Latency is the time of a transaction or query, of a single-block read for read workloads, and in an \
+             open loop the time from the intended start.",
         ));
     }
     Section { id: "key-figures", title: "Key figures".to_owned(), in_text: true, group: false, blocks }
 }
 
 /// The page of one platform.
-pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
+pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
     let mut notes = Notes::default();
     let mut rows = Vec::new();
     let all = groups(std::iter::once(side));
@@ -60,17 +60,17 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
         Head::text("Workload"),
         Head::number("Peak", "").tip("Highest mean of the workload's first KPI, valid tests only."),
         Head::text(""),
-        Head::text("at").tip("Where it was reached: jobs, or what was swept instead."),
-        Head::number("Latency", "mean").tip("Mean latency there."),
-        Head::number("Latency", "p99").tip("99th percentile of the latency there."),
-        Head::text("Valid tests").tip("Valid tests out of all that were finished."),
-        Head::number("Of limit", "%").tip("Share of what the hardware allows for the same work."),
-        Head::text("Bounded by").tip("What the figures say bounds it; why is told with the load lines."),
+        Head::text("at").tip("Jobs (or swept value) at the peak."),
+        Head::number("Latency", "mean").tip("Mean latency at the peak."),
+        Head::number("Latency", "p99").tip("99th percentile of the latency at the peak."),
+        Head::text("Valid tests").tip("Valid tests of all completed tests."),
+        Head::number("Of limit", "%").tip("Peak throughput as a share of what the hardware allows for the same work."),
+        Head::text("Bounded by").tip("What bounds the workload at its peak; the load lines give the reason."),
     ];
-    // What no workload has takes no column.
+    // A column without any value is left out.
     for index in [8, 7] {
-        let untold = ["", ABSENT, Bounds::NotTold.name()];
-        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| untold.contains(&c.text.as_str()));
+        let empty = ["", ABSENT, BoundBy::Unknown.name()];
+        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| empty.contains(&c.text.as_str()));
         if rows.iter().all(blank) {
             head.remove(index);
             rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
@@ -80,7 +80,7 @@ pub(crate) fn table(side: &Side<'_>, caption: &str) -> Table {
     Table { caption: caption.to_owned(), class: "key", head, rows, notes, ..Table::default() }
 }
 
-fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
+fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let records = &side.run.records;
     let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
@@ -118,7 +118,7 @@ fn line(side: &Side<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     }
 }
 
-/// What is said of a workload, as sentences; empty if it is nothing.
+/// The remarks on a workload as a sentence; empty without any.
 fn remark(workload: &str, said: &[String]) -> String {
     let said: Vec<&str> = said.iter().map(String::as_str).filter(|s| !s.is_empty()).collect();
     let said = said.join("; ");
@@ -126,8 +126,8 @@ fn remark(workload: &str, said: &[String]) -> String {
     if said.is_empty() { said } else { format!("{workload}: {said}{end}") }
 }
 
-/// Mean and 99th percentile of the time that counts at `point`: that of the transactions which the rate is of.
-fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static Column>, &'static Column) {
+/// Columns of the mean and 99th percentile of the latency at `point`. Inside or outside checkpoints there is no mean.
+fn latency(sweep: &Sweep, point: &SweepPoint) -> (Option<&'static Column>, &'static Column) {
     let about_reads = sweep.kpis.iter().any(|id| id.starts_with("read_time_us"));
     if let Some(p99) = time_in_checkpoint(sweep.rate) {
         return (None, p99);
@@ -142,8 +142,8 @@ fn latency(sweep: &Sweep, point: &Point) -> (Option<&'static Column>, &'static C
     (Some(mean), p99)
 }
 
-/// A time of `point` in the unit that reads best.
-fn time(records: &[TestRecord], point: &Point, column: &Column, notes: &mut Notes) -> Cell {
+/// A time of `point` in a fitting unit.
+fn time(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
     match point.figure(column) {
         Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
         None => {
@@ -153,7 +153,7 @@ fn time(records: &[TestRecord], point: &Point, column: &Column, notes: &mut Note
     }
 }
 
-/// A time with three digits in the unit that reads best: `87.1 µs`, `124 ms`.
+/// A time with three digits in a fitting unit: `87.1 µs`, `124 ms`.
 fn short_ns(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
         a if a < 999.5 => (ns, "ns"),
@@ -179,8 +179,7 @@ fn nanoseconds(column: &Column, value: f64) -> f64 {
     }
 }
 
-/// Which tests do not hold and why, in short; a reason that differs in its numbers alone stands once, as the
-/// first test gave it.
+/// The invalid tests with their reasons, shortened. Reasons that differ only in numbers appear once.
 fn why_not(sweep: &Sweep) -> String {
     let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
     let mut invalid: Vec<_> = sweep.points.iter().flat_map(|p| &p.invalid).collect();
@@ -194,7 +193,7 @@ fn why_not(sweep: &Sweep) -> String {
     let said = reasons.into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
         let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-        format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), REASON))
+        format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }
@@ -228,8 +227,8 @@ fn scan_line(scan: &Scan<'_>) -> Row {
     Row { cells, invalid: !r.valid, remark, ..Row::default() }
 }
 
-/// What was planned and has no test: skipped with the reason, or not reached. One sentence a reason.
-pub(crate) fn not_measured(side: &Side<'_>) -> Vec<String> {
+/// Planned workloads without a test: skipped with the reason, or not reached. One sentence per reason.
+pub(crate) fn not_measured(side: &PlatformRun<'_>) -> Vec<String> {
     let plan = &side.run.manifest.plan;
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skipped in &plan.skipped {

@@ -1,4 +1,4 @@
-//! What was measured: the manifests of all platforms side by side, and how to run them again.
+//! The manifests of all platforms side by side, and the commands to repeat the runs.
 
 use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
 use loadline_model::machine::Storage;
@@ -7,10 +7,10 @@ use loadline_model::{Jobs, Severity};
 
 use super::{data_set, stop, when};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
-use crate::side::Side;
+use crate::platform_run::PlatformRun;
 
 /// The section.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let manifests: Vec<&Manifest> = sides.iter().map(|s| &s.run.manifest).collect();
     let mut blocks = Vec::new();
     let mut table = |title: &str, rows: Vec<(String, Vec<String>)>| {
@@ -24,14 +24,14 @@ pub(crate) fn section(sides: &[Side<'_>]) -> Section {
     table("Settings", collect(&manifests, settings));
     table("Machine", collect(&manifests, machine));
     table("Storage", collect(&manifests, storage));
-    table("What the storage allowed before the run", collect(&manifests, probes));
+    table("Storage probe before the run", collect(&manifests, probes));
     table("Loading the data set", collect(&manifests, data_set));
     table("Cost of loadline itself", collect(&manifests, overhead));
     table("Calibration: redo per transaction", collect(&manifests, calibration));
     blocks.extend(data_set::blocks(sides));
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
-    Section { id: "platforms", title: "What was measured".to_owned(), in_text: false, group: false, blocks }
+    Section { id: "platforms", title: "Platforms".to_owned(), in_text: false, group: false, blocks }
 }
 
 /// Rows of all manifests by name, in the order in which names first appear.
@@ -49,7 +49,7 @@ fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) 
     names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
 }
 
-fn side_by_side(sides: &[Side<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
+fn side_by_side(sides: &[PlatformRun<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
     let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
     let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
     Table { class: "facts manifest", head, rows, ..Table::default() }
@@ -87,7 +87,7 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Warm-up", seconds(p.warmup_s)),
         fact("Repetitions", p.repeat.to_string()),
         fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
-        fact("Payload that compresses away", format!("{:.0} %", p.payload_compressibility * 100.0)),
+        fact("Payload that can be compressed away", format!("{:.0} %", p.payload_compressibility * 100.0)),
         fact("Seed", p.seed.to_string()),
         fact("Size of the data set", bytes(p.size_bytes as f64)),
         fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
@@ -95,16 +95,16 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
     let skipped: Vec<String> = p.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect();
     out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
     let cached = "kept and marked (--allow-cached)";
-    out.extend(optional("Storage figures that are not from the device", p.allow_cached.then(|| cached.to_owned())));
+    out.extend(optional("Storage figures not from the device", p.allow_cached.then(|| cached.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
 }
 
-/// How fast each table of the data set was loaded, where this run loaded it.
+/// Load rate of each table of the data set that this run loaded.
 fn data_set(m: &Manifest) -> Vec<(String, String)> {
     let table = |t: &TableLoad| {
         let text = format!(
-            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, by {} at a time ({}); keys and statistics {:.1} s",
+            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, {} parallel sessions ({}); keys and statistics {:.1} s",
             number(t.rows_loaded as f64, 0),
             t.load_s,
             number(t.rows_per_s(), 0),
@@ -118,7 +118,7 @@ fn data_set(m: &Manifest) -> Vec<(String, String)> {
     m.data_set.iter().map(table).collect()
 }
 
-/// Short times with their fraction, long ones in words.
+/// Short times with decimals, long ones in minutes or hours.
 fn seconds(s: f64) -> String {
     if s < 60.0 && s.fract() != 0.0 { format!("{s} s") } else { duration_s(s) }
 }
@@ -130,7 +130,7 @@ fn database(m: &Manifest) -> Vec<(String, String)> {
         fact("Version", &t.version),
         fact("Target", &t.url),
         fact("Nodes", t.nodes.to_string()),
-        fact("Where", if t.local { "on the machine that ran loadline" } else { "remote" }),
+        fact("Location", if t.local { "on the machine that ran loadline" } else { "remote" }),
     ];
     let nodes = &m.plan.nodes;
     out.extend(optional("Further nodes", (!nodes.is_empty()).then(|| nodes.join("\n"))));
@@ -149,12 +149,12 @@ fn machine(m: &Manifest) -> Vec<(String, String)> {
         fact("Memory", bytes(c.memory_bytes as f64)),
         fact("Kernel", &c.kernel),
         fact("Operating system", &c.os),
-        fact("Virtualisation", c.virtualisation.as_deref().unwrap_or("none seen")),
-        fact("Is the database's machine", if m.target.local { "yes" } else { "no, it is loadline's own" }),
+        fact("Virtualisation", c.virtualisation.as_deref().unwrap_or("none detected")),
+        fact("Runs the database", if m.target.local { "yes" } else { "no, only loadline" }),
     ]
 }
 
-/// What the storage under log and data was found to do before the first test.
+/// Probe of the storage under log and data before the first test.
 fn probes(m: &Manifest) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for (role, probed) in &m.probes {
@@ -171,9 +171,9 @@ fn probes(m: &Manifest) -> Vec<(String, String)> {
                 ),
             ));
         }
-        let cache = if probed.direct { "past the page cache" } else { "through the page cache" };
+        let cache = if probed.direct { "page cache bypassed" } else { "through the page cache" };
         let notes = probed.notes.iter().map(|n| format!("; {}", stop(n))).collect::<String>();
-        out.push((format!("{role}: how"), format!("{} in {}, {cache}{notes}", probed.engine, probed.dir)));
+        out.push((format!("{role}: method"), format!("{} in {}, {cache}{notes}", probed.engine, probed.dir)));
     }
     out
 }
@@ -183,14 +183,14 @@ fn storage(m: &Manifest) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for (role, dir) in [("log", &t.log_dir), ("data", &t.data_dir)] {
         if let (false, Some(dir)) = (t.storage.contains_key(role), dir) {
-            out.push((format!("Under {role}"), format!("{dir} (filesystem and device are not known)")));
+            out.push((format!("Storage of {role}"), format!("{dir} (filesystem and device unknown)")));
         }
     }
     for (role, s) in &t.storage {
-        out.push((format!("Under {role}"), place(s)));
+        out.push((format!("Storage of {role}"), place(s)));
         let facts: Vec<String> = s.device_facts.iter().map(|(k, v)| format!("{k}: {v}")).collect();
         if let Some(device) = &s.device {
-            out.push((format!("Device under {role}"), format!("{device}\n{}", facts.join(", ")).trim().to_owned()));
+            out.push((format!("Device of {role}"), format!("{device}\n{}", facts.join(", ")).trim().to_owned()));
         }
     }
     out
@@ -204,7 +204,7 @@ fn place(s: &Storage) -> String {
 fn overhead(m: &Manifest) -> Vec<(String, String)> {
     let o = &m.overhead;
     let per_tx =
-        |ns: Option<f64>| ns.map_or("not measured".to_owned(), |ns| format!("{} a transaction", duration_ns(ns)));
+        |ns: Option<f64>| ns.map_or("not measured".to_owned(), |ns| format!("{} per transaction", duration_ns(ns)));
     let on = o.workload.as_ref().map(|w| format!(", {w}")).unwrap_or_default();
     vec![
         (
@@ -217,7 +217,7 @@ fn overhead(m: &Manifest) -> Vec<(String, String)> {
 
 fn calibration(m: &Manifest) -> Vec<(String, String)> {
     let one = |(code, c): (&String, &loadline_model::manifest::Calibration)| {
-        let seen = c.redo_bytes_per_tx.map_or("not measured".to_owned(), |b| format!("{} seen", bytes(b)));
+        let seen = c.redo_bytes_per_tx.map_or("not measured".to_owned(), |b| format!("{} measured", bytes(b)));
         let nominal = c
             .nominal
             .map(|[low, mid, high]| format!("nominal {}, allowed {} to {}", bytes(mid), bytes(low), bytes(high)));
@@ -229,7 +229,7 @@ fn calibration(m: &Manifest) -> Vec<(String, String)> {
     m.calibration.iter().map(one).collect()
 }
 
-fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
+fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut rows = Vec::new();
     for side in sides {
         let mut findings: Vec<_> = side.run.manifest.doctor.iter().collect();
@@ -251,12 +251,12 @@ fn doctor(sides: &[Side<'_>]) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let head = ["Platform", "Finding", "Subject", "Found", "What it means"].map(Head::text).into();
+    let head = ["Platform", "Severity", "Subject", "Value", "Advice"].map(Head::text).into();
     let table = Table { class: "facts", head, rows, ..Table::default() };
-    vec![Block::heading("What the doctor said before the run"), Block::Table(table)]
+    vec![Block::heading("Doctor findings before the run"), Block::Table(table)]
 }
 
-fn target_notes(sides: &[Side<'_>]) -> Vec<Block> {
+fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let several = sides.len() > 1;
     let items: Vec<String> = sides
         .iter()
@@ -266,8 +266,8 @@ fn target_notes(sides: &[Side<'_>]) -> Vec<Block> {
     if items.is_empty() { Vec::new() } else { vec![Block::heading("About the target"), Block::List { items }] }
 }
 
-/// The section with the exact commands.
-pub(crate) fn again(sides: &[Side<'_>]) -> Section {
+/// The section with the commands.
+pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for side in sides {
         let command = &side.run.manifest.command;
@@ -282,14 +282,14 @@ pub(crate) fn again(sides: &[Side<'_>]) -> Section {
     if !blocks.is_empty() {
         let seeds: Vec<String> = sides.iter().map(|s| s.run.manifest.plan.seed.to_string()).collect();
         blocks.push(Block::para(format!(
-            "Passwords are left out. The seed was {}: with --seed the same data and the same random choices come again.",
+            "Passwords are left out. The seed was {}: --seed gives the same data and the same random choices.",
             seeds.join(", ")
         )));
     }
     Section { id: "again", title: "Run it again".to_owned(), in_text: false, group: false, blocks }
 }
 
-/// `argument` as a shell would take it.
+/// `argument`, quoted for a shell if needed.
 fn shell(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Commit time over redo since the last commit: what shape it has, and its charts.
+//! Commit time over redo since the last commit: shape and charts.
 
 use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape};
@@ -7,47 +7,47 @@ use loadline_model::limits::SizePoint;
 
 use super::{count, stop};
 use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
-use crate::side::{Scan, Side, scanned};
+use crate::platform_run::{PlatformRun, Scan, scanned};
 use crate::svg;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// How far the axis reaches above a curve that was fitted to a low quantile.
+/// End of the axis as a multiple of a curve that was fitted to a low quantile.
 const CUT_OFF: f64 = 2.5;
 const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 
-/// The section: shapes first, then a chart of all scans of a workload together and one of each.
-pub(crate) fn section(sides: &[Side<'_>]) -> Section {
+/// The section: shapes, then one chart with all scans of a workload and one for each scan.
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
     for workload in scanned(sides) {
-        let scans: Vec<(usize, &Side<'_>, &Scan<'_>)> = sides
+        let scans: Vec<(usize, &PlatformRun<'_>, &Scan<'_>)> = sides
             .iter()
             .enumerate()
             .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
         blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
-        let together = (scans.len() > 1).then(|| together(&workload, &scans)).flatten();
-        let each = scans.iter().filter_map(|(colour, side, scan)| alone(*colour, side, scan));
-        let charts: Vec<Chart> = together.into_iter().chain(each).collect();
+        let combined = (scans.len() > 1).then(|| combined(&workload, &scans)).flatten();
+        let each = scans.iter().filter_map(|(colour, side, scan)| single(*colour, side, scan));
+        let charts: Vec<Chart> = combined.into_iter().chain(each).collect();
         if !charts.is_empty() {
             blocks.push(Block::Charts { charts, per_row: 2 });
         }
     }
     if !blocks.is_empty() {
         blocks.push(Block::para(
-            "A session writes redo, commits, and the commit is timed; sizes come in random order. In the charts (of the HTML report) a dot is the \
-             median of a size, the area holds the middle half of its commits, and the dark line is what was fitted; where \
-             that was a lower quantile, the dots are its and the area reaches to the medians. A \
-             commit waits only for what is not flushed yet: where the log is flushed in the background at a threshold, \
-             commit time falls each time it is crossed. A period is told where the probability of chance is at most 0.02, \
-             by random orders; periods under 3 steps and over half the range cannot be seen. In brackets: 95 % intervals.",
+            "A session writes redo and commits; the commit is timed. Sizes are in random order. In the charts (HTML report) a \
+             dot is the median of a size, the area holds the middle half of its commits, and the dark line is the fit. If the \
+             fit is to a lower quantile, dots show that quantile and the area reaches up to the medians. A commit waits only \
+             for redo that is not flushed yet: if the log is flushed in the background at a threshold, commit time falls at \
+             each crossing. A period is reported if its probability of chance is at most 0.02 (permutation test). Periods \
+             below 3 steps or above half the range cannot be found. In brackets: 95 % intervals.",
         ));
     }
     Section { id: "sizes", title, in_text: true, group: false, blocks }
 }
 
-fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool) -> Table {
+fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several: bool) -> Table {
     let mut head = vec![Head::text("Workload")];
     if several {
         head.push(Head::text("Platform"));
@@ -56,7 +56,7 @@ fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool)
         Head::number("Test", ""),
         Head::number("Sizes", "").tip("Sizes of redo before the commit."),
         Head::number("Largest", "MiB").tip("Most redo before a commit."),
-        Head::number("Commits", "a size").tip("Commits timed at each size."),
+        Head::number("Commits", "per size").tip("Commits timed at each size."),
         Head::number("Shortest", "ms").tip("Lowest median of a size."),
         Head::number("Longest", "ms").tip("Highest median of a size."),
     ]);
@@ -91,14 +91,14 @@ fn table(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)], several: bool)
     Table { class: "key", rows: rows.collect(), head, ..Table::default() }
 }
 
-/// Shape and cause, or why there are none.
+/// Shape and cause, or why there is none.
 fn result(scan: &Scan<'_>) -> String {
     match (&scan.shape, &scan.cause) {
         (Some(shape), Some(cause)) => format!("{}. {cause}", sentence(shape)),
         (Some(shape), None) => format!("{}.", sentence(shape)),
         (None, _) => {
             let reason = scan.record.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-            format!("Test {} is invalid: {}. No shape is told.", scan.record.test, stop(reason))
+            format!("Test {} is invalid: {}. No shape is given.", scan.record.test, stop(reason))
         }
     }
 }
@@ -126,11 +126,11 @@ pub(crate) fn sentence(shape: &Shape) -> String {
         ),
         Shape::Straight { intercept_ns, ns_per_mib, interval, r2, hidden_ns, quantile } => format!(
             "No sawtooth: {}, {} and {} for each MiB of redo {}; it explains {:.1} % of the variance of the {}, \
-             and teeth deeper than {} would have been seen",
+             and teeth deeper than {} would have been found",
             if interval.low > 0.0 || interval.high < 0.0 {
                 "a straight line fits"
             } else {
-                "a straight line fits, and whether it rises cannot be told"
+                "a straight line fits, and its slope may be zero"
             },
             duration_ns(*intercept_ns),
             duration_ns(*ns_per_mib),
@@ -139,11 +139,11 @@ pub(crate) fn sentence(shape: &Shape) -> String {
             through(*quantile).unwrap_or("medians"),
             duration_ns(*hidden_ns)
         ),
-        Shape::Undecided { reason } => format!("Not decided: {}", stop(reason)),
+        Shape::Undecided { reason } => format!("Shape unknown: {}", stop(reason)),
     }
 }
 
-/// What was fitted, where it was not the medians.
+/// The quantile that was fitted, if not the medians.
 fn through(quantile: f64) -> Option<&'static str> {
     match quantile {
         q if q >= 0.5 => None,
@@ -161,13 +161,13 @@ fn drawn(sizes: &[SizePoint], quantiles: [f64; 3]) -> impl Iterator<Item = (&Siz
     })
 }
 
-/// Dots at the middle one of `quantiles`.
-fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::Point> {
+/// Dots at the second of `quantiles`.
+fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoint> {
     let invalid = if scan.record.valid { "" } else { " (the test is invalid)" };
     let quarters = drawn(&scan.record.sizes, QUARTILES);
     let dots = drawn(&scan.record.sizes, quantiles);
     dots.zip(quarters)
-        .map(|((p, [_, dot, _]), (_, [low, middle, high]))| svg::Point {
+        .map(|((p, [_, dot, _]), (_, [low, middle, high]))| svg::ChartPoint {
             x: p.redo_bytes / MIB,
             y: dot / 1e6,
             bar: None,
@@ -183,7 +183,7 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::Point> {
         .collect()
 }
 
-fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
+fn chart(title: String, lines: Vec<svg::ChartLine>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
     let chart = svg::Chart {
         log_x: false,
         unnamed: false,
@@ -202,7 +202,7 @@ fn chart(title: String, lines: Vec<svg::Line>, dots: bool, y_end: Option<f64>) -
 }
 
 /// Medians of all scans of a workload.
-fn together(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)]) -> Option<Chart> {
+fn combined(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)]) -> Option<Chart> {
     let repeated = |label: &str| scans.iter().filter(|(_, s, _)| s.label == label).count() > 1;
     let lines = scans
         .iter()
@@ -210,14 +210,20 @@ fn together(workload: &str, scans: &[(usize, &Side<'_>, &Scan<'_>)]) -> Option<C
             let test = if repeated(&side.label) { format!(" no. {}", scan.record.test) } else { String::new() };
             let name = format!("{}{test}", side.label);
             let dashed = !scan.record.valid;
-            svg::Line { points: points(&name, scan, QUARTILES), name, colour: *colour, dashed, ..svg::Line::default() }
+            svg::ChartLine {
+                points: points(&name, scan, QUARTILES),
+                name,
+                colour: *colour,
+                dashed,
+                ..svg::ChartLine::default()
+            }
         })
         .collect();
     chart(format!("{workload}: medians of all platforms"), lines, false, None)
 }
 
-/// One scan: medians, quartiles and what was fitted.
-fn alone(colour: usize, side: &Side<'_>, scan: &Scan<'_>) -> Option<Chart> {
+/// One scan: medians, quartiles and fit.
+fn single(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart> {
     let record = scan.record;
     let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
     let name = match &scan.shape {
@@ -231,9 +237,9 @@ fn alone(colour: usize, side: &Side<'_>, scan: &Scan<'_>) -> Option<Chart> {
         Some(Shape::Undecided { .. }) => "nothing fitted".to_owned(),
         None => "invalid".to_owned(),
     };
-    let mut line = svg::Line { name, colour, ..svg::Line::default() };
+    let mut line = svg::ChartLine { name, colour, ..svg::ChartLine::default() };
     line.fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
-    // What was fitted is what is drawn. Where that is a low quantile the rest lies far above it.
+    // Draws the fitted quantile; the medians lie far above a low one.
     let fitted_to = match &scan.shape {
         Some(Shape::Sawtooth { quantile, .. } | Shape::Straight { quantile, .. }) if *quantile < 0.5 => Some(*quantile),
         _ => None,
@@ -253,13 +259,13 @@ fn alone(colour: usize, side: &Side<'_>, scan: &Scan<'_>) -> Option<Chart> {
 
 /// Corners of the fitted curve: both ends, and both sides of each fall.
 fn fitted(shape: &Shape, sizes: &[SizePoint]) -> Vec<(f64, f64)> {
-    /// More falls than this are a solid area.
+    /// Most falls drawn: more would be a solid area.
     const MOST_FALLS: u32 = 400;
     let finite = || sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
     let (Some(first), Some(last)) = (finite().reduce(f64::min), finite().reduce(f64::max)) else { return Vec::new() };
     let mut at = vec![first];
     if let Shape::Sawtooth { period_bytes, first_fall_bytes, .. } = shape {
-        // Where a fall is, a byte before and a byte after it.
+        // One byte before and one after each fall.
         let falls = (0..MOST_FALLS).map(|i| first_fall_bytes + f64::from(i) * period_bytes);
         at.extend(falls.filter(|f| *f > first + 1.0 && *f < last - 1.0).flat_map(|f| [f - 1.0, f + 1.0]));
     }

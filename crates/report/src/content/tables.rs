@@ -1,4 +1,4 @@
-//! The test tables: one a platform and workload, as in published studies.
+//! The test tables: one per platform and workload, as in published studies.
 
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::LATENCY;
@@ -9,14 +9,13 @@ use super::key::figure;
 use super::{kept, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
-use crate::side::Side;
-use crate::words::{name, place, swept_title, told, without_numbers};
+use crate::platform_run::PlatformRun;
+use crate::words::{name, place, swept_title, title_of, without_numbers};
 
-/// The group whose table is shown whole, with `–` where there is no figure: its layout is that of published
-/// studies, and tables of several platforms are laid side by side.
-const WHOLE: &str = "log-writer";
+/// The group whose tables keep columns without figures: they have the layout of published studies.
+const ALL_COLUMNS_GROUP: &str = "log-writer";
 
-/// Columns that were left out of tables as no test there has a figure, and why there is none.
+/// Columns left out of tables, as no test has a figure, with the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     /// Reason, headings of columns, workloads.
@@ -26,7 +25,7 @@ pub(crate) struct Hidden {
 impl Hidden {
     pub(crate) fn add(&mut self, column: &Column, records: &[&TestRecord]) {
         for r in records {
-            // Without a reason it is no figure of this workload.
+            // Without a reason the workload does not have this figure.
             let Some(reason) = r.absent.get(column.id) else { continue };
             let same = without_numbers(reason);
             let index =
@@ -56,14 +55,14 @@ impl Hidden {
         if items.is_empty() {
             return Vec::new();
         }
-        let summary = format!("Columns that are not shown as no test has a figure, and why ({})", items.len());
+        let summary = format!("Columns not shown, as no test has a figure, with the reasons ({})", items.len());
         vec![Block::Details { summary, blocks: vec![Block::List { items }] }]
     }
 }
 
-/// The tables of a workload: per platform its tests, and their means if anything was repeated.
+/// The tables of a workload: its tests by platform, and means over repetitions.
 pub(crate) fn of_workload(
-    sides: &[Side<'_>],
+    sides: &[PlatformRun<'_>],
     workload: &str,
     chosen: Option<&[&'static Column]>,
     hidden: &mut Hidden,
@@ -72,7 +71,7 @@ pub(crate) fn of_workload(
     for side in sides {
         let of_workload: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
         if !of_workload.is_empty() {
-            let columns = chosen.map_or_else(|| usual(&of_workload, hidden), <[_]>::to_vec);
+            let columns = chosen.map_or_else(|| default_columns(&of_workload, hidden), <[_]>::to_vec);
             tables.push(Block::Table(tests(side, workload, &of_workload, &columns)));
         }
         for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
@@ -82,13 +81,13 @@ pub(crate) fn of_workload(
     tables
 }
 
-/// The usual columns of `records`' group. Run and workload stand above the table, not in it. But for the
-/// group that is shown whole, columns without any figure are `hidden`.
-pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
+/// The default columns of `records`' group, without run and workload, which the caption names. Columns without any figure
+/// go to `hidden`, except in [`ALL_COLUMNS_GROUP`].
+pub(crate) fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
         Columns::of(group).shown.iter().copied().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
-    if group != WHOLE {
+    if group != ALL_COLUMNS_GROUP {
         out.retain(|c| {
             let empty = records.iter().all(|r| matches!(c.cell(r), Value::Absent));
             if empty {
@@ -115,9 +114,9 @@ pub(crate) fn usual(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'stati
     out
 }
 
-fn tests(side: &Side<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
+fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
     let mut notes = Notes::default();
-    // Where another sweep begins, a line is drawn.
+    // A line separates sweeps.
     let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
     let row = |(i, r): (usize, &&TestRecord)| {
         let row = test_row(r, columns, &mut notes);
@@ -156,11 +155,11 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
     }
 }
 
-/// A cell as people see it; a figure that is missing carries the mark of its reason.
+/// A cell as shown; a missing figure has the mark of its reason.
 pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> Cell {
     let absent = matches!(column.cell(record), Value::Absent);
     let mark = if absent && is_numeric(column) {
-        let reason = record.why_absent(column).unwrap_or_else(|| unsaid(record));
+        let reason = record.why_absent(column).unwrap_or_else(|| default_reason(record));
         notes.mark(reason, &column.heading())
     } else {
         String::new()
@@ -168,14 +167,14 @@ pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> C
     Cell { text: column.shown(record), mark }
 }
 
-/// Why a record has no figure and gives no reason.
-fn unsaid(record: &TestRecord) -> &'static str {
-    // Records that name no KPIs are of older versions, which gave a reason for all that they did not have.
-    if record.kpis.is_empty() { "the record gives no reason" } else { "no figure of this workload" }
+/// The reason for a missing figure if the record gives none.
+fn default_reason(record: &TestRecord) -> &'static str {
+    // Records of older versions (without KPIs) always had a reason.
+    if record.kpis.is_empty() { "the record gives no reason" } else { "this workload has no such figure" }
 }
 
-/// Means with intervals, if anything was repeated.
-fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
+/// Means with intervals, if tests were repeated.
+fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     const LOG: [&Column; 6] = [
         column::COMMIT_THROUGHPUT_TPS,
         column::COMMIT_LATENCY_MS,
@@ -189,7 +188,7 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }
-    let log = sweep.kpis.is_empty() || sweep.group == WHOLE;
+    let log = sweep.kpis.is_empty() || sweep.group == ALL_COLUMNS_GROUP;
     let own = sweep.kpis.iter().filter_map(|id| column(id)).filter(|c| !log && *c != LATENCY);
     let mut columns: Vec<&'static Column> = Vec::new();
     for column in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
@@ -215,7 +214,7 @@ fn means(side: &Side<'_>, sweep: &Sweep) -> Option<Table> {
         class: "figures",
         head: [Head::text(&swept_title(&sweep.over)), Head::number("Valid tests", "")]
             .into_iter()
-            .chain(columns.iter().map(|c| Head { title: told(c, log).to_owned(), ..Head::of(c) }))
+            .chain(columns.iter().map(|c| Head { title: title_of(c, log).to_owned(), ..Head::of(c) }))
             .collect(),
         rows,
         notes: notes.finish(),

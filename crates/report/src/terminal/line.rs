@@ -1,23 +1,22 @@
-//! A line about one test, as it is printed when the test is done.
+//! The line printed when a test is completed.
 
 use loadline_analyze::kpi::{LATENCY, rate_of};
-use loadline_analyze::sweep::{JOBS, standing};
+use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_model::format::{ABSENT, number};
 use loadline_model::{Column, TestRecord, column};
 
 use crate::columns::value;
 use crate::words::{place, unit};
 
-/// What the test of `record` reached, by its workload's first KPI, with its mean latency; of the log writer's
-/// its redo as well. Without a line end, and without a verdict.
+/// The test's first KPI and mean latency, and the redo of log-writer tests. Without line break and verdict.
 #[must_use]
 pub fn test_line(record: &TestRecord) -> String {
     let figure = |column: &Column, decimals| record.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let jobs = place(JOBS, record.jobs);
     let lead = format!("test {:>2}  {:<14}  {jobs:>8}", record.test, record.workload);
-    // What was swept stands beside the jobs.
+    // The swept value follows the jobs.
     let swept =
-        record.swept.as_deref().map_or(String::new(), |over| format!("  {:>12}", place(over, standing(record))));
+        record.swept.as_deref().map_or(String::new(), |over| format!("  {:>12}", place(over, swept_value(record))));
     if record.group == "log-writer" || record.kpis.is_empty() {
         return format!(
             "{lead}{swept}  {:>10} tps  {:>9} ms  {:>8} MiB/s of redo",

@@ -6,16 +6,15 @@ use super::PROSE;
 use crate::RunData;
 use crate::content::{kept_tests, kept_verdict, not_measured, page, stop};
 use crate::doc::{Row, Table};
-use crate::side::{Side, sides};
+use crate::platform_run::{PlatformRun, sides};
 use crate::text::{clean, superscript, table, table_width, wrapped};
 use crate::words::name;
 
-/// With more sweeps than this, what bounds each is left to the report: the page stays a page.
+/// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
 
-/// The platform's key figures on one page for a terminal that is `width` characters wide (`None`: as wide as
-/// needed): a line a workload with what it reached, where, at what latency, and whether its tests hold, by
-/// component group; then what was planned and not measured, and why.
+/// The platform's key figures on one page for a terminal `width` characters wide (`None`: unlimited): one line per workload
+/// by component group, then the planned workloads that were not measured, with reasons.
 #[must_use]
 pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     let prose = width.unwrap_or(PROSE).clamp(40, PROSE);
@@ -25,7 +24,7 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
         out.push_str(&wrapped(&format!("Key figures of {}", clean(&side.label)), "", available));
         let full = page(side, "");
         if full.rows.is_empty() {
-            out.push_str("No test was finished.\n");
+            out.push_str("No test was completed.\n");
         } else {
             out.push_str(&figures(side, &full, available, prose));
         }
@@ -37,9 +36,9 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     out
 }
 
-/// The table as wide as fits: what bounds a workload, its share of the limit and the count of valid tests go
-/// first. Where nothing more can be left out, a sentence a workload fits any width.
-fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> String {
+/// The table, without 'Bounded by', 'Of limit' and 'Valid tests' if it would be too wide; if it still is, one sentence per
+/// workload.
+fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize) -> String {
     let mut out = String::new();
     let mut narrow = full.clone();
     let mut counted = true;
@@ -79,7 +78,7 @@ fn figures(side: &Side<'_>, full: &Table, available: usize, prose: usize) -> Str
     out
 }
 
-/// A row of the page in words.
+/// A row of the page as a sentence.
 fn sentence(full: &Table, row: &Row) -> String {
     let mut said = String::new();
     for (head, cell) in full.head.iter().zip(&row.cells) {
@@ -102,7 +101,7 @@ fn sentence(full: &Table, row: &Row) -> String {
 }
 
 /// What bounds each workload, in sentences.
-fn bounds(side: &Side<'_>, prose: usize) -> String {
+fn bounds(side: &PlatformRun<'_>, prose: usize) -> String {
     if side.sweeps.len() > FEW {
         return String::new();
     }
@@ -111,8 +110,8 @@ fn bounds(side: &Side<'_>, prose: usize) -> String {
         let bound = bound_of_sweep(sweep, &side.run.records)?;
         let name = name(sweep, &side.sweeps);
         let sentence = stop(&bound.sentence()).to_owned();
-        Some(match sentence.strip_prefix("not told: ") {
-            Some(because) => format!("What bounds {name} is not told: {because}."),
+        Some(match sentence.strip_prefix("limit unknown: ") {
+            Some(because) => format!("The limit of {name} is unknown: {because}."),
             None => format!("{name} is bounded by {sentence}."),
         })
     };

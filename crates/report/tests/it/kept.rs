@@ -1,4 +1,4 @@
-//! Figures that are valid by an option only, and what else a reader must be told beside a figure.
+//! Remarks beside figures: tests that are valid by an option only, caveats, missing histograms.
 
 use crate::common::groups::all_groups;
 use crate::common::run;
@@ -32,7 +32,7 @@ fn keep(record: &mut TestRecord, source: &str) {
 }
 
 #[test]
-fn cached_figures_are_marked_wherever_they_are_read() {
+fn cached_figures_are_marked_everywhere() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, "cached"));
     let markdown = text(std::slice::from_ref(&run), Format::Markdown).replace('\\', "");
@@ -57,43 +57,43 @@ fn cached_figures_are_marked_wherever_they_are_read() {
 }
 
 #[test]
-fn the_factor_page_says_where_sources_differ() {
+fn different_sources_are_not_compared() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
     of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, "cached"));
     for run in &mut runs {
         of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, "cached"));
     }
     let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
-    let differ = "different sources: blocks came from the device on «disk», from a cache on «flash».";
+    let differ = "different sources: blocks came from the device on 'disk', from a cache on 'flash'.";
     assert!(factors.contains(&format!("STO-READ: Peaks are not compared: {differ}")), "{factors}");
     assert!(factors.contains(&format!("Not compared at 4, 8 jobs: {differ}")), "{factors}");
     assert!(factors.contains("on both platforms kept by --allow-cached: cached"), "{factors}");
 }
 
 #[test]
-fn other_redo_is_told_once_beside_the_factors() {
+fn other_redo_is_noted_once_beside_the_factors() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
     for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
         r.set(column::REDO_KIB_PER_TX, 4.0 + i as f64 / 10.0);
     }
     let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
-    assert_eq!(factors.matches("KiB of redo per transaction on «disk»").count(), 1, "{factors}");
-    assert!(factors.contains("more than 10 % (and alike at 2 more places)"), "{factors}");
+    assert_eq!(factors.matches("KiB of redo per transaction on 'disk'").count(), 1, "{factors}");
+    assert!(factors.contains("more than 10 % (similar at 2 more points)"), "{factors}");
 }
 
 #[test]
-fn a_verdict_says_what_is_valid_by_an_option_only() {
+fn a_verdict_counts_tests_valid_by_an_option_only() {
     let mut run = run("pg", "run-1", 1.0);
     run.records[0].forced = Some("fsync = off: commits are not durable".to_owned());
     let page = text(std::slice::from_ref(&run), Format::Html);
     assert!(page.contains("6 tests, all valid; 1 of the valid ones is kept only by --force."), "{page}");
-    assert!(page.contains("<p class=\"verdict unwell\">"), "what is kept is not well");
+    assert!(page.contains("<p class=\"verdict unwell\">"), "kept tests do not count as well");
     keep(&mut run.records[1], "cached");
     assert!(text(&[run], Format::Html).contains("2 of the valid ones are kept only by --allow-cached or --force."));
 }
 
 #[test]
-fn a_test_in_no_mean_is_told_and_drawn() {
+fn a_test_left_out_of_the_mean_is_noted_and_drawn() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let mut cached = of(&mut run, "STO-READ")[3].clone();
     (cached.test, cached.repetition) = (99, 2);
@@ -102,12 +102,15 @@ fn a_test_in_no_mean_is_told_and_drawn() {
     run.records.push(cached);
     let page = words(&end_page(&run, Some(120)));
     assert!(page.contains("STO-READ 11,318 block reads/s 8 jobs"), "the mean is the device's: {page}");
-    assert!(page.contains("test 99 is kept by --allow-cached: cached, not the device's figures; in no mean"), "{page}");
-    assert!(text(&[run], Format::Html).contains("(test 99 is in no mean: kept by"));
+    assert!(
+        page.contains("test 99 is kept by --allow-cached: cached, not the device's figures; not part of the mean"),
+        "{page}"
+    );
+    assert!(text(&[run], Format::Html).contains("(test 99 is not part of the mean: kept by"));
 }
 
 #[test]
-fn a_rate_inside_a_checkpoint_stands_beside_the_times_there() {
+fn a_rate_inside_a_checkpoint_has_the_latency_there() {
     let run = all_groups("disk", "run-disk", 1.0);
     let page = end_page(&run, Some(140));
     let line = page.lines().find(|l| l.starts_with("DBWR-CKPT")).unwrap();
@@ -120,13 +123,15 @@ fn a_rate_inside_a_checkpoint_stands_beside_the_times_there() {
 #[test]
 fn all_kpis_are_drawn() {
     let page = text(&[all_groups("disk", "run-disk", 1.0)], Format::Html);
-    for title in ["checkpoint throughput", "calm throughput", "checkpoint p99", "calm p99"] {
+    for title in
+        ["checkpoint throughput", "throughput outside checkpoints", "checkpoint p99", "p99 outside checkpoints"]
+    {
         assert!(page.contains(&format!("DBWR-CKPT: {title} over jobs")), "{title}");
     }
 }
 
 #[test]
-fn transactions_are_no_commits_but_in_the_log() {
+fn transactions_are_called_commits_in_the_log_group_only() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
     for run in &mut runs {
         let over_time = crate::common::run("x", "y", 1.0).over_time[&1].clone();
@@ -166,9 +171,9 @@ fn markdown_of(runs: &[RunData]) -> String {
 }
 
 #[test]
-fn the_rate_of_a_load_is_that_of_its_formula() {
+fn the_rate_of_a_load_has_its_formula() {
     let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Html);
-    assert!(!page.contains("load + finish") && page.contains("keys, indexes and statistics are not in it"));
+    assert!(!page.contains("load + finish") && page.contains("without keys, indexes and statistics"));
 }
 
 fn only(kind: &str, ns: u64) -> Vec<(String, Counts)> {
@@ -178,12 +183,12 @@ fn only(kind: &str, ns: u64) -> Vec<(String, Counts)> {
 }
 
 #[test]
-fn histograms_are_headed_by_what_each_side_and_point_has() {
+fn histograms_are_headed_by_the_latency_of_each_point() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
-    // The one side has times of commits, the other one of transactions only.
+    // One platform has commit times, the other one transaction times only.
     let tests: Vec<u32> = of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
     tests.iter().for_each(|t| drop(runs[1].histograms.insert(*t, only("transaction", 700_000))));
-    // With one job a transaction was a read, with more it was not.
+    // Only with one job a transaction was one read.
     let reads: Vec<u32> = of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
     for (i, test) in reads.iter().enumerate() {
         runs[1].histograms.insert(*test, only("transaction", 300_000));
@@ -206,10 +211,10 @@ fn histograms_are_headed_by_what_each_side_and_point_has() {
         page.contains("LGWR-LAT1: commit times at the peak")
             && page.contains("LGWR-LAT1: transaction times at the peak")
     );
-    // A side that has none does not vanish.
+    // A platform without histograms is listed.
     tests.iter().for_each(|t| drop(runs[1].histograms.remove(t)));
     let page = text(&runs, Format::Html);
-    assert!(page.contains("Without a histogram: flash – LGWR-LAT1: none is stored with the run."));
+    assert!(page.contains("Without a histogram: flash – LGWR-LAT1: the run stores none."));
     of(&mut runs[1], "LGWR-LAT1").into_iter().for_each(|r| r.valid = false);
-    assert!(text(&runs, Format::Html).contains("Without a histogram: flash – LGWR-LAT1: no test of it is valid."));
+    assert!(text(&runs, Format::Html).contains("Without a histogram: flash – LGWR-LAT1: it has no valid test."));
 }

@@ -1,4 +1,4 @@
-//! Whole reports: their text, what must hold of any of them, and the published studies.
+//! Whole reports: their text, properties of all reports, and the published studies.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

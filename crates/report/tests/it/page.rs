@@ -39,16 +39,16 @@ fn every_planned_workload_is_on_the_page() {
 #[test]
 fn a_line_has_the_first_kpi_where_it_is_highest_and_the_latency_there() {
     let page = end_page(&all_groups("disk", "run-disk", 1.0), Some(120));
-    assert_eq!(line(&page, "SRV-SCAN"), "SRV-SCAN 8,317.0 MiB/s 8 jobs 124 ms 321 ms 4 not told");
-    assert_eq!(line(&page, "DBL-11"), "DBL-11 20,549 rows/s 100 rows/tx 9.58 ms 24.9 ms 4 not told");
-    assert_eq!(line(&page, "DA-PARALLEL"), "DA-PARALLEL 12,671,137 rows/s 4 threads 315 ms 819 ms 3 not told");
+    assert_eq!(line(&page, "SRV-SCAN"), "SRV-SCAN 8,317.0 MiB/s 8 jobs 124 ms 321 ms 4 limit unknown");
+    assert_eq!(line(&page, "DBL-11"), "DBL-11 20,549 rows/s 100 rows/tx 9.58 ms 24.9 ms 4 limit unknown");
+    assert_eq!(line(&page, "DA-PARALLEL"), "DA-PARALLEL 12,671,137 rows/s 4 threads 315 ms 819 ms 3 limit unknown");
     assert!(line(&page, "DBL-22").contains("rows/s 1 job, 20 tps"), "{page}");
-    // The read itself, not the transaction around it.
+    // The time of the read, not of its transaction.
     assert!(line(&page, "STO-READ").contains("375 µs 1.18 ms"), "{page}");
-    // What does not hold feeds nothing.
+    // Invalid tests are not counted.
     assert_eq!(line(&page, "STO-WRITE"), "STO-WRITE✗ –¹ – – 0 of 4 –");
     assert!(line(&page, "TP-LIGHT").contains("4 jobs") && line(&page, "TP-LIGHT").contains("3 of 4"), "{page}");
-    // Groups stand in their order.
+    // Groups are in their order.
     let titles = ["Server", "Storage", "Log writer", "Database writer", "Data load", "Data analytics"];
     let at: Vec<usize> = titles.iter().map(|t| page.find(&format!("\n{t}\n")).unwrap()).collect();
     assert!(at.is_sorted(), "{page}");
@@ -65,7 +65,7 @@ fn no_line_of_the_page_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn a_workload_without_a_kpi_in_its_records_is_told_by_its_throughput() {
+fn a_workload_without_kpis_is_shown_by_its_throughput() {
     let mut run = run("pg", "run-1", 1.0);
     let page = end_page(&run, Some(200));
     assert!(page.starts_with("Key figures of pg\n"), "{page}");
@@ -129,7 +129,7 @@ fn groups_have_sections_with_their_own_columns() {
     assert!(section("data-analytics").contains("over threads"));
     let heads: Vec<&str> = section("server").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
     assert!(heads.iter().any(|h| h.contains("Queries")) && !heads.iter().any(|h| h.contains("Log file sync")));
-    // What no test of a workload has takes no column; why is told all the same.
+    // Columns without any figure are left out, but not the reasons.
     let heads: Vec<&str> = section("data-load").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
     assert!(!heads.iter().any(|h| h.contains("Redo sync time")));
     assert!(
@@ -138,14 +138,14 @@ fn groups_have_sections_with_their_own_columns() {
     );
     let table = terminal_table(&runs[0].records, Some(120));
     assert!(words(&table).contains("Not shown: Redo write time [µs], Redo sync time [µs] (DBL-11, DBL-22)"), "{table}");
-    // Points of a sweep over rows are none over jobs.
+    // Points of a sweep over rows are not in charts over jobs.
     assert_eq!(section("data-load").matches("disk, 100 rows/tx: ").count(), 4, "a marker in each of four charts");
     let factors = words(&text(&runs, Format::Text));
     assert!(factors.contains("DBL-11 over rows/tx Rows [1/s]"), "{factors}");
 }
 
 #[test]
-fn how_the_data_set_was_loaded_is_told() {
+fn the_load_of_the_data_set_is_shown() {
     let page = text(&[all_groups("disk", "run-a", 1.0)], Format::Markdown).replace('\\', "");
     assert!(page.contains(
         "| data_rows | 1,048,576 | 1,048,576 | 100.0 MiB | 1.60 | 0.40 | 655,360 | 62.5 | 2 | COPY, binary |"
@@ -154,7 +154,7 @@ fn how_the_data_set_was_loaded_is_told() {
 }
 
 #[test]
-fn waits_are_told_by_powers_of_two() {
+fn waits_have_power_of_two_buckets() {
     let runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
     let page = text(&runs, Format::Html);
     for wanted in ["STO-READ: read times at the peak", "LGWR-LAT1: commit times at the peak", "class=\"br\""] {
@@ -173,7 +173,7 @@ fn waits_are_told_by_powers_of_two() {
         |column: usize| -> u64 { table.iter().map(|r| r[column].replace(',', "").parse::<u64>().unwrap()).sum() };
     assert_eq!([1, 4, 7, 10].map(count), [5_000; 4], "{table:?}");
     assert!([3, 6, 9, 12].iter().all(|c| table.last().unwrap()[*c] == "100.00"), "{table:?}");
-    // What does not hold has no histogram, and neither has what nobody timed.
+    // Invalid tests and latencies that were not measured have no histogram.
     assert!(!page.contains("STO-WRITE: read times") && !page.contains("SRV-QUERY1: commit times"));
     let json: serde_json::Value = serde_json::from_str(&text(&runs[..1], Format::Json)).unwrap();
     let waits = json["summary"]["waits"].as_array().unwrap();
@@ -186,14 +186,14 @@ fn waits_are_told_by_powers_of_two() {
 }
 
 #[test]
-fn a_test_is_told_by_its_first_kpi() {
+fn the_line_of_a_test_has_its_first_kpi() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let of = |run: &RunData, code: &str| {
         words(&test_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
     };
     assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 8,317.0 MiB/s 123.534 ms");
     assert_eq!(of(&run, "LGWR-LAT1"), "test 24 LGWR-LAT1 8 jobs 8,574 tps 0.933 ms 2.90 MiB/s of redo");
-    // A test that does not hold is told with its figure: the verdict stands behind it.
+    // The line of an invalid test has its figure; the verdict follows it.
     assert!(of(&run, "STO-WRITE").contains("505.9 MiB/s written"));
     let swept = run.records.iter().find(|r| r.workload == "DA-PARALLEL").unwrap();
     assert!(words(&test_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));

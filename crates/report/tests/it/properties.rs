@@ -1,4 +1,4 @@
-//! What must hold of any report.
+//! Properties of all reports.
 
 use crate::common::{record, run, two_platforms, two_scans};
 use loadline_analyze::waits::Counts;
@@ -14,14 +14,14 @@ fn text(runs: &[RunData], format: Format) -> String {
 }
 
 #[test]
-fn every_reason_for_a_missing_figure_is_told() {
+fn every_reason_for_a_missing_figure_is_shown() {
     let mut runs = two_platforms();
     runs[0].records[0].leave_out(column::DEVICE_UTIL_PCT, "reason of a column that tables do not show");
     runs[1].records[3].leave_out(column::LOG_FILE_SYNC_MS, "reason of one test only");
     for format in [Format::Html, Format::Markdown, Format::Json] {
         let report = text(&runs, format);
         for reason in runs.iter().flat_map(|r| &r.records).flat_map(|r| r.absent.values()) {
-            assert!(report.contains(reason.as_str()), "{format:?} lacks «{reason}»");
+            assert!(report.contains(reason.as_str()), "{format:?} lacks '{reason}'");
         }
     }
     let table = terminal_table(&runs[1].records, None);
@@ -29,7 +29,7 @@ fn every_reason_for_a_missing_figure_is_told() {
 }
 
 #[test]
-fn evidence_is_in_the_page() {
+fn the_page_has_the_evidence() {
     let report = text(&two_platforms(), Format::Html);
     for wanted in [
         "12 tests: 11 valid, 1 invalid.",
@@ -38,19 +38,19 @@ fn evidence_is_in_the_page() {
         "40001: could not serialize access",
         "a checkpoint began in the window",
         "IO:WALSync 0.60",
-        "812 ns a transaction",
+        "812 ns per transaction",
         "nominal 1.5 KiB, allowed 1.0 KiB to 2.0 KiB",
         "KXG60ZNV512G",
         "It slows short statements",
-        "25 checks: 12 passed, 0 noted, 1 failed, 12 could not be made",
+        "25 checks: 12 passed, 0 noted, 1 failed, 12 not possible",
         "pg_stat_wal.wal_sync",
     ] {
-        assert!(report.contains(wanted), "the page lacks «{wanted}»");
+        assert!(report.contains(wanted), "the page lacks '{wanted}'");
     }
 }
 
 #[test]
-fn why_loadlines_own_cost_is_not_known_is_told() {
+fn the_reason_for_an_unknown_overhead_is_shown() {
     let mut runs = two_platforms();
     runs[0].manifest.overhead.client_ns_per_tx = None;
     runs[0].manifest.overhead.client_absent = Some("no transaction was through within 250 ms".to_owned());
@@ -66,7 +66,7 @@ fn the_page_asks_for_nothing_from_the_network() {
 }
 
 #[test]
-fn hostile_text_is_text() {
+fn hostile_text_is_escaped() {
     let evil = "</text><script>alert('x')</script>\"&|`\n\u{1b}[31m";
     let mut runs = two_platforms();
     for r in &mut runs {
@@ -87,7 +87,7 @@ fn hostile_text_is_text() {
     }
     let page = text(&runs, Format::Html);
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
-    // A line that is indented by four is code: Markdown leaves it alone.
+    // Lines indented by four are code.
     let markdown = text(&runs, Format::Markdown);
     assert!(!markdown.lines().any(|l| l.contains("<script") && !l.starts_with("    ")));
     assert!(!markdown.contains('\u{1b}'));
@@ -106,10 +106,10 @@ fn an_unknown_column_names_the_nearest() {
             matches!(error, ReportError::UnknownColumn { nearest: Some("commit_throughput_tps"), .. }),
             "{format:?}"
         );
-        let told = error.to_string();
+        let message = error.to_string();
         assert!(
-            told.contains("«commit_throuhgput_tps»") && told.contains("did you mean «commit_throughput_tps»;"),
-            "{told}"
+            message.contains("'commit_throuhgput_tps'") && message.contains("did you mean 'commit_throughput_tps';"),
+            "{message}"
         );
     }
     let none = Options { columns: Some(Vec::new()) };
@@ -125,7 +125,7 @@ fn chosen_columns_are_the_columns() {
 }
 
 #[test]
-fn platforms_of_one_name_are_told_apart_by_their_run() {
+fn platforms_of_one_name_are_distinguished_by_their_run() {
     let runs = [run("pg", "run-1", 1.0), run("pg", "run-2", 1.1), run("pg", "run-2", 1.2)];
     let page = text(&runs, Format::Html);
     for label in ["pg (run-1)", "pg (run-2)", "pg (run-2) #2"] {
@@ -188,7 +188,7 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
         "class=\"bd\"",
         "class=\"ft\"",
     ] {
-        assert!(unescaped.contains(wanted), "the page lacks «{wanted}»");
+        assert!(unescaped.contains(wanted), "the page lacks '{wanted}'");
     }
     assert!(!page.contains("LGWR-SIZE: throughput over jobs") && !page.contains("LGWR-SIZE: throughput over time"));
     let markdown = text(&runs, Format::Markdown);
@@ -200,19 +200,19 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     assert_eq!(json["summary"]["scans"][1]["result"]["shape"], "straight");
     let csv = text(&runs, Format::Csv);
     assert_eq!(csv.lines().count(), 9, "one line a test, scans among them");
-    // Another setting, and the scan without one: nothing is guessed.
+    // With another setting there is no likely cause.
     runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
     let words = text(&runs, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
-    // What does not hold has no shape.
+    // An invalid test has no shape.
     runs[0].records[3].add_check(Check::require("commits", false, "the counts differ".to_owned()));
     let page = text(&runs, Format::Html);
-    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is told."));
+    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is given."));
     assert!(page.contains("class=\"mk sm ho\""), "its medians are hollow");
 }
 
 #[test]
-fn the_limit_and_what_bounds_are_told() {
+fn the_limit_and_what_bounds_are_shown() {
     let runs = two_platforms();
     for format in [Format::Html, Format::Markdown, Format::Text] {
         let report = text(&runs, format).replace("&#x2f;", "/");

@@ -1,4 +1,4 @@
-//! Whole reports of the fixture, as they stand.
+//! Snapshots of whole reports of the fixture.
 
 use crate::common::groups::all_groups;
 use crate::common::{run, two_platforms, two_scans};

@@ -1,5 +1,4 @@
-//! The published log-writer study as a report: its known factors must stand in it.
-//! The page is left in the target folder for eyes: `target/tmp/study-1.html`.
+//! The published log-writer study as a report with its known factors. Writes `target/tmp/study-1.html` to look at.
 
 use crate::common::manifest;
 use loadline_model::column::{self, column};
@@ -61,12 +60,12 @@ fn the_factors_of_the_study_are_computed() {
     for wanted in
         ["4.95 at 48", "8.25 at 48", "one test each: no interval", "61 tests, all valid.", "still rising at 72 jobs"]
     {
-        assert!(page.contains(wanted), "the page lacks «{wanted}»");
+        assert!(page.contains(wanted), "the page lacks '{wanted}'");
     }
 }
 
 #[test]
-fn the_fixture_is_left_for_eyes() {
+fn the_fixture_is_written_to_look_at() {
     let page = written("two-platforms.html", &crate::common::two_platforms());
     assert!(page.contains("sata ssd · nvme"));
     written("two-scans.html", &crate::common::two_scans());
@@ -75,7 +74,7 @@ fn the_fixture_is_left_for_eyes() {
 }
 
 #[test]
-fn a_busy_disk_is_read_in_its_lowest_deciles() {
+fn on_a_busy_disk_the_lowest_deciles_are_used() {
     let rows = include_str!("../../../analyze/tests/data/commit-time-by-redo.csv").lines();
     let mut run = crate::common::run("busy disk", "run-busy", 1.0);
     run.records.truncate(1);
@@ -95,6 +94,6 @@ fn a_busy_disk_is_read_in_its_lowest_deciles() {
     for wanted in
         ["(in the lowest deciles: stalls blur the medians)", "flush_at_bytes = 1048576 (1.0 MiB).", "cut off above"]
     {
-        assert!(page.contains(wanted), "the page lacks «{wanted}»");
+        assert!(page.contains(wanted), "the page lacks '{wanted}'");
     }
 }

@@ -1,5 +1,5 @@
-//! The published data-load study: its table comes out again column by column, and its sweep over rows per
-//! transaction is told as one. The page is left in the target folder for eyes: `target/tmp/study-2.html`.
+//! The published data-load study: the report has its table, column by column, and its sweep over rows per transaction.
+//! Writes `target/tmp/study-2.html` to look at.
 
 use std::collections::BTreeMap;
 
@@ -45,13 +45,13 @@ fn text(format: Format) -> String {
 }
 
 #[test]
-fn the_published_table_comes_out_again() {
+fn the_report_has_the_published_table() {
     let csv = text(Format::Csv);
     for (ours, published) in csv.lines().zip(PUBLISHED.lines()) {
         assert!(ours.starts_with(&format!("{published},")), "{published}\n{ours}");
     }
     assert_eq!(csv.lines().count(), PUBLISHED.lines().count());
-    // People see all of its columns too, in its order.
+    // Shown tables have all of its columns too, in its order.
     let plain = text(Format::Text);
     let table = plain.split("X4-2 – DBL-11 (run 7").nth(1).unwrap();
     let row = table.lines().find(|l| l.split_whitespace().next() == Some("8")).unwrap();
@@ -61,7 +61,7 @@ fn the_published_table_comes_out_again() {
 }
 
 #[test]
-fn rows_per_transaction_are_what_was_swept() {
+fn rows_per_transaction_were_swept() {
     let page = text(Format::Html);
     std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-2.html"), &page).unwrap();
     let page = page.replace("&#x2f;", "/");

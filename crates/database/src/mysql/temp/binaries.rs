@@ -6,11 +6,11 @@ use crate::error::TargetError;
 use crate::mysql::version::Version;
 use crate::temp::user::ServerUser;
 
-/// Where distributions put them, beside PATH.
+/// Where distributions install the programs, besides PATH.
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/local/mysql/bin"];
 
-/// Where distributions and archives put the second program, seen from the first.
+/// Where distributions and archives put [`INSTALL`], relative to [`SERVER`].
 const BESIDE: [&str; 4] = [".", "../bin", "../sbin", "../scripts"];
 const SERVER: &str = "mariadbd";
 const INSTALL: [&str; 2] = ["mariadb-install-db", "mysql_install_db"];
@@ -22,9 +22,9 @@ pub(super) struct Binaries {
     pub(super) server: PathBuf,
     /// `mariadb-install-db`.
     pub(super) install: PathBuf,
-    /// Where its other files are, if the user has named the binaries; else they know.
+    /// `basedir`, if the user named the binaries; else the built-in one.
     pub(super) base: Option<PathBuf>,
-    /// As the server says it: `10.11.6-MariaDB`.
+    /// As the server reports it: `10.11.6-MariaDB`.
     pub(super) version: String,
 }
 
@@ -41,17 +41,17 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
 
 type Places = (PathBuf, PathBuf, Option<PathBuf>);
 
-/// The programs of the folder that the user names, or beside it.
+/// The programs in the user's directory, or beside it.
 fn named(dir: &Path) -> Result<Places, TargetError> {
     let server = dir.join(SERVER);
     let install = BESIDE.iter().flat_map(|place| INSTALL.map(|name| dir.join(place).join(name))).find(|p| p.is_file());
-    // Without what comes and goes again, so that it reads well.
+    // Without `..`, for messages.
     let install = install.and_then(|path| path.canonicalize().ok());
     match (server.is_file(), install, dir.parent()) {
         (true, Some(install), Some(base)) => Ok((server, install, Some(base.to_owned()))),
         _ => Err(TargetError::Usage(format!(
-            "bin=«{}» does not hold the program «{SERVER}» with «{}» in it or in ../bin, ../sbin or ../scripts: name the \
-             directory that does, such as /usr/sbin",
+            "bin='{}' has no '{SERVER}', or no '{}' in it, ../bin, ../sbin or ../scripts: name the directory of the server, \
+             such as /usr/sbin",
             dir.display(),
             INSTALL[0]
         ))),
@@ -66,8 +66,8 @@ fn installed() -> Result<Places, TargetError> {
     };
     let (server, install) = in_folders(&[SERVER]).zip(in_folders(&INSTALL)).ok_or_else(|| {
         TargetError::Local(
-            "no MariaDB server is installed here (looked for mariadbd and mariadb-install-db in the system's folders and \
-             PATH): install one («apt-get install mariadb-server» on Debian and Ubuntu, «dnf install mariadb-server» on \
+            "no MariaDB server is installed here (looked for mariadbd and mariadb-install-db in the system's directories and \
+             PATH): install one ('apt-get install mariadb-server' on Debian and Ubuntu, 'dnf install mariadb-server' on \
              Fedora and RHEL), or name its directory with mariadb-temp:?bin=/dir"
                 .to_owned(),
         )

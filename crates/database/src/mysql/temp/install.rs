@@ -1,4 +1,4 @@
-//! The command that makes a private server's database, and which dies with loadline.
+//! The command that creates a private server's data directory and dies with loadline.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,10 +9,10 @@ use nix::sys::signal::Signal;
 use super::binaries::Binaries;
 use crate::temp::user::ServerUser;
 
-/// `mariadb-install-db` is a shell script, and the signal that ends it with loadline does not reach the
-/// `mariadbd --bootstrap` that it starts, which worked on for up to three seconds. So a shell around
-/// both waits until the pipe from loadline on its standard input is closed, by loadline's death if it
-/// comes to that, and ends its whole process group. Its own exit status is the script's.
+/// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
+/// `mariadbd --bootstrap` that it starts, which ran on for up to three seconds. So an outer shell waits until
+/// loadline's pipe on its standard input is closed, at the latest by loadline's death, and kills its whole
+/// process group. Its exit status is the script's.
 const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; \"$@\" 3<&-; status=$?; \
      kill -KILL $guard; exit $status";
 
@@ -32,7 +32,7 @@ pub(super) fn command(binaries: &Binaries, user: &ServerUser, data: &Path, tempo
     command
 }
 
-/// The argument that tells a server where its files are, if the user has named its binaries.
+/// The argument `--basedir`, if the user named the binaries.
 pub(super) fn base(binaries: &Binaries) -> Option<OsString> {
     binaries.base.as_deref().map(|base| of_path("basedir", base))
 }

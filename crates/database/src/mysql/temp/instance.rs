@@ -1,4 +1,4 @@
-//! The database and the process of a private MariaDB.
+//! The data directory and the process of a private MariaDB.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -20,11 +20,11 @@ use crate::temp::product::cannot_run;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 
-/// SIGTERM shuts down in order.
+/// SIGTERM is an orderly shutdown.
 pub(super) const STAGES: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(15)), (Signal::SIGKILL, Duration::from_secs(5))];
 
-/// Makes the database, starts the server and waits until it takes sessions.
+/// Creates the data directory, starts the server and waits until it accepts sessions.
 pub(super) fn start(
     instance: &mut Instance,
     binaries: &Binaries,
@@ -35,7 +35,7 @@ pub(super) fn start(
     let (data, sockets) = (files.data(), files.sockets());
     let mut install = install::command(binaries, user, &data, &sockets);
     install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Its standard input is closed when it has ended, or with loadline.
+    // Its standard input stays open until it ends: closing it kills the script.
     let output = install
         .spawn()
         .and_then(|mut child| {
@@ -45,42 +45,42 @@ pub(super) fn start(
         .map_err(|e| cannot_run(&binaries.install, &e))?;
     if !output.status.success() {
         let text = [output.stdout, output.stderr].concat();
-        return Err(files.failure("mariadb-install-db failed", &says(&String::from_utf8_lossy(&text))));
+        return Err(files.failure("mariadb-install-db failed", &last_errors(&String::from_utf8_lossy(&text))));
     }
     files.bring_to_disk()?;
-    // Nothing of it is worth an orderly end, and one asked of it while it starts may be overheard.
+    // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
     let mut command = user.command(&binaries.server, Signal::SIGKILL);
     command.arg("--no-defaults").arg(of_path("datadir", &data)).arg(of_path("socket", &files.socket()));
     command.arg(of_path("pid-file", &sockets.join("pid")));
-    // Not in a folder of others: a server that starts removes all temporary tables that lie there, and
-    // one that loses them so crashes (10.11.19, in ha_maria::drop_table).
+    // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
+    // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
     command.arg(of_path("tmpdir", &sockets));
     command.args(["--skip-networking", "--skip-name-resolve"]).args(arguments(settings));
     command.args(install::base(binaries)).stdin(Stdio::null());
     instance.spawn(command)?;
     if let Err(why) = instance.wait_ready(progress) {
-        let says = says(&instance.files.log());
-        return Err(instance.files.failure(&format!("the private MariaDB did not start ({why})"), &says));
+        let errors = last_errors(&instance.files.log());
+        return Err(instance.files.failure(&format!("the private MariaDB did not start ({why})"), &errors));
     }
     instance.files.mark()
 }
 
-/// What went wrong, in the server's own words: the last errors of its log, else its last lines.
-fn says(log: &str) -> String {
+/// The last errors in the server's log, else its last lines.
+fn last_errors(log: &str) -> String {
     let errors: Vec<&str> = log.lines().filter_map(|l| l.split_once("[ERROR] ").map(|(_, text)| text.trim())).collect();
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let parts = if errors.is_empty() { lines } else { errors };
     parts[parts.len().saturating_sub(4)..].join(" – ")
 }
 
-/// Ends the server's processes; returns whether there were any. They are known by what everybody may
-/// read: their command line names the directory, which no other has.
+/// Ends the server's processes; returns whether there were any. They are found by their command line, which
+/// everybody may read and which names the directory.
 pub(super) fn end(_dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
     let running = || processes::running(owner.uid, |_, cmdline| is_of(cmdline, name).then_some(()));
     processes::end_all(&STAGES, running, |_, ()| true)
 }
 
-/// Whether the process is the server in the directory called `name`, or what makes its database
+/// Whether the process is the server in the directory called `name`, or creates its data directory
 /// (`mariadb-install-db` feeds a `mariadbd --bootstrap`).
 fn is_of(cmdline: &[u8], name: &str) -> bool {
     let text = String::from_utf8_lossy(cmdline);
@@ -89,7 +89,7 @@ fn is_of(cmdline: &[u8], name: &str) -> bool {
     of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
 }
 
-/// It makes the socket when it is ready, and greets whoever comes.
+/// A server that is ready creates the socket and sends a greeting to each connection.
 fn progress(socket: &Path) -> Progress {
     match UnixStream::connect(socket).and_then(|s| greeted(&s)) {
         Ok(()) => Progress::Ready,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_its_own_processes_are_known() {
+    fn only_its_own_processes_are_found() {
         let line = |text: &str| text.replace(' ', "\0").into_bytes();
         let name = "loadline-mariadb-abc";
         assert!(is_of(&line("/usr/sbin/mariadbd --no-defaults --datadir=/var/tmp/loadline-mariadb-abc/data"), name));

@@ -15,7 +15,7 @@ use crate::temp::product::cannot_run;
 use crate::temp::settings::{Settings, normal};
 use crate::temp::user::ServerUser;
 
-/// What loadline needs as it is to reach the server and to find its process.
+/// Settings that loadline chooses, to reach the server and to find its process.
 pub(super) const RESERVED: &[&str] = &[
     "datadir",
     "socket",
@@ -35,14 +35,14 @@ pub(super) const RESERVED: &[&str] = &[
 
 const MIB: u64 = 1 << 20;
 
-/// Buffer pool of a server on a machine with so much memory, bytes.
-fn usual_pool(memory_bytes: u64) -> u64 {
+/// Default buffer pool on a machine with `memory_bytes`, bytes.
+fn default_pool(memory_bytes: u64) -> u64 {
     (memory_bytes / 8 / CHUNK * CHUNK).clamp(128 * MIB, 1024 * MIB)
 }
 
-/// loadline's own settings for a machine with that much memory, and the user's.
+/// loadline's settings for a machine with `memory_bytes`, overridden by the user's.
 pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
-    let pool = usual_pool(memory_bytes) / MIB;
+    let pool = default_pool(memory_bytes) / MIB;
     let mut defaults = vec![
         ("innodb_flush_log_at_trx_commit", "1".to_owned()),
         ("innodb_doublewrite", "1".to_owned()),
@@ -56,9 +56,9 @@ pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> S
         ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
         ("performance_schema", "0".to_owned()),
     ];
-    // With a binary log it times all of a commit. What that stage alone costs is lost in the noise (12
-    // interleaved starts with and without, 8 jobs: 2.3 % more CPU of the server per commit, quartiles -3
-    // and +10 %).
+    // With a binary log performance_schema times the whole commit. The cost of this stage alone is within
+    // the noise (12 interleaved starts with and without, 8 jobs: 2.3 % more server CPU per commit, quartiles
+    // -3 and +10 %).
     if given.iter().any(|(name, value)| normal(name) == "log_bin" && !matches!(value.as_str(), "0" | "OFF" | "off")) {
         let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
         let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
@@ -73,7 +73,7 @@ pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> S
 pub(super) fn own_pool(settings: &Settings, memory_bytes: u64) -> Option<u64> {
     let chunk_or_pool = ["innodb_buffer_pool_size", "innodb_buffer_pool_chunk_size"];
     let given = settings.given.keys().any(|name| chunk_or_pool.contains(&normal(name).as_str()));
-    (!given).then(|| usual_pool(memory_bytes))
+    (!given).then(|| default_pool(memory_bytes))
 }
 
 /// Arguments of the server.
@@ -85,14 +85,14 @@ fn argument(name: &str, value: &str) -> String {
     format!("--{}={value}", name.replace('_', "-"))
 }
 
-/// Whether a name can be one of a setting, so that nothing else is asked for by it.
+/// Whether `name` can be a setting's name, so that it adds no other argument.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
-/// Asks MariaDB about each setting alone (`mariadbd --name=value --help --verbose`).
+/// Checks each setting by itself (`mariadbd --name=value --help --verbose`).
 pub(super) fn check_values(
     given: &BTreeMap<String, String>,
     binaries: &Binaries,
@@ -105,27 +105,27 @@ pub(super) fn check_values(
     };
     for (name, value) in given {
         if !is_name(name) {
-            return Err(TargetError::Usage(format!("--setting {name}: «{name}» is no name of a setting")));
+            return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
         }
         let output = ask(&[argument(name, value)])?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if stderr.contains("unknown variable") || stderr.contains("unknown option") {
             let list = String::from_utf8_lossy(&ask(&[])?.stdout).into_owned();
-            // The list of the values after reading the options: name, value.
+            // The list of names and values at the end of the help.
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
             let hint = nearest(&normal(name), known.iter().map(String::as_str)).map_or_else(
-                || "«mariadbd --help --verbose» lists those it has".to_owned(),
-                |nearest| format!("did you mean «{nearest}»?"),
+                || "'mariadbd --help --verbose' lists its settings".to_owned(),
+                |nearest| format!("did you mean '{nearest}'?"),
             );
             let version = &binaries.version;
             return Err(TargetError::Usage(format!(
-                "--setting {name}: MariaDB {version} has no setting «{name}»: {hint}"
+                "--setting {name}: MariaDB {version} has no setting '{name}': {hint}"
             )));
         }
-        let says = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
-        if let Some(says) = says.and_then(|l| l.split_once("] ")).map(|(_, text)| text.trim()) {
-            return Err(TargetError::Usage(format!("--setting {name}: mariadbd says: «{says}»")));
+        let error = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
+        if let Some(error) = error.and_then(|l| l.split_once("] ")).map(|(_, text)| text.trim()) {
+            return Err(TargetError::Usage(format!("--setting {name}: mariadbd says: '{error}'")));
         }
     }
     Ok(())

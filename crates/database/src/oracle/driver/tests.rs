@@ -1,5 +1,5 @@
-//! The driver against peers that are no Oracle, and against a listener that refuses. No more can be
-//! had without a server: nothing here says that a session works.
+//! The driver against peers that are not Oracle, and against a listener that refuses. Without a server no test
+//! here shows that a session works.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// What a peer does with a connection, once it has read the first packet.
+/// A peer that reads the first packet and then calls `answer`.
 fn peer(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> OraAddress {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -22,7 +22,7 @@ fn peer(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> OraAd
 
 fn outcome(address: &OraAddress, at_most: Duration) -> TargetError {
     let password = Secret::new("geheim".into());
-    let error = dial_within(address, &password, "test", at_most).err().expect("no session without a server");
+    let error = connect_within(address, &password, "test", at_most).err().expect("no session without a server");
     assert!(!error.to_string().contains("geheim"), "{error}");
     assert!(error.to_string().contains("127.0.0.1"), "the error says where: {error}");
     error
@@ -47,7 +47,7 @@ fn refuse(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn nobody_there_is_unreachable() {
+fn a_closed_port_is_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = OraAddress::parse(&format!("oracle://ann@127.0.0.1:{port}/x")).unwrap();
     assert!(matches!(outcome(&address, SOON), TargetError::Unreachable(_)));
@@ -71,11 +71,11 @@ fn a_listener_that_refuses_says_why() {
 }
 
 #[test]
-fn what_is_no_listener_is_unreachable_and_no_panic() {
+fn other_services_are_unreachable_without_a_panic() {
     let answers: [Vec<u8>; 5] = [
         b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
         b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
-        // An unknown kind of packet, and a refusal whose number is none: the driver panics at both.
+        // An unknown kind of packet, and a refusal without a number: the driver panics at both.
         packet(99, b"????"),
         refuse("(ERR=many)"),
         Vec::new(),
@@ -88,14 +88,14 @@ fn what_is_no_listener_is_unreachable_and_no_panic() {
         });
         let error = outcome(&address, SOON);
         assert!(matches!(error, TargetError::Unreachable(_)), "{shown}: {error:?}");
-        // What it panicked with is part of the error, with the address, and not printed.
+        // The text of the panic is in the error instead of being printed.
         let panicked = answer == packet(99, b"????") || answer == refuse("(ERR=many)");
         assert_eq!(error.to_string().contains(".rs:"), panicked, "{shown}: {error:?}");
     }
 }
 
 #[test]
-fn a_peer_that_says_nothing_is_given_up() {
+fn a_silent_peer_times_out() {
     let address = peer(|s| {
         let _ = s.read(&mut [0; 16]);
     });

@@ -1,4 +1,4 @@
-//! AWR only where it was asked for, and then whole.
+//! AWR is used only on request, and then completely.
 
 use super::*;
 
@@ -17,13 +17,13 @@ const LICENSED: [&str; 9] = [
 
 #[test]
 fn nothing_of_awr_is_touched_unless_asked_for() {
-    let licensed = |paper: &Paper| -> Vec<String> {
-        let texts = paper.texts().into_iter();
+    let licensed = |server: &FakeServer| -> Vec<String> {
+        let texts = server.texts().into_iter();
         texts.filter(|t| LICENSED.iter().any(|name| t.to_uppercase().contains(name))).collect()
     };
     let (plain, asked, refusing) = (willing(), willing(), unwilling());
     go_through(&plain, false);
-    let target = cluster::Oracle::open(&request(), refusing.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), refusing.connector()).unwrap();
     target.doctor().unwrap();
     target.clean().unwrap();
     assert_eq!(licensed(&plain), Vec::<String>::new());
@@ -31,7 +31,7 @@ fn nothing_of_awr_is_touched_unless_asked_for() {
     // The test can fail: with the option they are sent.
     go_through(&asked, true);
     assert!(licensed(&asked).len() >= 4, "{:?}", licensed(&asked));
-    // And nothing waits in the source for a day on which it is sent.
+    // And no other source file names it.
     for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/oracle")).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -46,21 +46,21 @@ fn nothing_of_awr_is_touched_unless_asked_for() {
 #[test]
 fn an_awr_report_is_made_between_two_snapshots() {
     let asked = OpenRequest { native_report: true, ..request() };
-    let paper = willing();
-    let target = cluster::Oracle::open(&asked, paper.dial()).unwrap();
+    let server = willing();
+    let target = cluster::Oracle::open(&asked, server.connector()).unwrap();
     let reports = target.abilities().native_reports.unwrap();
     let mark = reports.native_mark().unwrap();
     assert_eq!(reports.native_report(mark).unwrap(), "<html>\n\n</html>\n");
     let sent: Vec<String> =
-        paper.texts().into_iter().filter(|t| t.contains("WORKLOAD") || t.contains("DBA_HIST")).collect();
+        server.texts().into_iter().filter(|t| t.contains("WORKLOAD") || t.contains("DBA_HIST")).collect();
     assert_eq!(sent, [awr::SNAPSHOT, awr::SNAPSHOT, awr::FILED, awr::OF_INSTANCE]);
-    // Without the option there is nothing to report from.
-    let plain = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+    // Without the option there are no reports.
+    let plain = cluster::Oracle::open(&request(), server.connector()).unwrap();
     assert!(plain.abilities().native_reports.is_none());
 
-    // On a cluster the report is of all instances; what is not filed has no report.
+    // On a cluster the report covers all instances; without filed snapshots there is none.
     let answering = |filed: &'static [&'static str]| {
-        Paper::new(move |sql, _| {
+        FakeServer::new(move |sql, _| {
             Ok(match sql {
                 awr::SNAPSHOT => vec![row(&["8"])],
                 awr::FILED if filed.is_empty() => vec![],
@@ -70,7 +70,7 @@ fn an_awr_report_is_made_between_two_snapshots() {
             })
         })
     };
-    let cluster_of = |paper: &Paper| cluster::Oracle::open(&asked, paper.dial()).unwrap();
+    let cluster_of = |server: &FakeServer| cluster::Oracle::open(&asked, server.connector()).unwrap();
     assert_eq!(
         cluster_of(&answering(&["4711", "1", "2"])).abilities().native_reports.unwrap().native_report(7).unwrap(),
         "all\n"
@@ -81,7 +81,7 @@ fn an_awr_report_is_made_between_two_snapshots() {
         assert!(error.contains(says) && error.contains("snapshot 7 to snapshot 8"), "{error}");
     }
     // Without the grant it says what to ask for.
-    let refusing = Paper::new(|sql, _| {
+    let refusing = FakeServer::new(|sql, _| {
         if sql == awr::SNAPSHOT {
             return Err(OraError::numbered(6550, "PLS-00201: identifier 'DBMS_WORKLOAD_REPOSITORY' must be declared"));
         }

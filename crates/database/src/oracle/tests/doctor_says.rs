@@ -1,4 +1,4 @@
-//! What the doctor makes of what a server answers.
+//! The doctor's findings from a server's answers.
 
 use loadline_model::Severity;
 
@@ -28,7 +28,7 @@ fn each_question_that_is_refused_says_what_is_lost_and_what_to_ask_for() {
         let a = Answers { answers: vec![(q.id, Err(no.clone()))], ..answers(&[]) };
         let (severity, value, advice) = found(&a, q.id).unwrap();
         assert!(
-            severity == Severity::Warning && value.contains("ORA-00942") && advice.contains("not known"),
+            severity == Severity::Warning && value.contains("ORA-00942") && advice.contains("unknown:"),
             "{}",
             q.id
         );
@@ -92,8 +92,8 @@ fn what_spoils_figures_is_named() {
 }
 
 #[test]
-fn room_for_jobs_is_the_tightest_limit() {
-    let mut paper = Paper::new(|sql, _| {
+fn the_tightest_limit_of_sessions_limits_jobs() {
+    let mut server = FakeServer::new(|sql, _| {
         Ok(if sql.contains("RESOURCE_LIMIT WHERE RESOURCE_NAME IN") {
             vec![row(&["processes", "80", "300"]), row(&["sessions", "90", "UNLIMITED"])]
         } else if sql.contains("USER_RESOURCE_LIMITS") {
@@ -102,7 +102,7 @@ fn room_for_jobs_is_the_tightest_limit() {
             vec![]
         })
     });
-    let limit = crate::oracle::job_limit::job_limit(&mut paper).unwrap();
+    let limit = crate::oracle::job_limit::job_limit(&mut server).unwrap();
     assert_eq!(limit.jobs, Some(47));
     assert!(limit.because.contains("SESSIONS_PER_USER = 50"));
 }
@@ -129,8 +129,8 @@ fn what_is_missing_is_asked_for_in_statements_with_the_users_name() {
 }
 
 /// The findings as `loadline doctor` prints them.
-fn shown(paper: &Paper) -> String {
-    let target = cluster::Oracle::open(&request(), paper.dial()).unwrap();
+fn shown(server: &FakeServer) -> String {
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
     let mut findings = target.doctor().unwrap();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let line = |f: &loadline_model::Finding| {
@@ -140,7 +140,7 @@ fn shown(paper: &Paper) -> String {
     findings.iter().map(line).collect()
 }
 
-/// What the first user reads, held as a whole: on a server that allows nothing, and on a good one.
+/// The whole output, on a server that allows nothing and on a good one.
 #[test]
 fn the_whole_output() {
     insta::assert_snapshot!("doctor_without_grants", shown(&unwilling()));
@@ -148,8 +148,8 @@ fn the_whole_output() {
 }
 
 /// A server as it should be, of one instance.
-fn good() -> Paper {
-    Paper::new(|sql, _| {
+fn good() -> FakeServer {
+    FakeServer::new(|sql, _| {
         let is = |id: &str| QUESTIONS.iter().any(|q| q.id == id && q.sql == sql);
         Ok(if is("database") {
             vec![row(&["orcl", "PDB1", "orcl1", "PRIMARY", "ANN", "ANN"])]

@@ -1,4 +1,4 @@
-//! Every script that loadline would send is read by a parser of PL/SQL (PMD's, in Java).
+//! A parser of PL/SQL (PMD's, in Java) reads every script that loadline would send.
 
 use super::*;
 
@@ -37,15 +37,14 @@ fn parse(scripts: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>>
         .map(|line| match line.split(' ').collect::<Vec<_>>().as_slice() {
             ["ok", name] => ((*name).to_owned(), None),
             ["bad", name, reason @ ..] => ((*name).to_owned(), Some(reason.join(" "))),
-            _ => panic!("the parser says «{line}»"),
+            _ => panic!("the parser says {line}"),
         })
         .collect();
     assert_eq!(parsed.keys().collect::<Vec<_>>(), scripts.keys().collect::<Vec<_>>(), "all were read");
     parsed
 }
 
-/// PMD's grammar reads OFFSET and FETCH, and not one behind the other: the words are held to the reference
-/// by a test of `sql.rs`.
+/// PMD's grammar reads OFFSET or FETCH, but not both; a test of `sql.rs` compares the clause with the reference.
 fn without_offset(text: &str) -> String {
     let mut words = text.split(" OFFSET ");
     let first = words.next().unwrap_or_default().to_owned();
@@ -55,11 +54,11 @@ fn without_offset(text: &str) -> String {
     })
 }
 
-/// All that is sent: by a run with every workload, to servers that let loadline do all or little.
+/// All that runs with every workload send, to servers that allow everything or little.
 fn sent() -> BTreeSet<String> {
     let (willing, unwilling) = (willing(), unwilling());
     go_through(&willing, true);
-    let target = cluster::Oracle::open(&request(), unwilling.dial()).unwrap();
+    let target = cluster::Oracle::open(&request(), unwilling.connector()).unwrap();
     target.doctor().unwrap();
     target.create(&work()).unwrap();
     target.clean().unwrap();
@@ -92,12 +91,12 @@ fn every_script_is_plsql_and_a_broken_one_is_not() {
     }
     let mut scripts = BTreeMap::new();
     for (i, text) in sent.iter().enumerate() {
-        // PMD wants the sign that ends a statement in a script; a driver does not send it.
+        // PMD needs the semicolon that a driver does not send.
         let end = if text.ends_with(';') { "" } else { ";" };
         scripts.insert(format!("{i:03}-whole"), format!("{}{end}", without_offset(text)));
     }
-    // Broken ones: each of these words or signs is needed wherever it stands. PMD only skims DDL and
-    // LOCK, which the snapshots hold, and what follows the values of an UPDATE; a DELETE may do without FROM.
+    // Broken ones: each of these words or signs is required wherever it occurs. PMD only skims DDL and LOCK,
+    // which the snapshots check, and what follows the values of an UPDATE; DELETE works without FROM.
     let needed = [
         "LOOP", "END IF", "BEGIN", "THEN", ":=", "IS\n", "SET ", "WHERE", "FROM ", "VALUES", "TABLE ", "(", ")", " ||",
         "BETWEEN",
@@ -127,11 +126,11 @@ fn every_script_is_plsql_and_a_broken_one_is_not() {
     for (name, reason) in &parsed {
         match (name.ends_with("-whole"), reason) {
             (true, Some(reason)) => wrong.push(format!("{reason}\n{}", scripts[name])),
-            (false, None) => wrong.push(format!("taken though it is broken: {name}\n{}", scripts[name])),
+            (false, None) => wrong.push(format!("accepted though it is broken: {name}\n{}", scripts[name])),
             _ => {}
         }
     }
-    // A machine that is too slow must not pass for a parser that refuses.
+    // A machine that is too slow must not look like a parser that refuses.
     let endless = parsed.values().flatten().filter(|reason| reason.contains("come to an end")).count();
     assert!(endless * 10 <= broken, "{endless} of {broken} were not read in time");
     assert!(broken > 100, "{broken} broken ones were made");

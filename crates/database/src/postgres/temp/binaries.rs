@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::error::TargetError;
 use crate::temp::user::ServerUser;
 
-/// The oldest version whose counters loadline knows.
+/// The oldest supported version.
 const OLDEST: u32 = 14;
 
 /// A directory with `postgres` and `initdb`.
 #[derive(Debug)]
 pub(super) struct Binaries {
     pub(super) dir: PathBuf,
-    /// As the server says it: `17.10`.
+    /// Version as the server prints it: `17.10`.
     pub(super) version: String,
 }
 
@@ -26,22 +26,22 @@ impl Binaries {
     }
 }
 
-/// The binaries in `given`, else the newest of the distributions' packages, else those in PATH.
+/// The binaries in `given`, else the newest in the directories of Debian's and Red Hat's packages, else those in PATH.
 pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, TargetError> {
     let dir = match given {
         Some(dir) if is_complete(dir) => dir.to_owned(),
         Some(dir) => {
             return Err(TargetError::Usage(format!(
-                "bin=«{}» does not hold the programs «postgres» and «initdb»: name the directory that does, \
-                 such as /usr/lib/postgresql/16/bin",
+                "bin='{}' does not contain the programs 'postgres' and 'initdb': give the directory that does, such as \
+                 /usr/lib/postgresql/16/bin",
                 dir.display()
             )));
         }
         None => newest(packaged()).or_else(in_path).ok_or_else(|| {
             TargetError::Local(
-                "no PostgreSQL server is installed here (looked in /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin and \
-                 PATH): install one («apt-get install postgresql» on Debian and Ubuntu, «dnf install \
-                 postgresql-server» on Fedora and RHEL) or name its directory with postgres-temp:?bin=/dir"
+                "no PostgreSQL server found (searched /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin and PATH): install one \
+                 (`apt-get install postgresql` on Debian and Ubuntu, `dnf install postgresql-server` on Fedora and RHEL) \
+                 or give its directory with postgres-temp:?bin=/dir"
                     .to_owned(),
             )
         })?,
@@ -50,8 +50,8 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
     let major = leading_number(&version);
     if major < OLDEST {
         return Err(TargetError::Local(format!(
-            "the PostgreSQL in «{}» is version {version}, and loadline needs {OLDEST} or newer: install a newer one \
-             or name it with postgres-temp:?bin=/dir",
+            "the PostgreSQL in '{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or \
+             give its directory with postgres-temp:?bin=/dir",
             dir.display()
         )));
     }
@@ -62,7 +62,7 @@ fn is_complete(dir: &Path) -> bool {
     ["postgres", "initdb"].iter().all(|program| dir.join(program).is_file())
 }
 
-/// The packages' directories with their major version.
+/// The directories of installed packages with their major version.
 fn packaged() -> Vec<(u32, PathBuf)> {
     let entries = |dir: &str| {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! One private PostgreSQL: its cluster, its configuration and its process.
+//! One private PostgreSQL server: database cluster, configuration and process.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
-use super::probe::{Answer, ask};
+use super::probe::{ProbeAnswer, ask};
 use super::processes::Marks;
-use super::settings::{file, says};
+use super::settings::{file, server_message};
 use super::{PRODUCT, SUPERUSER, processes, shared_memory};
 use crate::error::TargetError;
 use crate::temp::instance::{self, Progress};
@@ -21,18 +21,18 @@ use crate::temp::product::cannot_run;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 
-/// Holds the process group of initdb while that runs.
+/// File with the process group of initdb while it runs.
 pub(super) const INITDB: &str = "initdb.group";
 pub(super) const CONFIG: &str = "postgresql.conf";
-/// How it is stopped to be started again: all that is changed goes to the data files first.
+/// Signals that stop it for a restart: it writes all changed pages to the data files first.
 const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGINT, Duration::from_secs(120)), (Signal::SIGQUIT, Duration::from_secs(10))];
 
-/// The server's files and, once it is started, its process. Dropping it ends and removes both.
+/// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
 pub(super) struct Instance(instance::Instance);
 
 impl Instance {
-    /// A server whose directories are made.
+    /// A server with empty directories.
     pub(super) fn new(instance: instance::Instance) -> Instance {
         Instance(instance)
     }
@@ -47,15 +47,15 @@ impl Instance {
         self.0.files.sockets()
     }
 
-    /// Makes the database cluster, with data checksums.
+    /// Creates the database cluster with data checksums.
     pub(super) fn initdb(&self, binaries: &Binaries, user: &ServerUser) -> Result<(), TargetError> {
         let mut command = user.command(binaries.initdb(), Signal::SIGKILL);
         command.arg("-D").arg(self.data()).args(["--data-checksums", "--no-sync", "--no-instructions", "--auth=trust"]);
         command.args(["--encoding=UTF8", "--locale=C", "--username", SUPERUSER]);
         let failed = |e: io::Error| cannot_run(&binaries.initdb(), &e);
         let mut initdb = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-        // Its helpers do not die with loadline, and nothing but their process group shows whose they
-        // are. No need to bring this to disk, as it is of use in this boot only.
+        // The helpers of initdb do not die with loadline, and only their process group identifies them. The file need
+        // not be synced, because it is valid in this boot only.
         let group = self.0.files.dir.join(INITDB);
         if let Err(e) = std::fs::write(&group, initdb.id().to_string()) {
             let _ = initdb.kill();
@@ -66,13 +66,13 @@ impl Instance {
         std::fs::remove_file(&group).map_err(|e| PRODUCT.cannot_use(&group, &e))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            return Err(self.0.files.failure("initdb failed", &says(&stderr)));
+            return Err(self.0.files.failure("initdb failed", &server_message(&stderr)));
         }
-        // Its files were written without a sync, which takes one each.
+        // initdb --no-sync: one sync for all files instead of one per file.
         self.0.files.bring_to_disk()
     }
 
-    /// Stops the server in order and starts it anew with `settings`.
+    /// Shuts the server down and starts it with `settings`.
     pub(super) fn restart(
         &mut self,
         binaries: &Binaries,
@@ -85,7 +85,7 @@ impl Instance {
         self.start(binaries, user, settings)
     }
 
-    /// Starts the server and waits until it takes sessions.
+    /// Starts the server and waits until it accepts sessions.
     pub(super) fn start(
         &mut self,
         binaries: &Binaries,
@@ -98,7 +98,7 @@ impl Instance {
         write_for(&config, &text, user)
             .map_err(|e| files.failure("its configuration cannot be written", &e.to_string()))?;
 
-        // SIGINT: a fast shutdown, should loadline be killed.
+        // SIGINT: fast shutdown if loadline is killed.
         let mut command = user.command(binaries.postgres(), Signal::SIGINT);
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
         let postmaster = self.0.spawn(command)?;
@@ -111,12 +111,12 @@ impl Instance {
 
     fn start_failure(&self, why: &str, settings: &Settings) -> TargetError {
         let log = self.0.files.log();
-        let says = says(&log);
+        let message = server_message(&log);
         if settings.given.is_empty() || self.0.files.disk_is_full(&log) {
-            return self.0.files.failure(&format!("the private PostgreSQL did not start ({why})"), &says);
+            return self.0.files.failure(&format!("the private PostgreSQL did not start ({why})"), &message);
         }
         TargetError::Usage(format!(
-            "the private PostgreSQL did not start with --setting {} ({why}); postgres says: «{says}»",
+            "the private PostgreSQL did not start with --setting {} ({why}); postgres says: '{message}'",
             settings.shown()
         ))
     }
@@ -125,7 +125,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if let Some(postmaster) = self.0.running() {
-            // It has made new ones if one of its processes was killed.
+            // It created new files if one of its processes was killed.
             let owner = &mut self.0.files.owner;
             let user = ServerUser::of_ids(owner.uid, owner.gid);
             owner.shared_memory.extend(shared_memory::mapped_files(postmaster, &user));
@@ -133,7 +133,7 @@ impl Drop for Instance {
     }
 }
 
-/// Ends what runs of the server in `dir`; returns whether anything still ran.
+/// Ends the processes of the server in `dir`; returns whether anything still ran.
 pub(super) fn end(dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
     let initdb = std::fs::read_to_string(dir.join(INITDB)).ok().and_then(|group| group.trim().parse().ok());
     let initdb = initdb.filter(|_| owner.is_of_this_boot());
@@ -144,17 +144,17 @@ pub(super) fn end(dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
 
 fn progress(socket: &Path) -> Progress {
     match ask(socket, SUPERUSER) {
-        Ok(Answer::Ready) => Progress::Ready,
-        Ok(Answer::Refused(why)) => Progress::Hopeless(why),
-        Ok(Answer::Starting) => Progress::Waiting("it is still starting".to_owned()),
+        Ok(ProbeAnswer::Ready) => Progress::Ready,
+        Ok(ProbeAnswer::Refused(why)) => Progress::Hopeless(why),
+        Ok(ProbeAnswer::Starting) => Progress::Waiting("it is still starting".to_owned()),
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            Progress::Hopeless(format!("its socket «{}» cannot be used: {e}", socket.display()))
+            Progress::Hopeless(format!("its socket '{}' cannot be used: {e}", socket.display()))
         }
         Err(e) => Progress::Waiting(e.to_string()),
     }
 }
 
-/// Writes a file that the server's user can read and nobody else.
+/// Writes a file that only the server's user can read.
 fn write_for(path: &Path, text: &str, user: &ServerUser) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(path)?;
     if user.switch {

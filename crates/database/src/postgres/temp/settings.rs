@@ -1,4 +1,4 @@
-//! The private server's settings: what a DBA would set on a small machine, and the user's own.
+//! The private server's settings: what a DBA would set on a small machine, and the user's settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::temp::product::cannot_run;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 
-/// What loadline needs as it is to reach the server, to read its log and to find its processes.
+/// Settings that loadline needs to reach the server, to read its log and to find its processes.
 pub(super) const RESERVED: &[&str] = &[
     "cluster_name",
     "config_file",
@@ -34,12 +34,12 @@ pub(super) const RESERVED: &[&str] = &[
 
 const MIB: u64 = 1 << 20;
 
-/// What is usual for a server on a machine with so much memory, MiB.
+/// A usual shared_buffers for a machine with this much memory, MiB.
 pub(super) fn shared_buffers(memory_bytes: u64) -> u64 {
     (memory_bytes / 8 / MIB).clamp(16, 1024)
 }
 
-/// loadline's own settings for a machine with that much memory, and the user's.
+/// loadline's defaults for a machine with this much memory, and the user's settings.
 pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
     let on = || "on".to_owned();
     let defaults = vec![
@@ -51,22 +51,22 @@ pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> S
         ("shared_buffers", format!("{}MB", shared_buffers(memory_bytes))),
         ("max_wal_size", "4GB".to_owned()),
         ("checkpoint_timeout", "15min".to_owned()),
-        // As for a device that serves many reads at once; what is usual is one for a single disk.
+        // For devices that serve many reads at once; the default is made for a single disk.
         ("effective_io_concurrency", "32".to_owned()),
-        // Two looks at the clock for each write of the log.
+        // Costs two clock reads per write of the log.
         ("track_wal_io_timing", on()),
     ];
     Settings::new(&PRODUCT, defaults, given)
 }
 
-/// Sets loadline's own value of shared_buffers, MiB; `false` if the user's stands, or if it is the same.
+/// Sets loadline's default of shared_buffers, MiB; `false` if the user set it, or if it is unchanged.
 pub(super) fn set_shared_buffers(settings: &mut Settings, mib: u64) -> bool {
     let value = format!("{mib}MB");
     let own = settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
     own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
 }
 
-/// The configuration file: what initdb found for this machine first, so that all else wins.
+/// The configuration file. It includes initdb's file first, so later settings override it.
 pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
     let fixed = [
         ("cluster_name", name),
@@ -85,7 +85,7 @@ pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
     text
 }
 
-/// Asks PostgreSQL about each setting alone (`postgres -c name=value -C name`).
+/// Checks each setting with PostgreSQL itself (`postgres -c name=value -C name`).
 pub(super) fn check_values(
     given: &BTreeMap<String, String>,
     binaries: &Binaries,
@@ -107,15 +107,15 @@ pub(super) fn check_values(
             return Err(unknown(name, binaries, user));
         }
         return Err(TargetError::Usage(if PRODUCT.is_secret(name) {
-            format!("--setting {name}: PostgreSQL does not take its value (which is not shown here)")
+            format!("--setting {name}: PostgreSQL rejects its value (not shown here)")
         } else {
-            format!("--setting {name}={value}: postgres says: «{}»", says(&stderr))
+            format!("--setting {name}={value}: postgres says: '{}'", server_message(&stderr))
         }));
     }
     Ok(())
 }
 
-/// PostgreSQL's own grammar of names in configuration files.
+/// Whether PostgreSQL accepts the name in configuration files.
 fn is_name(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && !name.is_empty()
@@ -127,21 +127,21 @@ fn unknown(name: &str, binaries: &Binaries, user: &ServerUser) -> TargetError {
     let list = list.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
     let known = list.lines().filter_map(|line| line.split('\t').next());
     let hint = nearest(name, known).map_or_else(
-        || "«postgres --describe-config» lists those it has".to_owned(),
-        |nearest| format!("did you mean «{nearest}»?"),
+        || "`postgres --describe-config` lists all settings".to_owned(),
+        |nearest| format!("did you mean '{nearest}'?"),
     );
-    TargetError::Usage(format!("--setting {name}: PostgreSQL {} has no setting «{name}»: {hint}", binaries.version))
+    TargetError::Usage(format!("--setting {name}: PostgreSQL {} has no setting '{name}': {hint}", binaries.version))
 }
 
-/// What went wrong, in the server's own words, from its log: fatal messages with what explains them.
-pub(super) fn says(log: &str) -> String {
+/// The server's error messages in its log, with their explanation.
+pub(super) fn server_message(log: &str) -> String {
     let message = |line: &str, levels: &[&str]| {
         let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
         Some(line[found..].trim().to_owned())
     };
     let lines: Vec<&str> = log.lines().collect();
     let mut parts: Vec<String> = Vec::new();
-    // A wrong line in a configuration file is explained before the fatal message.
+    // An invalid line of a configuration file is explained in a LOG message before the fatal one.
     for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
     {
         parts.extend(lines.iter().filter_map(|line| message(line, levels)));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_loadlines_own_are_refused() {
+    fn reserved_names_are_refused() {
         for name in ["port", "Listen_Addresses", "cluster_name"] {
             let error = PRODUCT.check_names(&map(&[(name, "1")])).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("leave it out"), "{error}");
@@ -197,10 +197,10 @@ mod tests {
     fn the_servers_own_words() {
         let log = "2026-01-01 00:00:00.000 UTC [7] LOG:  invalid value for parameter \"x\": \"y\"\n\
                    2026-01-01 00:00:00.000 UTC [7] FATAL:  configuration file \"/p\" contains errors\n";
-        assert!(says(log).contains("invalid value for parameter \"x\""), "{}", says(log));
+        assert!(server_message(log).contains("invalid value for parameter \"x\""), "{}", server_message(log));
         let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
-        assert_eq!(says(log), "no memory – use less");
-        assert_eq!(says("odd\n"), "odd");
-        assert_eq!(says(""), "");
+        assert_eq!(server_message(log), "no memory – use less");
+        assert_eq!(server_message("odd\n"), "odd");
+        assert_eq!(server_message(""), "");
     }
 }

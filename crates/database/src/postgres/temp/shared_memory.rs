@@ -1,5 +1,5 @@
-//! The shared memory that a server leaves behind when it is killed: one System V segment, and the
-//! POSIX segments (`/dev/shm/PostgreSQL.NUMBER`) that its control segment lists.
+//! The shared memory that a killed server leaves: one System V segment, and the POSIX segments
+//! (`/dev/shm/PostgreSQL.NUMBER`) that its control segment lists.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use nix::unistd::Pid;
 use crate::temp::owner::Owner;
 use crate::temp::user::ServerUser;
 
-/// The POSIX shared memory files that the server maps (mmap of `/dev/shm/PostgreSQL.…`). Asked as
-/// the server's own user; empty if that fails.
+/// The POSIX shared memory files that the server maps (`/dev/shm/PostgreSQL.…`), read as the server's user; empty if that
+/// fails.
 pub(super) fn mapped_files(pid: Pid, user: &ServerUser) -> Vec<PathBuf> {
     let output = user.command("cat", Signal::SIGKILL).arg(format!("/proc/{pid}/maps")).output();
     let maps = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -32,8 +32,7 @@ fn is_segment(path: &Path) -> bool {
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Removes the shared memory that a server leaves when it is killed. Call it only when no process
-/// of the server runs.
+/// Removes the shared memory of a killed server. Call it only when no process of the server runs.
 pub(super) fn remove(owner: &Owner) {
     if !owner.is_of_this_boot() {
         return;
@@ -52,20 +51,19 @@ pub(super) fn remove(owner: &Owner) {
     let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let Some(postmaster) = owner.postmaster else { return };
     for id in abandoned_segments(&table, postmaster, owner.uid) {
-        // As the user that made it: root in a container has no right to it.
+        // As the user that created it: root in a container may have no privilege.
         let user = ServerUser::of_ids(owner.uid, owner.gid);
         let removed = user.command("ipcrm", Signal::SIGKILL).args(["-m", &id.to_string()]).output();
         if !removed.is_ok_and(|output| output.status.success()) {
-            tracing::warn!("System V shared memory {id} of a private server could not be removed («ipcrm -m {id}»)");
+            tracing::warn!("System V shared memory {id} of a private server could not be removed: try `ipcrm -m {id}`");
         }
     }
 }
 
-/// The files of the segments that are listed in `bytes`, if these are a control segment.
+/// The files of the segments that the control segment `bytes` lists; empty if it is not a control segment.
 ///
-/// Source: PostgreSQL 14 to 18, `src/backend/storage/ipc/dsm.c`, `dsm_control_header` and
-/// `dsm_control_item` on 64-bit machines. A handle that has no file (a part of main memory) is
-/// listed as well; no file of that name exists then.
+/// Source: PostgreSQL 14 to 18, `src/backend/storage/ipc/dsm.c`, `dsm_control_header` and `dsm_control_item` on 64-bit
+/// machines. The result may include handles in main shared memory, which have no file.
 fn listed_files(bytes: &[u8]) -> Vec<PathBuf> {
     const MAGIC: u32 = 0x9a50_3d32;
     const HEADER: usize = 16;
@@ -82,7 +80,7 @@ fn listed_files(bytes: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Numbers of the System V segments that `creator` made and nobody uses, from `/proc/sysvipc/shm`.
+/// Ids of the System V segments that `creator` created and no process uses, from `/proc/sysvipc/shm`.
 fn abandoned_segments(table: &str, creator: i32, uid: u32) -> Vec<i64> {
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! With real servers: start, stop, death of either side, leftovers.
+//! Tests with real servers: start, stop, kill of either side, leftovers.
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
@@ -11,17 +11,17 @@ use nix::unistd::Pid;
 
 use super::*;
 use crate::temp::owner::{self, Owner};
-use crate::temp::place::{self, Location, Wanted};
+use crate::temp::place::{self, Location, ServerToPlace};
 
 /// Set for the process that is killed in `a_killed_owner_leaves_nothing`.
 const OWNER_SCRATCH: &str = "LOADLINE_TEST_TEMP_SERVER_SCRATCH";
 
-/// Leftovers of private servers of PostgreSQL.
+/// Removes leftovers of private PostgreSQL servers.
 fn clean_leftovers(request: &OpenRequest) -> Result<Vec<String>, TargetError> {
     crate::temp::clean_leftovers(&PRODUCT, request)
 }
 
-/// A scratch folder that the server's user can get to.
+/// A scratch folder to which the server's user has access.
 fn scratch() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -64,7 +64,7 @@ fn segments_of(postmaster: i32) -> usize {
 }
 
 #[test]
-fn a_server_starts_answers_and_goes_also_in_a_panic() {
+fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     let scratch = scratch();
     let request = request(scratch.path(), &[("wal_buffers", "8MB"), ("my.note", "it's 'here'")]);
     let server = TempServer::start(&request).unwrap();
@@ -105,7 +105,7 @@ fn a_server_that_was_killed_leaves_nothing() {
     let owner = Owner::read(&entries(scratch.path())[0]).unwrap().unwrap();
     let postmaster = owner.postmaster.unwrap();
     assert!(!owner.shared_memory.is_empty());
-    // Its processes make more shared memory when they have begun to work.
+    // Its processes create more shared memory when they begin to work.
     std::thread::sleep(Duration::from_millis(700));
     let name = entries(scratch.path())[0].file_name().unwrap().to_str().unwrap().to_owned();
     let user = ServerUser::choose(&PRODUCT).unwrap();
@@ -113,7 +113,7 @@ fn a_server_that_was_killed_leaves_nothing() {
     assert!(processes.len() > 3, "{}", processes.len());
     let files: Vec<PathBuf> = processes.iter().flat_map(|p| shared_memory::mapped_files(p.pid, &user)).collect();
     kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
-    wait_until("the server is gone", || !lives(postmaster));
+    wait_until("the server ends", || !lives(postmaster));
     assert!(owner.shared_memory.iter().all(|file| file.exists()));
     assert_eq!(segments_of(postmaster), 1);
     drop(server);
@@ -121,24 +121,24 @@ fn a_server_that_was_killed_leaves_nothing() {
     for file in files.iter().chain(&owner.shared_memory) {
         assert!(!file.exists(), "{file:?} of {files:?}");
     }
-    // It is destroyed when the last process that still ends lets it go.
-    wait_until("the segment is gone", || segments_of(postmaster) == 0);
+    // It is destroyed when the last process ends.
+    wait_until("the segment is destroyed", || segments_of(postmaster) == 0);
 }
 
 #[test]
 fn wrong_settings_are_named_and_nothing_is_left() {
     let scratch = scratch();
     let text = usage(&request(scratch.path(), &[("shared_bufers", "1GB")]));
-    assert!(text.contains("has no setting «shared_bufers»: did you mean «shared_buffers»?"), "{text}");
+    assert!(text.contains("has no setting 'shared_bufers': did you mean 'shared_buffers'?"), "{text}");
     let text = usage(&request(scratch.path(), &[("wal_level", "high")]));
-    assert!(text.contains("--setting wal_level=high: postgres says: «invalid value for parameter"), "{text}");
+    assert!(text.contains("--setting wal_level=high: postgres says: 'invalid value for parameter"), "{text}");
     assert!(text.contains("Available values: minimal, replica, logical"), "{text}");
-    // Each is right alone; only a start shows that they do not fit together.
+    // Each is valid alone; only a start shows that they conflict.
     let text = usage(&request(scratch.path(), &[("wal_level", "minimal"), ("max_wal_senders", "5")]));
     assert!(text.contains("max_wal_senders=5, wal_level=minimal"), "{text}");
-    assert!(text.contains("postgres says: «WAL streaming"), "{text}");
+    assert!(text.contains("postgres says: 'WAL streaming"), "{text}");
     let text = usage(&request(scratch.path(), &[("port", "1")]));
-    assert!(text.contains("«port»"), "{text}");
+    assert!(text.contains("'port'"), "{text}");
     assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
 }
 
@@ -158,14 +158,14 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     match TempServer::start(&request).map(|server| server.url().to_owned()) {
         Err(TargetError::Local(text)) => {
             assert!(text.contains("initdb failed") && text.contains("No space left on device"), "{text}");
-            assert!(text.contains(&format!("under «{}» is full: free", results.display())), "{text}");
+            assert!(text.contains(&format!("under '{}' is full: free", results.display())), "{text}");
         }
         other => panic!("{other:?}"),
     }
     assert!(!results.exists());
 }
 
-/// Not a test of its own: the process that the next one kills.
+/// Not a test: the process that the next test kills.
 #[test]
 #[ignore = "run by a_killed_owner_leaves_nothing"]
 fn owner_process() {
@@ -198,13 +198,13 @@ fn a_killed_owner_leaves_nothing() {
     assert_eq!(killed.wait().unwrap().signal(), Some(9));
     wait_until("the server dies with its owner", || !lives(owner.postmaster.unwrap()));
     assert!(dir.join("data").exists());
-    // Looks like one of loadline's, but holds what loadline never made.
+    // Looks like one of loadline's, but contains a foreign file.
     let foreign = scratch.path().join("loadline-pg-mine");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
     let removed = clean_leftovers(&request).unwrap();
     assert_eq!(removed.len(), 1, "{removed:?}");
-    assert!(removed[0].starts_with(&format!("removed «{}»", dir.display())), "{removed:?}");
+    assert!(removed[0].starts_with(&format!("removed '{}'", dir.display())), "{removed:?}");
     assert!(foreign.join("letter").exists());
     assert_eq!(entries(scratch.path()), [foreign]);
 }
@@ -215,7 +215,7 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let server = TempServer::start(&request(scratch.path(), &[])).unwrap();
     let dir = entries(scratch.path()).remove(0);
     let mut owner = Owner::read(&dir).unwrap().unwrap();
-    // As if the owner had died with the server going on: another start, and a lock that is free.
+    // As if the owner had died while the server runs: another start time and a free lock.
     owner.start_ticks += 1;
     owner.write(&dir).unwrap();
     std::fs::remove_file(dir.join(owner::LOCK)).unwrap();
@@ -223,7 +223,7 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     assert!(!lives(owner.postmaster.unwrap()));
     assert!(!dir.exists());
     let notes = next.notes().join("\n");
-    assert!(notes.contains(&format!("removed «{}»", dir.display())) && notes.contains("still ran"), "{notes}");
+    assert!(notes.contains(&format!("removed '{}'", dir.display())) && notes.contains("still running"), "{notes}");
     drop(next);
     drop(server);
     assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
@@ -241,13 +241,13 @@ fn a_long_path_and_a_closed_one() {
     drop(server);
     assert!(!sockets.exists() && !long.exists());
 
-    // What only root can get to, the server's user cannot; for another user there is no such case.
+    // A folder to which only root has access; without root there is no such case.
     let closed = scratch.path().join("closed");
     std::fs::DirBuilder::new().mode(0o700).create(&closed).unwrap();
     let user = ServerUser::choose(&PRODUCT).unwrap();
     let binaries = binaries::find(None, &user).unwrap();
     let choose = |dir, scratch| -> Result<Location, TargetError> {
-        place::choose(Wanted { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
+        place::choose(ServerToPlace { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
     };
     let place = choose(None, &closed).unwrap();
     let explicit = choose(Some(&closed), scratch.path());
@@ -262,14 +262,14 @@ fn a_long_path_and_a_closed_one() {
 }
 
 #[test]
-fn a_place_that_is_not_there() {
+fn missing_directories_are_named() {
     let scratch = scratch();
     let mut request = request(scratch.path(), &[]);
     request.url = format!("postgres-temp:{}/nothing", scratch.path().display());
     let error = TempServer::start(&request).map(|server| server.url().to_owned()).unwrap_err().to_string();
-    assert!(error.contains("/nothing»") && error.contains("postgres-temp:/dir"), "{error}");
+    assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
     request.url = format!("postgres-temp:?bin={}", scratch.path().display());
-    assert!(usage(&request).contains("does not hold the programs"));
+    assert!(usage(&request).contains("does not contain the programs"));
     request.url = "postgres-temp:".to_owned();
     request.nodes = vec!["postgres-temp:".to_owned()];
     assert!(usage(&request).contains("--node"));

@@ -10,8 +10,8 @@ use loadline_report::RunData;
 
 use super::{manifest, map, record};
 
-/// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with
-/// their values (they stay the same).
+/// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with their
+/// (constant) values.
 type Shape = (&'static str, &'static str, &'static Column, f64, f64, &'static [(&'static Column, f64)]);
 
 const SHAPES: [Shape; 14] = [
@@ -61,7 +61,7 @@ const SHAPES: [Shape; 14] = [
 ];
 const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P99];
 
-/// One platform, everything measured but what was skipped; STO-WRITE has nothing but invalid tests.
+/// One platform with all workloads measured except the skipped ones; STO-WRITE has only invalid tests.
 pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     let mut m = manifest(platform, id);
     m.plan.workloads = SHAPES
@@ -121,7 +121,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
             records.push(r);
         }
     }
-    // One in an open loop.
+    // A workload in an open loop.
     for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
         r.set(column::RATE_TPS, 20.0);
     }
@@ -205,7 +205,7 @@ fn made(
     r
 }
 
-/// Latencies around `typical` ns with a tail, the same each time.
+/// Latencies around `typical` ns with a tail; deterministic.
 fn waits(seed: u32, typical: f64) -> Counts {
     let mut state = u64::from(seed) * 77 + 5;
     let mut all = Latencies::new();

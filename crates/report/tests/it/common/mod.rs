@@ -242,8 +242,8 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     vec![run("sata ssd", "20250304-040506-sata", 1.0), b]
 }
 
-/// A scan of commit time over redo as test `test`: 0 to 6 MiB in 64 KiB steps, 12 commits each. A flush
-/// at each multiple of `flush_at` leaves the rest to the commit; without one, all of it is.
+/// A scan of commit time over redo as test `test`: 0 to 6 MiB in 64 KiB steps, 12 commits each. A flush at each multiple
+/// of `flush_at` leaves the rest to the commit; without `flush_at` the commit flushes everything.
 pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f64) -> TestRecord {
     let mut r = record(m, test, "LGWR-SIZE", 1, 400.0, 3_072.0);
     let mut state = u64::from(test) + 40;
@@ -256,7 +256,7 @@ pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f
             let redo_bytes = f64::from(i) * 65_536.0;
             let left = flush_at.map_or(redo_bytes, |at| (redo_bytes + 4096.0) % at);
             let ideal = 250_000.0 + ns_per_mib * left / 1_048_576.0;
-            // One commit of 20 meets a stall.
+            // One commit in 20 meets a stall.
             let mut time = || ideal * (0.9 + 0.2 * noise()) * if noise() < 0.05 { 4.0 } else { 1.0 };
             let commit_ns: Vec<u64> = (0..12).map(|_| time() as u64).collect();
             SizePoint { redo_bytes, write_ns: vec![(redo_bytes * 0.8) as u64; commit_ns.len()], commit_ns }

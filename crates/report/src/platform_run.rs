@@ -1,4 +1,4 @@
-//! The platforms of a report: one a run, each with a name of its own.
+//! The platforms of a report: one per run, each with a unique name.
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::TestRecord;
@@ -9,7 +9,7 @@ use crate::cause;
 
 /// One run as a platform.
 #[derive(Debug)]
-pub(crate) struct Side<'a> {
+pub(crate) struct PlatformRun<'a> {
     /// Unique name.
     pub(crate) label: String,
     /// The run.
@@ -25,9 +25,9 @@ pub(crate) struct Side<'a> {
 pub(crate) struct Scan<'a> {
     /// The test.
     pub(crate) record: &'a TestRecord,
-    /// What came out; `None` for an invalid test, whose figures do not hold.
+    /// Its shape; `None` for an invalid test.
     pub(crate) shape: Option<Shape>,
-    /// Which of the target's settings makes the sawtooth, in a sentence; `None` if there is none.
+    /// The setting of the target that causes the sawtooth, in a sentence; `None` without a sawtooth.
     pub(crate) cause: Option<String>,
 }
 
@@ -45,10 +45,10 @@ fn scans(run: &RunData) -> Vec<Scan<'_>> {
     run.records.iter().filter(|r| !r.sizes.is_empty()).map(of).collect()
 }
 
-/// The platforms of `runs`. Where two are called the same, the run id tells them apart.
-pub(crate) fn sides(runs: &[RunData]) -> Vec<Side<'_>> {
+/// The platforms of `runs`. Platforms with the same name get their run id added.
+pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
     let name = |run: &RunData| run.manifest.plan.platform.clone();
-    let mut out: Vec<Side<'_>> = Vec::new();
+    let mut out: Vec<PlatformRun<'_>> = Vec::new();
     for run in runs {
         let mut label = name(run);
         if runs.iter().filter(|r| name(r) == label).count() > 1 {
@@ -60,13 +60,13 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<Side<'_>> {
             label = format!("{wanted} #{n}");
             n += 1;
         }
-        out.push(Side { label, run, sweeps: sweeps(&run.records), scans: scans(run) });
+        out.push(PlatformRun { label, run, sweeps: sweeps(&run.records), scans: scans(run) });
     }
     out
 }
 
 /// Every platform against the first.
-pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
+pub(crate) fn comparisons(sides: &[PlatformRun<'_>]) -> Vec<Comparison> {
     let platforms: Vec<Platform<'_>> = sides
         .iter()
         .map(|s| Platform {
@@ -81,30 +81,30 @@ pub(crate) fn comparisons(sides: &[Side<'_>]) -> Vec<Comparison> {
     compare(&platforms)
 }
 
-/// Codes of the workloads that were swept over jobs, in the order in which they first appear.
-pub(crate) fn swept(sides: &[Side<'_>]) -> Vec<String> {
+/// Codes of the workloads with sweeps, in order of first appearance.
+pub(crate) fn swept(sides: &[PlatformRun<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.as_str()))
 }
 
 /// Codes of the workloads that scanned commit time over redo.
-pub(crate) fn scanned(sides: &[Side<'_>]) -> Vec<String> {
+pub(crate) fn scanned(sides: &[PlatformRun<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.as_str()))
 }
 
 /// Codes of all workloads of group `group`.
-pub(crate) fn workloads_of(sides: &[Side<'_>], group: &str) -> Vec<String> {
+pub(crate) fn workloads_of(sides: &[PlatformRun<'_>], group: &str) -> Vec<String> {
     let of_group = sides.iter().flat_map(|s| &s.run.records).filter(|r| r.group == group);
     distinct(of_group.map(|r| r.workload.as_str()))
 }
 
-/// Codes of the groups of the sides' tests, in the order in which groups are named; unknown ones last.
-pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a Side<'b>>) -> Vec<String> {
+/// Codes of the groups of the tests, in the standard order; unknown ones last.
+pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a PlatformRun<'b>>) -> Vec<String> {
     let mut out = distinct(sides.flat_map(|s| &s.run.records).map(|r| r.group.as_str()));
     out.sort_by_key(|code| TABLES.iter().position(|t| t.group == code).unwrap_or(TABLES.len()));
     out
 }
 
-/// Name of group `code`; the code of one that is unknown.
+/// Name of group `code`; the code itself if unknown.
 pub(crate) fn group_title(code: &str) -> &str {
     TABLES.iter().find(|t| t.group == code).map_or(code, |t| t.title)
 }

@@ -5,44 +5,44 @@ use std::path::PathBuf;
 use crate::error::TargetError;
 use crate::url::{path, unknown};
 
-/// `SCHEME:[/dir][?bin=/dir]`
+/// A parsed `SCHEME:[/dir][?bin=/dir]`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// Directory under which the server is to be made.
+pub(crate) struct TempUrl {
+    /// Directory under which the server is created.
     pub(crate) dir: Option<PathBuf>,
     /// Directory of the binaries.
     pub(crate) bin: Option<PathBuf>,
 }
 
-impl Address {
+impl TempUrl {
     /// Parses a URL; `example` is a directory of binaries, for messages.
     ///
     /// # Errors
-    /// [`TargetError::Usage`], naming what is wrong and what is allowed.
-    pub(super) fn parse(url: &str, scheme: &str, example: &str) -> Result<Address, TargetError> {
-        let usage = |what: String| TargetError::Usage(format!("«{}»: {what}", crate::redact(url)));
+    /// [`TargetError::Usage`] with the invalid part and what is allowed.
+    pub(super) fn parse(url: &str, scheme: &str, example: &str) -> Result<TempUrl, TargetError> {
+        let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
         let rest = url.split_once(':').filter(|_| is_of(url, scheme)).map(|(_, rest)| rest);
-        let rest = rest.ok_or_else(|| usage(format!("a private server is written {scheme}: or {scheme}:/dir")))?;
+        let rest = rest.ok_or_else(|| usage(format!("the URL of a private server is {scheme}: or {scheme}:/dir")))?;
         let (dir, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut address = Address::default();
+        let mut address = TempUrl::default();
         if dir.starts_with("//") {
-            return Err(usage(format!("there is no host here: write {scheme}: or {scheme}:/dir")));
+            return Err(usage(format!("a private server has no host: write {scheme}: or {scheme}:/dir")));
         }
         if !dir.is_empty() {
             address.dir = Some(absolute(dir).ok_or_else(|| {
-                usage(format!("the directory «{dir}» must begin with /, as in {scheme}:/data/scratch"))
+                usage(format!("the directory '{dir}' must begin with /, as in {scheme}:/data/scratch"))
             })?);
         }
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if name != "bin" {
                 return Err(usage(format!(
-                    "{}: bin is the directory of the server's binaries; settings go with --setting",
+                    "{}: bin is the directory of the server's binaries; give settings with --setting",
                     unknown(name, &["bin"])
                 )));
             }
             let path = absolute(value)
-                .ok_or_else(|| usage(format!("bin=«{value}» must be a directory such as bin={example}")))?;
+                .ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={example}")))?;
             if address.bin.replace(path).is_some() {
                 return Err(usage("bin is given twice".to_owned()));
             }
@@ -64,13 +64,13 @@ fn absolute(text: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Result<Address, TargetError> {
-        Address::parse(url, "postgres-temp", "/usr/lib/postgresql/16/bin")
+    fn parse(url: &str) -> Result<TempUrl, TargetError> {
+        TempUrl::parse(url, "postgres-temp", "/usr/lib/postgresql/16/bin")
     }
 
     #[test]
     fn urls() {
-        let of = |dir: Option<&str>, bin: Option<&str>| Address { dir: dir.map(Into::into), bin: bin.map(Into::into) };
+        let of = |dir: Option<&str>, bin: Option<&str>| TempUrl { dir: dir.map(Into::into), bin: bin.map(Into::into) };
         for (url, expected) in [
             ("postgres-temp:", of(None, None)),
             ("POSTGRES-TEMP:?", of(None, None)),
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn wrong_urls_are_named() {
         for (url, part) in [
-            ("postgres:", "written postgres-temp:"),
-            ("mariadb-temp:", "written postgres-temp:"),
-            ("postgres-temp", "written postgres-temp:"),
-            ("postgres-temp:dir", "«dir» must begin with /"),
-            ("postgres-temp://host/db", "no host"),
-            ("postgres-temp:?bon=/x", "unknown parameter «bon»: did you mean «bin»?"),
+            ("postgres:", "private server is postgres-temp:"),
+            ("mariadb-temp:", "private server is postgres-temp:"),
+            ("postgres-temp", "private server is postgres-temp:"),
+            ("postgres-temp:dir", "'dir' must begin with /"),
+            ("postgres-temp://host/db", "has no host"),
+            ("postgres-temp:?bon=/x", "unknown parameter 'bon': did you mean 'bin'?"),
             ("postgres-temp:?shared_buffers=1GB", "known: bin"),
-            ("postgres-temp:?bin=", "bin=«» must be a directory such as bin=/usr/lib"),
+            ("postgres-temp:?bin=", "bin='' must be a directory such as bin=/usr/lib"),
             ("postgres-temp:?bin=/a&bin=/b", "twice"),
             ("postgres-temp:/a%00b", "must begin"),
         ] {

@@ -1,4 +1,4 @@
-//! The URL of a reference log: where it lies and how it is written.
+//! The URL of a reference log: its folders and how it is written.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,13 +13,13 @@ pub(super) const SCHEME: &str = "wal";
 /// How one copy of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
-    /// `Direct` where the filesystem takes it, else `Fdatasync`: the best there is.
+    /// `Direct` if the filesystem supports it, else `Fdatasync`.
     Best,
-    /// write + fdatasync.
+    /// write(2) and fdatasync(2).
     Fdatasync,
     /// Opened with `O_DSYNC`.
     Dsync,
-    /// `O_DIRECT` and `O_DSYNC`, by system calls.
+    /// `O_DIRECT` and `O_DSYNC`, through system calls.
     Direct,
     /// `O_DIRECT` and `O_DSYNC`, through io_uring.
     IoUring,
@@ -45,7 +45,7 @@ pub(super) enum Standby {
     Received,
     /// The standby has written it.
     Written,
-    /// It is written here and at the standby.
+    /// It is written here and on the standby.
     Both,
 }
 
@@ -54,62 +54,62 @@ impl Standby {
         [("received", Standby::Received), ("written", Standby::Written), ("both", Standby::Both)];
 }
 
-/// `wal:[DIR][?parameters]`
+/// A parsed `wal:[DIR][?parameters]`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Address {
+pub(super) struct WalUrl {
     /// The URL as given.
     pub(super) url: String,
-    /// Folder under which the log lies; `None` for one next to the results.
+    /// Parent folder of the log; `None` for a temporary folder next to the results.
     pub(super) dir: Option<PathBuf>,
     /// How each copy is written.
     pub(super) device: Device,
-    /// Folders of further copies, each of which must have a commit (or as many as `quorum` says).
+    /// Folders of further copies. A commit is durable when all copies (or `quorum` of them) have it.
     pub(super) mirrors: Vec<PathBuf>,
-    /// How many copies make a commit durable.
+    /// Number of copies that make a commit durable.
     pub(super) quorum: Option<usize>,
-    /// Folder of the second copy of a flash log: the first copy that has a commit makes it durable.
+    /// Folder of the second copy of a flash log: a commit is durable when the first of both copies has it.
     pub(super) flash: Option<PathBuf>,
-    /// Standby on this machine, with the folder of its copy.
+    /// Folder and rule of a standby on this machine.
     pub(super) standby: Option<(PathBuf, Standby)>,
-    /// Bytes of the log buffer.
+    /// Size of the log buffer.
     pub(super) buffer_bytes: usize,
-    /// Written when this share of the buffer is full.
+    /// The log is written when this share of the buffer is full.
     pub(super) flush_fraction: Option<f64>,
-    /// Written when so many bytes have gathered.
+    /// The log is written when this many bytes are in the buffer.
     pub(super) flush_at: Option<u64>,
-    /// Written so often.
+    /// The log is written at this interval.
     pub(super) flush_every: Option<Duration>,
-    /// Bytes of a log file.
+    /// Size of a log file.
     pub(super) file_bytes: u64,
 }
 
-/// Names of the parameters, with what they mean.
+/// Names of the parameters with their meaning.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
     (
         "device",
-        "best (default: direct, or fdatasync where that cannot be), fdatasync, dsync (O_DSYNC), direct (O_DIRECT and O_DSYNC), io_uring (the same through it) or pmem (mapped)",
+        "best (default: direct, or fdatasync if direct is not possible), fdatasync, dsync (O_DSYNC), direct (O_DIRECT and O_DSYNC), io_uring (the same through io_uring) or pmem (mapped)",
     ),
-    ("mirror", "folder of a further copy; give it again for a third"),
-    ("quorum", "so many of the copies make a commit durable (default: all)"),
-    ("flash", "folder of a second copy: the first copy that has a commit makes it durable"),
-    ("standby", "folder of a copy that a standby on this machine keeps, over TCP on 127.0.0.1"),
-    ("standby-rule", "received, written or both (default: both): what of the standby makes a commit durable"),
+    ("mirror", "folder of a second copy; give it twice for a third copy"),
+    ("quorum", "number of copies that make a commit durable (default: all)"),
+    ("flash", "folder of a second copy: a commit is durable when the first of both copies has it"),
+    ("standby", "folder of the copy of a standby on this machine, over TCP on 127.0.0.1"),
+    ("standby-rule", "received, written or both (default: both): when the standby makes a commit durable"),
     ("buffer", "size of the log buffer (default: 16MiB)"),
-    ("flush-fraction", "written when this share of the buffer is full, such as 1/3 (default) or 0.5, or off"),
-    ("flush-at", "written when so much has gathered (default: 1MiB), or off"),
-    ("flush-every", "written so often (default: 3s), or off"),
+    ("flush-fraction", "write the log when this share of the buffer is full, such as 1/3 (default) or 0.5, or off"),
+    ("flush-at", "write the log when the buffer holds this much (default: 1MiB), or off"),
+    ("flush-every", "write the log at this interval (default: 3s), or off"),
     ("file-size", "size of a log file (default: 64MiB)"),
 ];
 
-impl Address {
+impl WalUrl {
     /// Parses a URL.
-    pub(super) fn parse(url: &str) -> Result<Address, TargetError> {
-        let usage = |what: String| TargetError::Usage(format!("«{url}»: {what}"));
+    pub(super) fn parse(url: &str) -> Result<WalUrl, TargetError> {
+        let usage = |what: String| TargetError::Usage(format!("'{url}': {what}"));
         let Some(rest) = url.strip_prefix("wal:") else {
-            return Err(usage("a reference log is written wal: or wal:/dir".into()));
+            return Err(usage("the URL of a reference log is wal: or wal:/dir".into()));
         };
         let (path, query) = rest.split_once('?').map_or((rest, ""), |(p, q)| (p, q));
-        let mut a = Address {
+        let mut a = WalUrl {
             url: url.to_owned(),
             dir: (!path.is_empty()).then(|| folder(path)).transpose().map_err(usage)?,
             device: Device::Best,
@@ -130,14 +130,14 @@ impl Address {
         }
         match (&mut a.standby, rule) {
             (Some((_, r)), Some(given)) => *r = given,
-            (None, Some(_)) => return Err(usage("«standby-rule» needs a «standby»".into())),
+            (None, Some(_)) => return Err(usage("'standby-rule' needs a 'standby'".into())),
             _ => {}
         }
         a.consistent().map_err(usage)?;
         Ok(a)
     }
 
-    /// Folders of the copies beside the first.
+    /// Folders of all copies but the first.
     pub(super) fn copies(&self) -> impl Iterator<Item = &Path> {
         let others = self.mirrors.iter().chain(&self.flash).map(PathBuf::as_path);
         others.chain(self.standby.as_ref().map(|(dir, _)| dir.as_path()))
@@ -153,7 +153,7 @@ impl Address {
             "device" => self.device = choice(name, value, &Device::NAMES)?,
             "mirror" => self.mirrors.push(folder(value)?),
             "quorum" => {
-                self.quorum = Some(value.parse().map_err(|_| format!("quorum «{value}» must be a whole number"))?);
+                self.quorum = Some(value.parse().map_err(|_| format!("quorum '{value}' must be a whole number"))?);
             }
             "flash" => self.flash = Some(folder(value)?),
             "standby" => self.standby = Some((folder(value)?, Standby::Both)),
@@ -179,13 +179,13 @@ impl Address {
     fn consistent(&self) -> Result<(), String> {
         let kinds = [!self.mirrors.is_empty(), self.flash.is_some(), self.standby.is_some()];
         if kinds.iter().filter(|k| **k).count() > 1 {
-            return Err("give one of «mirror», «flash» and «standby»".into());
+            return Err("give one of 'mirror', 'flash' and 'standby'".into());
         }
         if self.mirrors.len() > 2 {
-            return Err(format!("{} mirrors: there can be two beside the first copy", self.mirrors.len()));
+            return Err(format!("{} mirrors: at most two are allowed besides the first copy", self.mirrors.len()));
         }
         match self.quorum {
-            Some(_) if self.mirrors.is_empty() => Err("«quorum» needs a «mirror»".into()),
+            Some(_) if self.mirrors.is_empty() => Err("'quorum' needs a 'mirror'".into()),
             Some(n) if n == 0 || n > self.mirrors.len() + 1 => {
                 Err(format!("quorum {n} must be between 1 and the number of copies, {}", self.mirrors.len() + 1))
             }
@@ -195,15 +195,15 @@ impl Address {
 }
 
 fn folder(value: &str) -> Result<PathBuf, String> {
-    path(value).ok_or_else(|| format!("«{value}» is no folder"))
+    path(value).ok_or_else(|| format!("'{value}' is not a folder"))
 }
 
-/// A size that is a multiple of the largest block.
+/// Parses a size; it must be a multiple of 4 KiB.
 fn bytes(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
     let shown = |b: u64| loadline_model::format::bytes(b as f64);
     let size = parse_bytes(value).map_err(|e| format!("{name}: {e}"))?;
     if !(min..=max).contains(&size) || size % 4096 != 0 {
-        return Err(format!("{name} {value} must be between {} and {}, in whole 4 KiB", shown(min), shown(max)));
+        return Err(format!("{name} {value} must be a multiple of 4 KiB between {} and {}", shown(min), shown(max)));
     }
     Ok(size)
 }
@@ -219,7 +219,7 @@ fn fraction(value: &str) -> Result<f64, String> {
     };
     match parsed.filter(|f| *f > 0.0 && *f <= 1.0) {
         Some(f) => Ok(f),
-        None => Err(format!("flush-fraction «{value}» must be above 0 and at most 1, such as 1/3, or off")),
+        None => Err(format!("flush-fraction '{value}' must be above 0 and at most 1, such as 1/3, or off")),
     }
 }
 
@@ -237,14 +237,14 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let a = Address::parse("wal:").unwrap();
+        let a = WalUrl::parse("wal:").unwrap();
         assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Best, Some(1 << 20)));
-        let a = Address::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
+        let a = WalUrl::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
         assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Dsync));
         assert_eq!((a.flush_fraction, a.flush_at, a.flush_every), (None, None, None));
-        let a = Address::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
+        let a = WalUrl::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
         assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
-        let a = Address::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
+        let a = WalUrl::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
         assert_eq!(a.standby, Some(("/s".into(), Standby::Received)));
     }
 
@@ -255,7 +255,7 @@ mod tests {
             ("wal:/x?device=nvme", ["nvme", "fdatasync"]),
             ("wal:/x?buffer=3", ["3", "64"]),
             ("wal:/x?buffer=many", ["many", "buffer"]),
-            ("wal:/x?flush-fraction=2", ["«2»", "1/3"]),
+            ("wal:/x?flush-fraction=2", ["'2'", "1/3"]),
             ("wal:/x?flush-every=0s", ["0s", "1ms"]),
             ("wal:/x?quorum=2", ["quorum", "mirror"]),
             ("wal:/x?mirror=/y&quorum=3", ["3", "2"]),
@@ -263,7 +263,7 @@ mod tests {
             ("wal:/x?standby-rule=both", ["standby-rule", "standby"]),
             ("wal:/x?file-size=1", ["file-size", "1"]),
         ] {
-            let e = Address::parse(url).unwrap_err().to_string();
+            let e = WalUrl::parse(url).unwrap_err().to_string();
             assert!(parts.iter().all(|p| e.contains(p)), "{url}: {e}");
         }
     }

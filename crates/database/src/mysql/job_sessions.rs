@@ -1,4 +1,4 @@
-//! What the jobs' sessions do at a moment, as the server's process list says it.
+//! Samples what the jobs' sessions do, from the server's process list.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,20 +8,20 @@ use loadline_model::snapshot::WaitSample;
 use super::wire::{Connection, Rows};
 use crate::error::TargetError;
 
-/// A user sees its own sessions without a privilege, and all of loadline's are one user's.
+/// Needs no privilege: users see their own sessions, and all of loadline's have one user.
 const SESSIONS: &str = "SELECT ID, COMMAND, STATE FROM information_schema.PROCESSLIST";
 
-/// Samples in which a session waits for the log: the stages of [`super::performance`], as the process
-/// list shows them, and what it shows while MariaDB holds an answer back until the log is on disk (none
-/// of 320 samples were there with `innodb_flush_log_at_trx_commit = 0`).
+/// Samples in which a session waits for the log: the stages of [`super::performance`], as the process list
+/// shows them, and the state in which MariaDB holds an answer back until the log is on disk (0 of 320 samples
+/// with `innodb_flush_log_at_trx_commit = 0`).
 const LOG_SYNC_EVENTS: &[&str] = &[
     "Stage:Commit",
     "Stage:Waiting for prior transaction to commit",
     "Stage:waiting for handler commit",
     "Stage:Updating status",
 ];
-/// The same with MariaDB's thread pool, where the session is put aside a stage earlier: 8 jobs, 132 of 240
-/// samples; without the pool it is 1 µs per statement.
+/// The same with MariaDB's thread pool, which suspends the session a stage earlier (8 jobs: 132 of 240
+/// samples). Without the pool that stage takes 1 µs per statement.
 const WITH_POOL: &[&str] = &[
     "Stage:Commit",
     "Stage:Waiting for prior transaction to commit",
@@ -30,26 +30,26 @@ const WITH_POOL: &[&str] = &[
     "Stage:Starting cleanup",
 ];
 
-/// What counts as waiting for the log, on servers with a thread pool or without.
+/// Samples that count as waiting for the log. `pool`: whether the server has a thread pool.
 pub(super) fn log_sync_events(pool: bool) -> &'static [&'static str] {
     if pool { WITH_POOL } else { LOG_SYNC_EVENTS }
 }
 
-/// The sessions of jobs at one server, by their numbers there.
+/// The server's ids of the jobs' sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watch(Arc<Mutex<BTreeSet<u32>>>);
+pub(super) struct JobSessions(Arc<Mutex<BTreeSet<u32>>>);
 
-impl Watch {
-    /// A job has come in.
+impl JobSessions {
+    /// Adds the session of a job.
     pub(super) fn add(&self, session: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
     }
 
-    /// Adds what they do now to `sample`.
+    /// Adds the sessions' current states to `sample`.
     ///
     /// # Errors
-    /// When the query fails.
-    pub(super) fn look(&self, c: &mut Connection, sample: &mut WaitSample) -> Result<(), TargetError> {
+    /// If the query fails.
+    pub(super) fn sample(&self, c: &mut Connection, sample: &mut WaitSample) -> Result<(), TargetError> {
         let rows = c.query(SESSIONS)?;
         count(&rows, &self.0.lock().unwrap_or_else(PoisonError::into_inner), sample);
         Ok(())

@@ -1,4 +1,4 @@
-//! Where a reference log lies: a folder of its own under each of the folders that were named.
+//! The folder of a reference log: one of its own under each folder that the user named.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,48 +8,48 @@ use tempfile::TempDir;
 use crate::error::TargetError;
 use crate::folder::{self, OWNER, io, lock, remove};
 
-/// Name of the folder that is made under a folder of the user's choice.
+/// Name of the folder that is created under the user's folder.
 const FOLDER: &str = "loadline-wal";
-/// Prefix of folders next to the results.
+/// Prefix of temporary folders next to the results.
 pub(super) const TEMP_PREFIX: &str = "loadline-wal-";
-/// A folder that this process alone writes log files to.
+/// A folder for log files, locked by this process.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct LogFolder {
     path: PathBuf,
     owner: File,
     temporary: Option<TempDir>,
 }
 
-impl Folder {
-    /// Makes the folder under `parent`, empty; what an earlier run left in it goes.
-    pub(super) fn under(parent: &Path) -> Result<Folder, TargetError> {
+impl LogFolder {
+    /// Creates the folder under `parent`, or empties it if an earlier run left it.
+    pub(super) fn under(parent: &Path) -> Result<LogFolder, TargetError> {
         if !parent.is_dir() {
-            return Err(TargetError::Usage(format!("{} is no folder: make it first", parent.display())));
+            return Err(TargetError::Usage(format!("{} is not a folder: create it first", parent.display())));
         }
         let path = parent.join(FOLDER);
         match fs::create_dir(&path) {
             Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => known(&path)?,
-            Err(e) => return Err(io("making the folder", &path)(e)),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => check_is_ours(&path)?,
+            Err(e) => return Err(io("creating the folder", &path)(e)),
         }
-        let owner = own(&path)?;
+        let owner = lock_owner(&path)?;
         for file in files(&path)? {
             fs::remove_file(&file).map_err(io("removing", &file))?;
         }
-        Ok(Folder { path, owner, temporary: None })
+        Ok(LogFolder { path, owner, temporary: None })
     }
 
-    /// Makes a folder in `scratch` that goes with this value.
-    pub(super) fn temporary(scratch: &Path) -> Result<Folder, TargetError> {
+    /// Creates a folder in `scratch` that is removed when this value is dropped.
+    pub(super) fn temporary(scratch: &Path) -> Result<LogFolder, TargetError> {
         let (folder, owner) = folder::temporary(scratch, TEMP_PREFIX)?;
-        Ok(Folder { path: folder.path().to_owned(), owner, temporary: Some(folder) })
+        Ok(LogFolder { path: folder.path().to_owned(), owner, temporary: Some(folder) })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes a folder of the user's choice with its log; a temporary one goes by itself.
+    /// Removes the folder with its log; a temporary one is removed on drop.
     pub(super) fn remove(&self) -> Result<Vec<String>, TargetError> {
         if self.temporary.is_some() {
             return Ok(Vec::new());
@@ -57,31 +57,31 @@ impl Folder {
         remove(&self.path).map(|text| vec![text])
     }
 
-    /// Whether this process holds the folder. It does as long as the value lives.
-    pub(super) fn held(&self) -> bool {
+    /// Whether this process holds the folder's lock. It does as long as the value lives.
+    pub(super) fn is_held(&self) -> bool {
         self.owner.metadata().is_ok()
     }
 }
 
-/// Takes the owner file; refused while another process holds it.
-fn own(path: &Path) -> Result<File, TargetError> {
+/// Locks the owner file; refused while another process holds it.
+fn lock_owner(path: &Path) -> Result<File, TargetError> {
     let in_use =
-        || format!("another loadline run keeps its log in {}: wait for it or give another folder", path.display());
+        || format!("another loadline run has its log in {}: wait for it or give another folder", path.display());
     lock(&path.join(OWNER), in_use)
 }
 
 /// Refuses a folder that loadline did not make.
-fn known(path: &Path) -> Result<(), TargetError> {
+fn check_is_ours(path: &Path) -> Result<(), TargetError> {
     if path.join(OWNER).is_file() {
         return Ok(());
     }
     Err(TargetError::Refused(format!(
-        "{} was not made by loadline: move it away or give another folder",
+        "{} was not created by loadline: move it away or give another folder",
         path.display()
     )))
 }
 
-/// Log files in a folder: everything but the owner file. There are no folders in it.
+/// Log files in a folder: all files but the owner file.
 fn files(path: &Path) -> Result<Vec<PathBuf>, TargetError> {
     let entries = fs::read_dir(path).map_err(io("reading", path))?;
     Ok(entries.flatten().map(|e| e.path()).filter(|p| p.is_file() && !p.ends_with(OWNER)).collect())
@@ -93,8 +93,8 @@ pub(super) fn clean(parent: &Path) -> Result<Vec<String>, TargetError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    known(&path)?;
-    let owner = own(&path)?;
+    check_is_ours(&path)?;
+    let owner = lock_owner(&path)?;
     let removed = remove(&path);
     drop(owner);
     removed.map(|text| vec![text])
@@ -105,27 +105,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_ones_own_and_what_others_made_is_refused() {
+    fn a_folder_is_exclusive_and_foreign_folders_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::under(dir.path()).unwrap();
-        assert!(folder.held());
+        let folder = LogFolder::under(dir.path()).unwrap();
+        assert!(folder.is_held());
         fs::write(folder.path().join("0000"), "x").unwrap();
-        assert!(matches!(Folder::under(dir.path()), Err(TargetError::Refused(_))), "one run at a time");
-        assert!(clean(dir.path()).is_err(), "a living run is not cleaned away");
+        assert!(matches!(LogFolder::under(dir.path()), Err(TargetError::Refused(_))), "one run at a time");
+        assert!(clean(dir.path()).is_err(), "a running run's folder is not removed");
         drop(folder);
-        let again = Folder::under(dir.path()).unwrap();
-        assert!(files(again.path()).unwrap().is_empty(), "the old log is gone");
+        let again = LogFolder::under(dir.path()).unwrap();
+        assert!(files(again.path()).unwrap().is_empty(), "the old log is removed");
         drop(again);
         assert_eq!(clean(dir.path()).unwrap().len(), 1);
         fs::create_dir(dir.path().join(FOLDER)).unwrap();
-        assert!(Folder::under(dir.path()).unwrap_err().to_string().contains("not made by loadline"));
+        assert!(LogFolder::under(dir.path()).unwrap_err().to_string().contains("not created by loadline"));
         assert!(clean(dir.path()).is_err());
     }
 
     #[test]
-    fn what_a_dead_run_left_next_to_the_results_goes() {
+    fn leftovers_of_dead_runs_are_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let living = Folder::temporary(dir.path()).unwrap();
+        let living = LogFolder::temporary(dir.path()).unwrap();
         let dead = dir.path().join(format!("{TEMP_PREFIX}dead"));
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join(OWNER), "").unwrap();
