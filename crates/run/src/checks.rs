@@ -1,5 +1,5 @@
-//! Is the figure true? Every test is checked against the database's own counters and against what
-//! no closed loop can do. Pure functions of what was measured.
+//! Checks of every test, against the database's own counters and the laws of a closed loop. Pure functions of
+//! measurements.
 
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
@@ -14,20 +14,19 @@ use crate::figures::outside_share;
 
 /// Above this share of failed transactions a test is invalid.
 const MAX_ERROR_SHARE: f64 = 0.01;
-/// Time outside transactions that loadline's loop may take: a share of the window, or this many
-/// ns per transaction (an engine that does nothing leaves nothing but the loop).
+/// Maximum time of loadline's loop outside transactions: a share of the window, or ns per transaction (very short
+/// transactions leave little but the loop).
 const MAX_OUTSIDE_SHARE: f64 = 0.05;
 const MAX_OUTSIDE_NS_PER_TX: f64 = 10_000.0;
-/// Where more jobs than CPUs run on loadline's own machine, a job waits for its turn wherever it stands, in
-/// the loop as in a transaction: the loop's few µs are stretched by as many jobs as share a CPU. This share
-/// they may not pass all the same.
+/// If more jobs than CPUs run on loadline's machine, jobs also wait for a CPU outside transactions, so the limit per
+/// transaction grows with the jobs per CPU. Upper bound of the share, whatever the cause.
 const MAX_SHARED_CPU_OUTSIDE_SHARE: f64 = 0.15;
-/// A client that uses more of its machine's CPU than this is what is measured.
+/// Above this share of its machine's CPU the client is the bottleneck, and the test invalid.
 const MAX_CLIENT_CPU: f64 = 0.85;
-/// From here on it is worth knowing.
+/// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
 
-/// Makes every check.
+/// Makes all checks.
 pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     let mut checks = vec![
         window(f),
@@ -46,8 +45,8 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks
 }
 
-/// Queries that say how many rows they go through must have gone through them: the database counts what it
-/// reads, and may read more (other tables, its own catalog, other sessions).
+/// Queries with a known number of rows must have read them. The database may count more (other tables, its catalog,
+/// other sessions).
 fn rows_read(f: &Facts<'_>) -> Option<Check> {
     let (counted, per_tx) = f.rows_read?;
     let id = "rows-read";
@@ -56,16 +55,16 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
         return Some(Check::new(id, Outcome::NotMade, why));
     };
     let expected = f.merged.transaction.count() as f64 * per_tx;
-    // A transaction under way at an edge has read rows on one side of it and counts on the other.
+    // A transaction that crosses window start or window end reads rows on one side and is counted on the other.
     let allowed = f.jobs.len() as f64 * per_tx + (0.02 + f.late_share()) * expected;
     let detail = format!(
-        "the queries in the window go through {expected:.0} rows; the database read {counted:.0} (at most {allowed:.0} fewer \
-         are allowed)"
+        "the queries in the window read {expected:.0} rows; the database counted {counted:.0} (at most {allowed:.0} \
+        fewer are allowed)"
     );
     Some(Check::require(id, counted >= expected - allowed, detail))
 }
 
-/// What the workload says must hold after a test.
+/// The workload's consistency conditions after a test.
 fn consistency(f: &Facts<'_>) -> Option<Check> {
     let id = "consistency";
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
@@ -73,15 +72,15 @@ fn consistency(f: &Facts<'_>) -> Option<Check> {
         match found {
             Ok(Some(0)) => held.push(*what),
             Ok(Some(off)) => {
-                return Some(Check::require(id, false, format!("not true any more: {what} (off by {off})")));
+                return Some(Check::require(id, false, format!("violated: {what} (off by {off})")));
             }
             Ok(None) => unknown.push(*what),
-            Err(e) => return Some(Check::require(id, false, format!("the query that proves «{what}» failed: {e}"))),
+            Err(e) => return Some(Check::require(id, false, format!("the query that proves '{what}' failed: {e}"))),
         }
     }
     match (held.is_empty(), unknown.is_empty()) {
         (true, true) => None,
-        (_, false) => Some(Check::new(id, Outcome::NotMade, "the target holds no rows to be asked".to_owned())),
+        (_, false) => Some(Check::new(id, Outcome::NotMade, "the target stores no rows to query".to_owned())),
         _ => Some(Check::require(id, true, held.join("; "))),
     }
 }
@@ -100,18 +99,20 @@ fn window(f: &Facts<'_>) -> Check {
     let (mean_ns, window_ns) = (f.merged.transaction.mean_ns().unwrap_or(0.0), f.schedule.window_ns() as f64);
     if mean_ns > window_ns / 2.0 {
         let detail = format!(
-            "transactions took {:.1} s and the window {:.1} s: what fits in it is chance; make it longer (--duration)",
+            "transactions took {:.1} s, and the window {:.1} s, which is too short; use a longer window (--duration)",
             mean_ns / 1e9,
             window_ns / 1e9
         );
         return Check::require("window", false, detail);
     }
-    let detail = format!("all {of} jobs ran before the window opened and still ran when it closed");
+    let detail = format!("all {of} jobs ran from before the window start until after the window end");
     match idle {
         0 => Check::require("window", true, detail),
-        n if n == of => {
-            Check::require("window", false, "no transaction completed in the window: make it longer".into())
-        }
+        n if n == of => Check::require(
+            "window",
+            false,
+            "no transaction completed in the window: use a longer window (--duration)".into(),
+        ),
         n => Check::new("window", Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
     }
 }
@@ -134,7 +135,7 @@ fn errors(f: &Facts<'_>) -> Check {
 
 const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
 
-/// What is said of a figure that is not there: that its counters could not be read, or else `why`.
+/// Why a figure is missing: its counters could not be read, or else `why`.
 fn missing(unread: &Option<String>, why: &str) -> String {
     unread.clone().unwrap_or_else(|| why.to_owned())
 }
@@ -150,11 +151,11 @@ fn all_commits(f: &Facts<'_>) -> Check {
         );
     };
     let ours = f.merged.total as f64;
-    // The outcome of a transaction that ended with an error, and of those cut off at the very end,
-    // is not known. Background workers commit now and then.
+    // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
-        "from the first job's start to the last one's end the jobs counted {ours} commits, the database {counted} (allowed difference: {allowed:.0})"
+        "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted} \
+        (allowed difference: {allowed:.0})"
     );
     Check::require(id, (counted - ours).abs() <= allowed, detail)
 }
@@ -169,12 +170,12 @@ fn window_commits(f: &Facts<'_>) -> Check {
         );
     };
     let ours = f.merged.transaction.count() as f64;
-    // Snapshots are taken just after the edges: a counter that moves all the time has moved on by
-    // then, and not as fast at both.
+    // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
     let lag = f.late_share() * ours;
     let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + lag;
     let detail = format!(
-        "in the window the jobs counted {ours} commits, the database {counted} between its snapshots (allowed difference: {allowed:.0})"
+        "in the window the jobs counted {ours} commits, the database {counted} between its snapshots (allowed \
+        difference: {allowed:.0})"
     );
     Check::require(id, (counted - ours).abs() <= allowed, detail)
 }
@@ -187,39 +188,39 @@ fn evidence(f: &Facts<'_>) -> Check {
         Err(e) => return Check::require(id, false, format!("the query that proves the work failed: {e}")),
     };
     let expected = f.rows_changed.unwrap_or(f.merged.total.saturating_mul(per_tx));
-    // Whether a transaction that failed at its commit is there is not known.
+    // A transaction that failed at its commit may have been committed.
     let unknown = (f.merged.errors_total + f.jobs.iter().filter(|j| j.lost.is_some()).count() as u64) * per_tx;
     let ok = grown >= 0 && (grown as u64).abs_diff(expected) <= unknown;
     let up_to = if f.rows_changed.is_some() { "up to " } else { "" };
     let detail = format!(
-        "the jobs committed {} transactions of {up_to}{per_tx} rows: {expected} {}; the database holds {grown}",
+        "the jobs committed {} transactions of {up_to}{per_tx} rows: {expected} {}; the database has {grown}",
         f.merged.total, f.evidence_counts
     );
     Check::require(id, ok, detail)
 }
 
-/// Little's law for a closed loop: jobs = throughput × time per transaction. With the parts of
-/// transactions that lie outside the window taken off it is an identity, and what is missing is
-/// time that loadline's own loop took.
+/// Little's law for a closed loop: jobs = throughput × time per transaction. Without the parts of transactions
+/// outside the window it is exact, and the difference is the time of loadline's own loop.
 fn littles_law(f: &Facts<'_>) -> Check {
     let id = "littles-law";
     if f.rate_tps.is_some() {
-        return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions by intent");
+        return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions on purpose");
     }
     let share = outside_share(&f.schedule, f.jobs);
     let window_ns = f.schedule.window_ns() as f64;
     let done = f.merged.transaction.count() as f64;
     let law = f.merged.transaction.sum_ns() as f64 / window_ns.max(1.0);
     let outside_ns = share * window_ns * f.jobs.len() as f64 / done.max(1.0);
-    // Errors take time that no completed transaction accounts for.
+    // Failed transactions take time that is not counted.
     let allowed = MAX_OUTSIDE_SHARE + if f.merged.errors > 0 { MAX_ERROR_SHARE } else { 0.0 };
-    // The clock of the database and ours agree to within a round trip; a share below 0 by more
-    // than that would mean that transactions overlap.
+    // The database's clock and loadline's agree within a round trip; a more negative share would mean overlapping
+    // transactions.
     let small_ns = MAX_OUTSIDE_NS_PER_TX * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
     let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE;
     let ok = share >= -0.02 && (share <= allowed || outside_ns <= MAX_OUTSIDE_NS_PER_TX || stretched);
     let detail = format!(
-        "throughput × mean transaction time = {law:.2} for {} jobs; {:.2} % of the jobs' time was outside transactions, {:.1} µs each (allowed: {:.0} % or {:.0} µs)",
+        "throughput × mean transaction time = {law:.2} for {} jobs; {:.2} % of the jobs' time was outside \
+        transactions, {:.1} µs per transaction (allowed: {:.0} % or {:.0} µs)",
         f.jobs.len(),
         share * 100.0,
         outside_ns / 1e3,
@@ -241,20 +242,20 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
             missing(&f.unread, "the database does not count the syncs of its log"),
         );
     };
-    // Where the database does not count its commits, the jobs do.
+    // If the database does not count its commits, use the jobs' count.
     let all = f.window_commits.unwrap_or(f.merged.transaction.count() as f64);
     let jobs = f.jobs.len() as f64;
-    // Transactions that only read have nothing to make durable. How many there were among those of the
-    // window is known to within chance (four standard deviations) where it is drawn.
+    // Read-only transactions need no sync. If transactions are drawn at random, the number of writing ones is
+    // estimated low by four standard deviations.
     let share = f.writing_share;
     let commits = (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round();
-    // One sync makes at most one commit of each job durable. Commits and syncs of the edges may
-    // fall on either side of a snapshot.
+    // One sync makes at most one commit of each job durable. Commits and syncs near window start and window end may
+    // be on either side of a snapshot.
     let allowed_commits = (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits;
     let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
-    let of = if share < 1.0 { format!(" of {all} that changed something, at least,") } else { String::new() };
+    let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
     let detail = format!(
-        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync, which {jobs} jobs allow up to {jobs}"
+        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {jobs} jobs: {jobs})"
     );
     let detail = if commits > allowed_commits {
         format!("{detail}: commits did not wait until they were durable")
@@ -267,10 +268,10 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
 fn redo_size(f: &Facts<'_>) -> Check {
     let id = "redo-size";
     let Some((seen, size)) = f.redo else {
-        return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not say how much redo it writes"));
+        return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
-    // A transaction under way at an edge has written redo on one side of it and counts on the other.
+    // A transaction that crosses window start or window end writes redo on one side and is counted on the other.
     let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0);
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
@@ -292,14 +293,14 @@ fn client_cpu(f: &Facts<'_>) -> Check {
         return Check::require(id, true, detail);
     }
     if share < MAX_CLIENT_CPU {
-        return Check::new(id, Outcome::Noted, format!("{detail}: on a machine of its own the figures may be higher"));
+        return Check::new(
+            id,
+            Outcome::Noted,
+            format!("{detail}: with the client on a separate machine the figures may be higher"),
+        );
     }
     let limit = MAX_CLIENT_CPU * 100.0;
-    Check::require(
-        id,
-        false,
-        format!("{detail} (allowed: {limit:.0} %): the client is what was measured, not the target"),
-    )
+    Check::require(id, false, format!("{detail} (allowed: {limit:.0} %): the client is the bottleneck, not the target"))
 }
 
 fn rate(f: &Facts<'_>) -> Check {
@@ -310,7 +311,7 @@ fn rate(f: &Facts<'_>) -> Check {
     let got = f.merged.transaction.count() as f64 / (f.schedule.window_ns() as f64 / 1e9);
     let behind = f.jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
     let detail = format!(
-        "{got:.1} tps of {asked:.1} asked for; the last job was {:.1} ms behind its schedule at the close",
+        "{got:.1} tps of {asked:.1} asked for; at the window end the slowest job was {:.1} ms behind its schedule",
         behind as f64 / 1e6
     );
     if got >= asked * 0.98 {
@@ -319,7 +320,7 @@ fn rate(f: &Facts<'_>) -> Check {
     Check::new(
         id,
         Outcome::Noted,
-        format!("{detail}: the target does not keep this rate, and response times grow as long as it lasts"),
+        format!("{detail}: the target cannot sustain this rate, and response times keep growing"),
     )
 }
 

@@ -192,7 +192,7 @@ fn workers_come_or_the_test_is_invalid() {
         }
         let two = &tests[2];
         let detail = check(two, "parallel-workers")["detail"].as_str().unwrap();
-        assert!(detail.contains("2 processes were asked for, 2 planned and 2 came"), "{detail}");
+        assert!(detail.contains("2 processes were asked for, 2 planned and 2 launched"), "{detail}");
         // A busy machine may spoil the test with one worker: then there is nothing to compare with, and why.
         assert_eq!(check(&tests[1], "commits-window")["outcome"], "passed", "{:#}", tests[1]);
         let compared = if tests[1]["valid"] == true { &two["speed_up"] } else { &two["absent"]["speed_up"] };
@@ -207,7 +207,7 @@ fn workers_come_or_the_test_is_invalid() {
     let tests = measure(&server.url(), path, &[plan.to_str().unwrap(), "--duration", "600ms"]);
     assert_eq!((tests.len(), &tests[0]["valid"]), (1, &false.into()), "{tests:#?}");
     let why = tests[0]["invalid_reason"].as_str().unwrap();
-    assert!(why.contains("6 processes were asked for, 6 planned and 3 came"), "{why}");
+    assert!(why.contains("6 processes were asked for, 6 planned and 3 launched"), "{why}");
     assert!(tests[0]["absent"]["speed_up"].as_str().unwrap().contains("one worker"), "{:#}", tests[0]);
 
     for target in ["sqlite:", "mariadb-temp:"] {

@@ -84,7 +84,7 @@ fn an_unknown_key_of_a_plan_is_named_with_its_line() {
     let plan = dir.path().join("plan.toml");
     std::fs::write(&plan, "target = \"null:\"\ndurration = \"3s\"\n").unwrap();
     let ran = run(&["run", plan.to_str().unwrap()]);
-    assert!(ran.code == 2 && ran.err.contains("line 2") && ran.err.contains("«duration»"), "{}", ran.said());
+    assert!(ran.code == 2 && ran.err.contains("line 2") && ran.err.contains("'duration'"), "{}", ran.said());
 }
 
 #[test]

@@ -75,9 +75,9 @@ fn plans_are_listed_in_every_format() {
 fn what_is_no_plan_is_refused_with_the_known_ones() {
     let known = ["quick", "full", "log-writer"];
     let cases: [(&[&str], &[&str]); 6] = [
-        (&["run", "--plan", "qick", "--dry-run"], &["«qick»", "did you mean «quick»"]),
-        (&["run", "--plan", "my-plan.toml", "--dry-run"], &["«my-plan.toml»", "loadline run FILE"]),
-        (&["plans", "log-writter"], &["«log-writter»", "did you mean «log-writer»"]),
+        (&["run", "--plan", "qick", "--dry-run"], &["'qick'", "did you mean 'quick'"]),
+        (&["run", "--plan", "my-plan.toml", "--dry-run"], &["'my-plan.toml'", "loadline run FILE"]),
+        (&["plans", "log-writter"], &["'log-writter'", "did you mean 'log-writer'"]),
         (&["run", "quick", "--dry-run"], &["quick", "--plan quick"]),
         (&["run", "--plan", "quick", "my-plan.toml"], &["--plan", "PLAN_FILE"]),
         (&["run", "--plan", "quick", "--resume", "some-run"], &["--plan", "--resume"]),

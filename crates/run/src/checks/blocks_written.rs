@@ -1,4 +1,4 @@
-//! Checks of what was changed: the database counted it, wrote it, and the device under its data took it.
+//! Checks of changed data: the database counted it and wrote it, and it reached the data device.
 
 use loadline_collect::Edge;
 use loadline_model::check::{Check, Outcome};
@@ -14,17 +14,16 @@ use crate::figures::counters::Counters;
 use crate::figures::machine::seconds_between;
 use crate::window::Request;
 
-/// The id of the check that what is changed is written.
+/// Id of the check that changed data are written.
 pub(crate) const DATA_WRITTEN: &str = "data-written";
-/// Least part of the blocks changed in a window that must be written in it: each change is to another block
-/// than the one before, and the cache has no room for many of them. What the last ones leave comes later, and
-/// some are changed twice before they go. Seen in windows of a second, with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL
-/// 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
+/// Minimum share of the changed blocks that must be written in the window. Consecutive changes are to different
+/// blocks, and the cache holds few of them. Some blocks are written later or changed twice. Measured in windows of 1
+/// s with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
 const MIN_WRITTEN_SHARE: f64 = 0.5;
-/// By how much the database's count of changed rows may differ from the jobs'.
+/// Maximum relative difference between the database's count of changed rows and the jobs'.
 const MAX_ROWS_OFF_SHARE: f64 = 0.05;
 
-/// Bytes that the device under the data wrote per second.
+/// Bytes that the data device wrote per second.
 pub(crate) fn written(open: &Edge, close: &Edge) -> Option<f64> {
     let seconds = seconds_between(open, close);
     let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
@@ -35,18 +34,18 @@ pub(crate) fn written(open: &Edge, close: &Edge) -> Option<f64> {
 /// Bytes written per second.
 #[derive(Debug, Clone, Copy)]
 struct Writes {
-    /// By the database to its data files, with the copies that it makes for safety (doublewrite).
+    /// By the database to its data files, including safety copies (doublewrite).
     database: f64,
-    /// Of these, blocks at their places.
+    /// Of these, blocks at their final place.
     blocks: f64,
-    /// By the device under the data.
+    /// By the data device.
     device: f64,
-    /// Of these, at least, the database's log.
+    /// Of these, by the database's log (lower bound).
     log: f64,
 }
 
 impl Writes {
-    /// The same without bytes that the database counts as written when it makes room for them.
+    /// Without bytes that the database counts as written when it extends files.
     fn without(self, growth: f64) -> Writes {
         let less = |bytes: f64| (bytes - growth).max(0.0);
         Writes { database: less(self.database), blocks: less(self.blocks), ..self }
@@ -57,14 +56,14 @@ impl Writes {
 #[derive(Debug, Clone)]
 struct ExpectedWrites {
     bytes: f64,
-    /// Least part of them.
+    /// Minimum share of them.
     part: f64,
-    /// What they are, with `{}` for how many.
+    /// Description, with `{}` for the number.
     what: &'static str,
 }
 
-/// What was to be written must be written by the database in the window, and what it wrote to its data files
-/// must have reached the device, which wrote `device` bytes per second.
+/// Checks that the database wrote the expected bytes in the window, and that its writes reached the device, which
+/// wrote `device` bytes per second.
 pub(crate) fn data_written(
     out: &mut Figures,
     figures: &Figures,
@@ -78,7 +77,7 @@ pub(crate) fn data_written(
     add_check(out, facts, DATA_WRITTEN, verdict);
 }
 
-/// Bytes of the new rows per second, of work that adds some.
+/// Bytes of new rows per second, for work that only adds rows.
 fn added(figures: &Figures, request: &Request) -> Option<f64> {
     figures.figure(column::DATA_MIB_PER_S).filter(|_| only_adds(&request.work)).map(|mib| mib * MIB)
 }
@@ -87,14 +86,14 @@ fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option
     let (database, device) = w
         .rate(counter::WRITE_BYTES)
         .zip(device)
-        .ok_or("the writes of the database or of the device under its data are not known")?;
+        .ok_or("the writes of the database or of its data device are unknown")?;
     let block = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     let blocks = w.rate(counter::BLOCK_WRITES).zip(block).map_or(database, |(blocks, bytes)| blocks * bytes);
-    // A log whose device is not known may be on this one.
+    // A log on an unknown device may be on the data device.
     let apart = request.disk.is_some() && request.disk != request.data_disk;
     let redo = figures.figure(column::REDO_MIB_PER_S).map(|mib| mib * MIB);
     let log = if apart { Some(0.0) } else { redo };
-    let log = log.ok_or("log and data are on the same device, and how much of its writes is the log's is not known")?;
+    let log = log.ok_or("log and data are on the same device, and the log's share of its writes is unknown")?;
     let growth =
         if request.target.facts().growth_is_written.is_some() { added(figures, request).unwrap_or(0.0) } else { 0.0 };
     Ok(Writes { database, blocks, device, log }.without(growth))
@@ -103,10 +102,10 @@ fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option
 fn expected(figures: &Figures, request: &Request) -> Result<ExpectedWrites, &'static str> {
     let certain_share = certain_share(figures, request.jobs);
     if only_adds(&request.work) {
-        let bytes = added(figures, request).ok_or("how large the new rows are is not known")? * certain_share;
+        let bytes = added(figures, request).ok_or("the size of the new rows is unknown")? * certain_share;
         return Ok(ExpectedWrites { bytes, part: MIN_DEVICE_SHARE, what: "the new rows are {} MiB/s" });
     }
-    let block = request.target.facts().block_bytes.ok_or("how large its blocks are is not known")? as f64;
+    let block = request.target.facts().block_bytes.ok_or("the block size is unknown")? as f64;
     let rows =
         request.work.program.mean_rows_changed_per_tx() * figures.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
     Ok(ExpectedWrites {
@@ -116,13 +115,13 @@ fn expected(figures: &Figures, request: &Request) -> Result<ExpectedWrites, &'st
     })
 }
 
-/// Whether all got where it must, and the figures.
+/// Whether all writes reached the data files and the device, with the figures.
 fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<String, String> {
     let mib = |bytes: f64| format!("{:.1}", bytes / MIB);
     let log = if w.log > 0.0 { format!(", {} of them its log", mib(w.log)) } else { String::new() };
     let detail = format!(
-        "{}, of which at least {:.0} % must be written in the window; the database wrote {} MiB/s of blocks to its data files, \
-         {} MiB/s in all, and the device under them {} MiB/s{log} (at least {:.0} % must get there)",
+        "{}, of which at least {:.0} % must be written in the window; the database wrote {} MiB/s of blocks to its \
+        data files, {} MiB/s in total, and the data device wrote {} MiB/s{log} (at least {:.0} % must reach it)",
         expected.what.replace("{}", &mib(expected.bytes)),
         expected.part * 100.0,
         mib(w.blocks),
@@ -134,8 +133,8 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
     if w.blocks < must {
         let cache = facts.cache_bytes.map_or(String::new(), |bytes| format!(" ({})", format::bytes(bytes as f64)));
         return Err(format!(
-            "{detail}: the rest waits in the database's own cache{cache}, or in its log for a checkpoint; a longer warm-up and window, a larger --size or a \
-             smaller cache makes it write"
+            "{detail}: the rest is in the database's own cache{cache}, or in its log until a checkpoint; use a longer \
+            warm-up and window, a larger --size or a smaller cache"
         ));
     }
     if w.device - w.log < must.max(w.database * MIN_DEVICE_SHARE) {
@@ -144,10 +143,10 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
     Ok(detail)
 }
 
-/// Work that is real shows in the database's own count of changed rows.
+/// Checks the jobs' changed rows against the database's own count.
 pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &Latencies) -> Option<Check> {
     let workload = request.work.workload;
-    // The others are proved by a query of their own.
+    // Others have an evidence query.
     if workload.evidence.is_some() {
         return None;
     }
@@ -158,11 +157,7 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
     }
     const ID: &str = "rows-changed";
     let Some(counted) = w.grown(counter::ROWS_CHANGED) else {
-        return Some(Check::new(
-            ID,
-            Outcome::NotMade,
-            "the target does not count the rows that are changed".to_owned(),
-        ));
+        return Some(Check::new(ID, Outcome::NotMade, "the target does not count changed rows".to_owned()));
     };
     let allowed = allowed_rows_off(expected, per_tx, request.jobs, (w.off_s + w.lag_s) / w.seconds);
     Some(Check::require(
@@ -175,8 +170,8 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
     ))
 }
 
-/// By how much the counts of changed rows may differ: a transaction of each job that crosses an edge is in one
-/// count and not in the other, and counters are read `late` (a share of the window) after the edges.
+/// Allowed difference between the counts of changed rows. A transaction that crosses window start or window end is in
+/// only one count, and counters are read `late` (a share of the window).
 fn allowed_rows_off(expected: f64, per_tx: f64, jobs: u32, late: f64) -> f64 {
     expected * (MAX_ROWS_OFF_SHARE + late) + 2.0 * per_tx * f64::from(jobs)
 }
@@ -196,10 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn the_log_on_the_same_device_is_no_data() {
+    fn log_writes_on_the_same_device_are_not_data() {
         let detail = judge(GOOD, &expected(50.0, 0.9)).unwrap();
         assert!(detail.contains("50.0") && detail.contains("85.0") && detail.contains("30.0"), "{detail}");
-        // All that the device wrote is the log, and more than the data files would need.
+        // The device wrote only the log, but more bytes than the data files need.
         let log_only = Writes { device: 60.0 * MIB, log: 60.0 * MIB, ..GOOD };
         let why = judge(log_only, &expected(50.0, 0.9)).unwrap_err();
         assert!(why.contains("page cache"), "{why}");
@@ -207,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_databases_cache_is_not_written() {
+    fn blocks_in_the_databases_cache_are_not_written() {
         let nothing = Writes { database: 0.0, blocks: 0.0, device: 30.0 * MIB, log: 30.0 * MIB };
         let why = judge(nothing, &expected(40.0, 0.9)).unwrap_err();
         assert!(why.contains("64.0 GiB") && why.contains("longer warm-up"), "{why}");
@@ -216,7 +211,7 @@ mod tests {
         let doubled = Writes { database: 50.0 * MIB, blocks: 25.0 * MIB, ..GOOD };
         assert!(judge(doubled, &expected(40.0, 0.9)).is_err());
         assert!(judge(doubled, &expected(25.0, 0.9)).is_ok());
-        // The device has less than the rows need, though all that the database says it wrote.
+        // The device wrote all that the database wrote, but less than the rows need.
         assert!(
             judge(
                 Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: 64.0 * MIB, log: 30.0 * MIB },
@@ -227,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_made_is_no_content() {
-        // Counted twice, as the database counts room: the device has each block once.
+    fn file_extension_is_not_data() {
+        // The database counts blocks twice, when it extends a file and when it writes; the device writes each once.
         let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: 52.0 * MIB, log: 0.0 };
         assert!(judge(counted, &expected(50.0, 0.9)).is_err());
         assert!(judge(counted.without(50.0 * MIB), &expected(50.0, 0.9)).is_ok());

@@ -1,9 +1,9 @@
-//! Where the blocks came from that a test read: a cache, the device, or some of both.
+//! Source of the blocks that a test read: a cache, the device, or both.
 
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
 
-/// Where blocks came from.
+/// Source of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataSource {
     /// From a cache: less than [`MAX_CACHED_SHARE`] came from the device.
@@ -14,13 +14,13 @@ pub(crate) enum DataSource {
     Device,
 }
 
-/// Share of the device from which on data are the device's.
+/// Minimum share of the device for the source `Device`.
 pub(crate) const MIN_DEVICE_SHARE: f64 = 0.9;
-/// Share of the device below which data are a cache's.
+/// Upper bound of the device's share for the source `Cached`.
 pub(crate) const MAX_CACHED_SHARE: f64 = 0.1;
 
 impl DataSource {
-    /// By the share (0…1) that came from the device.
+    /// Source by the share (0…1) that came from the device.
     pub(crate) fn of_share(share: f64) -> DataSource {
         if share >= MIN_DEVICE_SHARE {
             DataSource::Device
@@ -31,7 +31,7 @@ impl DataSource {
         }
     }
 
-    /// The word in records.
+    /// Name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             DataSource::Cached => "cached",
@@ -43,9 +43,9 @@ impl DataSource {
 
 /// Share (0…1) of the database's reads that the device served; `None` without reads.
 ///
-/// Bytes tell it where blocks are read in order, as the device reads many at once. Of single blocks their
-/// number has to agree as well: what the kernel reads ahead for nothing, or rounds up to its pages, are bytes
-/// that nobody asked for. Whatever else uses the device makes the share too high.
+/// Sequential reads are compared by bytes, because the device reads many blocks at once. Random reads are compared by
+/// number as well: read-ahead and rounding to pages add bytes that the database did not request. Other users of the
+/// device make the share too high.
 pub(crate) fn device_share(database: Reads, device: Reads, access: Access) -> Option<f64> {
     let share = |a: f64, b: f64| (b > 0.0).then(|| (a / b).min(1.0));
     let bytes = share(device.bytes, database.bytes)?;
@@ -55,7 +55,7 @@ pub(crate) fn device_share(database: Reads, device: Reads, access: Access) -> Op
     }
 }
 
-/// Share (0…1) of the blocks that transactions asked for which the database had to read at all.
+/// Share (0…1) of the blocks requested by transactions that the database did not find in its own cache.
 pub(crate) fn beyond_own_cache(asked: f64, read: f64) -> Option<f64> {
     (asked > 0.0).then(|| (read / asked).min(1.0))
 }
@@ -80,7 +80,7 @@ mod tests {
         ] {
             assert_eq!(DataSource::of_share(share), source, "{share}");
         }
-        assert_eq!(DataSource::of_share(f64::NAN), DataSource::Lukewarm, "what is not known is not the device");
+        assert_eq!(DataSource::of_share(f64::NAN), DataSource::Lukewarm, "unknown is not the device");
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_are_told_by_bytes() {
+    fn scans_are_compared_by_bytes() {
         let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
         assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
         assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));

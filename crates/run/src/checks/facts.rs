@@ -1,4 +1,4 @@
-//! What the checks of every test look at.
+//! Input of the checks of every test.
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
@@ -10,62 +10,60 @@ use crate::figures::counters::Counters;
 use crate::figures::database::commits_not_comparable;
 use crate::window::{JobResult, Measured, Request, Schedule};
 
-/// What the checks look at.
+/// Input of the checks.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     /// The window.
     pub(crate) schedule: Schedule,
-    /// What each job brought back.
+    /// Result of each job.
     pub(crate) jobs: &'a [JobResult],
-    /// All of it together.
+    /// Results of all jobs, merged.
     pub(crate) merged: &'a JobResult,
     /// Rate asked for (open loop).
     pub(crate) rate_tps: Option<f64>,
     /// Whether commits wait until they are durable.
     pub(crate) durable: bool,
-    /// Why the database's count of commits is not that of the jobs' transactions, if it is not.
+    /// Why the database's count of commits cannot be compared with the jobs', if so.
     pub(crate) commits_not_comparable: Option<&'static str>,
-    /// Why the counters at the edges of the window could not be read, if they could not.
+    /// Why the counters at window start or window end could not be read, if so.
     pub(crate) unread: Option<String>,
-    /// The same before the jobs connected or after they had gone.
+    /// Why the counters before the jobs connected or after they disconnected could not be read, if so.
     pub(crate) unread_whole: Option<String>,
-    /// Commits that the database counted between the snapshots at the edges of the window.
+    /// Commits that the database counted between the snapshots of window start and window end.
     pub(crate) window_commits: Option<f64>,
-    /// Commits that it counted from before the jobs connected until after they had gone.
+    /// Commits that it counted from before the jobs connected until after they disconnected.
     pub(crate) all_commits: Option<f64>,
-    /// Syncs of the log between the snapshots at the edges.
+    /// Syncs of the log between the snapshots of window start and window end.
     pub(crate) window_syncs: Option<f64>,
-    /// How far the snapshots lie from the edges they belong to, both together, s.
+    /// Distance of the snapshots from window start and window end, sum, s.
     pub(crate) snapshots_off_s: f64,
-    /// How far the database's counters may lag behind, s.
+    /// Maximum lag of the database's counters, s.
     pub(crate) counter_lag_s: f64,
-    /// Growth of the workload's evidence query, and what it must have grown by for one commit; or
-    /// why the query failed.
+    /// Growth of the evidence query's result, and the growth required per commit; or why the query failed.
     pub(crate) evidence: Result<Option<(i64, u64)>, String>,
-    /// For transactions that only read, and are known to go through so many rows: rows that the database
-    /// counted between the snapshots at the edges, if it counts them, and what a transaction goes through.
+    /// For read-only transactions with a known number of rows: rows that the database counted between the snapshots,
+    /// if it counts them, and rows per transaction.
     pub(crate) rows_read: Option<(Option<f64>, f64)>,
-    /// Rows that the committed transactions changed, where one transaction changes more than another.
+    /// Rows that the committed transactions changed, if transactions change different numbers of rows.
     pub(crate) rows_changed: Option<u64>,
-    /// Share of the transactions that change something, 0…1: only their commits have something to sync.
+    /// Share of writing transactions, 0…1: only their commits need a sync.
     pub(crate) writing_share: f64,
-    /// What the evidence counts.
+    /// What the evidence query counts.
     pub(crate) evidence_counts: &'a str,
-    /// What must be 0 after the test, with what was found.
+    /// Consistency queries with their results, which must be 0.
     pub(crate) consistency: &'a [(&'static str, Result<Option<i64>, String>)],
-    /// Redo per transaction, bytes, and what the workload wants.
+    /// Redo per transaction, bytes, and the workload's defined range.
     pub(crate) redo: Option<(f64, RedoSize)>,
-    /// CPU time of the loadline process in the window as a share (0…1) of its machine, or why it is
-    /// not known.
+    /// CPU time of the loadline process in the window as a share (0…1) of its machine, or why it is unknown.
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
     pub(crate) cpus: u32,
-    /// Whether loadline's own CPU counts against the measured machine (client driver).
+    /// Whether the client driver runs the transactions.
     pub(crate) client_driver: bool,
 }
 
 impl<'a> Facts<'a> {
-    /// Those of a test with these figures.
+    /// Facts of a test with these figures.
     pub(crate) fn of(
         request: &Request,
         measured: &'a Measured,
@@ -108,7 +106,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// How late the database's counters may be at the edges, both together, as a share of the window.
+    /// Maximum delay of the database's counters at window start and window end, sum, as a share of the window.
     pub(super) fn late_share(&self) -> f64 {
         (self.counter_lag_s + self.snapshots_off_s) / self.schedule.window_s().max(1e-9)
     }

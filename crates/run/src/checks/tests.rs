@@ -77,7 +77,7 @@ fn a_sound_test_passes_every_check() {
 }
 
 #[test]
-fn each_lie_is_caught_by_its_check() {
+fn each_false_figure_fails_its_check() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
     let base = || case.facts();
@@ -142,7 +142,7 @@ fn a_job_that_was_late_or_lost_invalidates_the_test() {
 }
 
 #[test]
-fn a_window_shorter_than_its_transactions_is_said_to_be() {
+fn a_window_shorter_than_its_transactions_fails() {
     let case = case(4, 1_500_000_000);
     let check = verify(&case.facts()).into_iter().find(|c| c.id == "window").unwrap();
     assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
@@ -168,7 +168,7 @@ fn a_rate_that_is_not_kept_is_noted() {
 }
 
 #[test]
-fn a_mix_is_held_to_the_rows_and_the_syncs_that_its_parts_have() {
+fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
     let total = case.merged.total as i64;
@@ -182,13 +182,13 @@ fn a_mix_is_held_to_the_rows_and_the_syncs_that_its_parts_have() {
     };
     assert_eq!(failed(&mix()), Vec::<String>::new());
     assert_eq!(failed(&Facts { evidence: Ok(Some((total / 2 * 5 - 1, 16))), ..mix() }), ["work-evidence"]);
-    // Were they all to change something, so few syncs would not do; nor would far fewer.
+    // If all transactions changed something, there are too few syncs; far fewer syncs fail too.
     assert_eq!(failed(&Facts { writing_share: 1.0, ..mix() }), ["commits-per-sync"]);
     assert_eq!(failed(&Facts { window_syncs: Some(n / 16.0), ..mix() }), ["commits-per-sync"]);
 }
 
 #[test]
-fn what_must_hold_after_a_test_is_named_when_it_does_not() {
+fn a_violated_consistency_condition_is_named() {
     let case = case(1, 3_000_000);
     let says = |found: &[(&'static str, Result<Option<i64>, String>)]| {
         let facts = Facts { consistency: found, ..case.facts() };
@@ -205,7 +205,7 @@ fn what_must_hold_after_a_test_is_named_when_it_does_not() {
 }
 
 #[test]
-fn counters_that_could_not_be_read_are_not_said_to_be_missing() {
+fn unread_counters_are_reported_as_unread() {
     let case = case(4, 3_000_000);
     let unread = |why: &str| Some(why.to_owned());
     let f = Facts {

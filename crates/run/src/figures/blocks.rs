@@ -225,6 +225,6 @@ mod tests {
         // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
         let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
         assert!((pct - 75.0).abs() < 1e-9, "{pct}");
-        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls alone tell no time");
+        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls without times");
     }
 }

@@ -221,9 +221,9 @@ fn at_work(waits: &WaitProfile) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn waits(samples: u32, at_work: u64, beside: &str) -> WaitProfile {
+    fn waits(samples: u32, at_work: u64, other: &str) -> WaitProfile {
         let n = u64::from(samples);
-        let sessions = [("CPU".to_owned(), at_work * n), (beside.to_owned(), 4 * n)].into();
+        let sessions = [("CPU".to_owned(), at_work * n), (other.to_owned(), 4 * n)].into();
         WaitProfile { samples, sessions }
     }
 
@@ -266,11 +266,11 @@ mod tests {
         assert!(few.outcome == Outcome::NotMade && few.detail.contains("unknown with 4 samples"), "{few:?}");
         assert!(few.detail.contains("16 planned and 16 launched (DOP 4)"), "{few:?}");
         // Processes that wait for each other do not work.
-        for beside in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, beside))).outcome, Outcome::Failed, "{beside}");
+        for other in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
+            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Failed, "{other}");
         }
-        for beside in ["IO:DataFileRead", WAITS_TO_SEND_ROWS] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, beside))).outcome, Outcome::Passed, "{beside}");
+        for other in ["IO:DataFileRead", WAITS_TO_SEND_ROWS] {
+            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Passed, "{other}");
         }
     }
 

@@ -71,9 +71,9 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let mut spec = parse(&text).map_err(|message| PlanFileError::Parse { path: shown, message })?;
     // Paths in a plan are relative to the plan's folder.
-    let beside = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or(Path::new(""));
     for file in spec.workload_file.iter_mut().flatten() {
-        *file = beside.join(&file).display().to_string();
+        *file = folder.join(&file).display().to_string();
     }
     Ok(spec)
 }

@@ -219,14 +219,14 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
             (Some(data), place)
         }
         None => {
-            let told = target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?;
+            let found = target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?;
             let place = |f: loadline_database::FreeSpace| Filesystem {
                 name: f.place,
                 filesystem: String::new(),
                 free: f.bytes,
                 may_grow: f.may_grow,
             };
-            (told.map(place), None)
+            (found.map(place), None)
         }
     };
     let text = format!(

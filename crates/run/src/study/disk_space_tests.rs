@@ -108,8 +108,8 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
     let all = Size::of(target.as_ref(), &works[0], data_set(&works)[0].1);
     let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
-    let room = check(target.as_ref(), &plan, &info(enough, None), true).unwrap();
-    assert!(room.drop_data_set && room.notes.is_empty(), "{room:?}");
+    let space = check(target.as_ref(), &plan, &info(enough, None), true).unwrap();
+    assert!(space.drop_data_set && space.notes.is_empty(), "{space:?}");
     // Refused; the data set is unchanged.
     let said = refusal(check(target.as_ref(), &plan, &info(enough - 1, None), true));
     assert!(said.contains("that are dropped first"), "{said}");

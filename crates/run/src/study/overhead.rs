@@ -66,17 +66,17 @@ mod tests {
             let given = BTreeMap::from([("times".to_owned(), times)]);
             Work::new(workload, workload.params(&given).unwrap(), 1, 0.0)
         };
-        let told = Arc::new(AtomicBool::new(false));
-        let short = client_ns_per_tx(&work(1), &told).unwrap();
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let short = client_ns_per_tx(&work(1), &interrupted).unwrap();
         assert!(short > 0.0);
         // A fast machine has a figure; a slow one has a reason.
-        match client_ns_per_tx(&work(4000), &told) {
+        match client_ns_per_tx(&work(4000), &interrupted) {
             Ok(ns) => assert!(ns > short, "{ns}"),
             Err(reason) => assert!(reason.contains("250 ms"), "{reason}"),
         }
-        told.store(true, Ordering::Relaxed);
+        interrupted.store(true, Ordering::Relaxed);
         let began = Instant::now();
-        assert!(client_ns_per_tx(&work(1), &told).is_err());
+        assert!(client_ns_per_tx(&work(1), &interrupted).is_err());
         assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
     }
 }
