@@ -10,7 +10,7 @@ use crate::folder::TestOutput;
 
 pub(crate) fn record(test: u32) -> TestRecord {
     let mut record = TestRecord {
-        platform: "laptop – «x»".to_owned(),
+        platform: "laptop – „x“".to_owned(),
         run: "r".to_owned(),
         test,
         group: "log-writer".to_owned(),

@@ -70,7 +70,7 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         let ran = run(&args);
         assert_eq!(ran.code, *code, "{args:?}: {}", ran.said());
         for part in *parts {
-            assert!(ran.err.contains(part), "{args:?} does not say «{part}»: {}", ran.said());
+            assert!(ran.err.contains(part), "{args:?} does not say '{part}': {}", ran.said());
         }
         assert!(!ran.err.contains("panicked"), "{args:?}: {}", ran.said());
         let left = std::fs::read_dir(&path).map(|d| d.count()).unwrap_or(0);
@@ -171,7 +171,7 @@ fn no_message_shows_a_password() {
         let ran = run(args);
         assert_ne!(ran.code, 0, "{args:?}");
         assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
-        assert!(ran.err.contains(says), "{args:?} does not say «{says}»: {}", ran.said());
+        assert!(ran.err.contains(says), "{args:?} does not say '{says}': {}", ran.said());
     }
     for key in ["target", "node", "workload", "group", "workload-file", "jobs", "size", "parameters", "results"] {
         let value = match key {

@@ -183,7 +183,7 @@ fn what_help_and_listings_promise_is_so() {
     let help = ok(&["run", "--help"]).out;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for value in ["4s", "1s", "auto", "128MiB", "42"] {
-        assert!(!help.contains(&format!("[default: {value}]")), "a run without a plan takes those of «quick»");
+        assert!(!help.contains(&format!("[default: {value}]")), "a run without a plan takes those of 'quick'");
         assert!(help.contains(&format!("[default: that of the plan, else {value}]")), "{value}: {help}");
     }
     assert!(help.contains("[default: those of the plan]") && !help.contains("[default: all]"), "{help}");

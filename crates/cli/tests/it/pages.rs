@@ -64,7 +64,7 @@ fn every_workload_has_a_page_with_all_that_is_promised() {
             "## Where it runs",
             "never run against a live server",
         ] {
-            assert!(page.contains(part), "{code}: «{part}»");
+            assert!(page.contains(part), "{code}: '{part}'");
         }
         for target in ["sqlite:", "postgres:", "postgres-temp:", "mysql:", "mariadb-temp:", "oracle:", "wal:"] {
             assert!(page.contains(&format!("`{target}`")), "{code} on {target}");

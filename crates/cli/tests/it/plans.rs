@@ -86,7 +86,7 @@ fn what_is_no_plan_is_refused_with_the_known_ones() {
         let ran = run(args);
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.said());
         for part in parts.iter().chain(known.iter().filter(|_| i < 3)) {
-            assert!(ran.err.contains(part), "{args:?} does not say «{part}»: {}", ran.said());
+            assert!(ran.err.contains(part), "{args:?} does not say '{part}': {}", ran.said());
         }
         assert!(ran.out.is_empty(), "{}", ran.said());
     }

@@ -247,7 +247,11 @@ fn a_directory_that_must_not_be_written_is_refused() {
         .unwrap();
     let ran = Ran::of(out);
     assert_eq!(ran.code, 3, "{}", ran.said());
-    assert!(ran.err.contains("Permission denied") && ran.err.contains("Check the permissions of this user"), "{}", ran.said());
+    assert!(
+        ran.err.contains("Permission denied") && ran.err.contains("Check the permissions of this user"),
+        "{}",
+        ran.said()
+    );
     assert!(is_empty(dir.path()));
 }
 

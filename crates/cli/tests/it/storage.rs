@@ -173,7 +173,7 @@ fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     assert_eq!((&test["valid"], &test["data_source"]), (&Value::Bool(false), &Value::from("cached")));
     let why = test["invalid_reason"].as_str().unwrap();
     for part in ["128.0 MiB", "--size 2GiB", "--allow-cached"] {
-        assert!(why.contains(part), "«{part}» in {why}");
+        assert!(why.contains(part), "'{part}' in {why}");
     }
     let allowed = [&small[..], &["--allow-cached"]].concat();
     let test = measure(&server.url(), &["STO-READ"], &allowed).remove(0);

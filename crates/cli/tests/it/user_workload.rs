@@ -182,7 +182,7 @@ fn it_is_shown_as_those_of_the_catalogue_are() {
         "CREATE PROCEDURE \"loadline\".\"queue_run\"",
         "As many messages were counted as were put",
     ] {
-        assert!(page.to_lowercase().contains(&part.to_lowercase()), "no «{part}» in\n{page}");
+        assert!(page.to_lowercase().contains(&part.to_lowercase()), "no '{part}' in\n{page}");
     }
     let csv = ok(&["workloads", "QUEUE", "--workload-file", example.to_str().unwrap(), "--format", "csv"]).out;
     assert!(

@@ -53,6 +53,12 @@ pub(crate) const RULES: &[Rule] = &[
         planted: |_| vec![("src/planted{n}.rs", format!("//! A file.\n// {} later\n", unfinished()[0]))],
     },
     Rule {
+        says: "Quotes are straight: '…' in messages, `…` in docs.",
+        breaches: |tree| each_line(tree, EVERYWHERE, |line| line.contains(['\u{ab}', '\u{bb}'])),
+        applies: EVERYWHERE,
+        planted: |_| vec![("src/planted{n}.rs", "//! A \u{ab}file\u{bb}.\n".to_owned())],
+    },
+    Rule {
         says: "A workload never names a database.",
         breaches: |tree| {
             const DATABASES: [&str; 6] = ["postgres", "sqlite", "mysql", "mariadb", "oracle", "innodb"];

@@ -1,5 +1,5 @@
 // Reads scripts of SQL and PL/SQL with PMD's grammar and says of each whether it is one.
-// One line a script: «ok NAME», or «bad NAME REASON».
+// One line a script: 'ok NAME', or 'bad NAME REASON'.
 import java.nio.file.Files;
 import java.nio.file.Path;
 import net.sourceforge.pmd.lang.LanguageProcessorRegistry;

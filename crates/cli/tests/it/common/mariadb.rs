@@ -33,8 +33,8 @@ fn done(command: &mut Command) {
 }
 
 impl Maria {
-    /// Starts one with these settings; root has the password «tops3cret» over TCP and none on the
-    /// socket. It has a certificate for «localhost» from an authority of its own.
+    /// Starts one with these settings; root has the password 'tops3cret' over TCP and none on the
+    /// socket. It has a certificate for 'localhost' from an authority of its own.
     pub(crate) fn start(settings: &[&str]) -> Maria {
         let dir = tempfile::Builder::new().prefix("loadline-maria-").tempdir_in("/var/tmp").unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
@@ -97,7 +97,7 @@ impl Maria {
     }
 }
 
-/// An authority, a certificate of it for «localhost», and another authority.
+/// An authority, a certificate of it for 'localhost', and another authority.
 fn certificates(dir: &Path) {
     let at = |name: &str| -> PathBuf { dir.join(name) };
     for name in ["ca", "other"] {
