@@ -212,7 +212,7 @@ fn workers_come_or_the_test_is_invalid() {
 
     for target in ["sqlite:", "mariadb-temp:"] {
         let refused = run(&["run", "--target", target, "--workload", "DA-PARALLEL", "--results", path]);
-        assert!(refused.code == 2 && refused.err.contains("several workers"), "{}", refused.said());
+        assert!(refused.code == 2 && refused.err.contains("parallel queries"), "{}", refused.said());
     }
 }
 

@@ -80,7 +80,7 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let ran = Ran::of(child.wait_with_output().unwrap());
     let tests = tests_of(&ran.folder());
     assert_eq!((ran.code, tests.len()), (1, 2), "{}", ran.said());
-    for (test, what) in tests.iter().zip(["accounts hold and have spent", "taken from stock is what was ordered"]) {
+    for (test, what) in tests.iter().zip(["accounts hold and have spent", "the stock taken equals what was ordered"]) {
         let failed = check(test, "consistency");
         assert_eq!((test["valid"].as_bool(), &failed["outcome"]), (Some(false), &Value::from("failed")), "{test}");
         let detail = failed["detail"].as_str().unwrap();
