@@ -2,7 +2,7 @@
 
 use crate::common::{leftovers, ok, results, run, tests_of};
 
-const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
+const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
 
 fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
     ["run"].iter().chain(&QUICK).chain(more).copied().collect()
