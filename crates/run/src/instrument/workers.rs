@@ -229,7 +229,7 @@ mod tests {
 
     fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
         let before_test = before_test
-            .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched: launched, how: "DOP 4".into() }));
+            .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched, how: "DOP 4".into() }));
         Processes { asked, before_test, waits, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 
