@@ -30,6 +30,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
+    if !args.loadline.exists() {
+        return Err(
+            format!("{} not found: cargo build --release, or give --loadline FILE", args.loadline.display()).into()
+        );
+    }
     let folder = tempfile::tempdir()?;
     let few = args.run.clone().map_or_else(|| short_run(&args.loadline, folder.path()), Ok)?;
     let many = folder.path().join("many");
