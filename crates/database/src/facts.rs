@@ -41,6 +41,8 @@ pub struct Facts {
     /// Note for the record if the database counts a new block of a growing table as written, in addition to the
     /// write of its content.
     pub growth_is_written: Option<&'static str>,
+    /// A query that reads nothing and returns one row: the cost of a statement without its work.
+    pub empty_query: &'static str,
     /// Notes for the record on counters that no column shows, from two snapshots; whole sentences.
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
@@ -63,6 +65,7 @@ impl Facts {
             buffer_wait_events: &[],
             own_files: None,
             growth_is_written: None,
+            empty_query: "",
             remarks: None,
         }
     }

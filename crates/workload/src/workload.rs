@@ -6,6 +6,7 @@ use loadline_model::{Capability, Column};
 
 use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
+use crate::limit::Limit;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
@@ -214,6 +215,15 @@ impl Workload {
     #[must_use]
     pub fn scan(&self) -> Option<SizeScan> {
         self.instruments.iter().find_map(|i| if let Instrument::SizeScan(scan) = i { Some(*scan) } else { None })
+    }
+
+    /// What bounds its work without the database; the lowest counts. Empty if it states none.
+    #[must_use]
+    pub fn limits(&self) -> &'static [Limit] {
+        self.instruments
+            .iter()
+            .find_map(|i| if let Instrument::Limit(of) = i { Some(*of) } else { None })
+            .unwrap_or(&[])
     }
 
     /// The group.

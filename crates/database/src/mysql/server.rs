@@ -54,6 +54,7 @@ impl Mysql {
             buffer_wait_events: &[],
             own_files: None,
             growth_is_written: None,
+            empty_query: "SELECT 1",
             remarks: None,
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };

@@ -83,6 +83,7 @@ impl Oracle {
             buffer_wait_events: &[],
             own_files: None,
             growth_is_written: None,
+            empty_query: "SELECT 1 FROM DUAL",
             remarks: Some(counters::remarks),
         };
         let (run, awr) = (request.run.clone(), request.native_report);

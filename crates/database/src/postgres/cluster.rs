@@ -130,6 +130,7 @@ impl Postgres {
             buffer_wait_events: BUFFER_WAIT_EVENTS,
             own_files: None,
             growth_is_written: version.growth_is_written(),
+            empty_query: "SELECT 1",
             remarks: None,
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };

@@ -125,6 +125,7 @@ impl Sqlite {
             buffer_wait_events: &[],
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
             growth_is_written: None,
+            empty_query: "SELECT 1",
             remarks: None,
         };
         Ok(Sqlite {

@@ -38,6 +38,7 @@ const OF_ALL: &[&Column] = &[
     ERRORS,
     LIMIT_SHARE_PCT,
     LIMIT_TPS,
+    LIMIT_OF,
     TARGET,
     DRIVER,
     VALID,

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
 
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitNowait],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockWrites])],
     program: |params| sto::update_one(params, Commit::Nowait),
     ..Workload::BASE
 };

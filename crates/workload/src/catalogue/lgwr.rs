@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -46,7 +47,7 @@ pub(super) const BASE: Workload = Workload {
     tables: TABLES,
     needs: NEEDS_WAIT,
     evidence: Some(EVIDENCE),
-    instruments: &[Instrument::Limit],
+    instruments: &[Instrument::Limit(&[Limit::Log])],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
 };
@@ -95,3 +96,17 @@ pub(super) fn program(params: &Params, commit: Commit) -> Program {
     let body = if rows == 1 { body } else { vec![Step::Repeat { times: rows, body }] };
     Program { statements: vec![change], body, commit }
 }
+
+/// Transactions of any redo, with which the reference log writer measures the limit of other workloads' commits.
+pub static LOG_APPENDS: Workload = Workload {
+    code: "LOG-APPENDS",
+    params: &[
+        Param { name: "rows", default: 1, min: 1, max: 65_536, meaning: "records per transaction" },
+        PAYLOAD,
+        Param { name: "own-rows", default: 1, min: 1, max: 1, meaning: "not used" },
+        Param { name: "wait", default: 1, min: 0, max: 1, meaning: "whether the commit waits" },
+    ],
+    redo: redo_kib(0.0, 1.0, 65_536.0),
+    program: |params| program(params, if params.get("wait") == 1 { Commit::Wait } else { Commit::Nowait }),
+    ..BASE
+};

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Volume, Workload};
@@ -36,7 +37,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: sto::READ_TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::ReadBandwidth])],
     volume: Some(|params| Volume {
         rows: piece(params) as f64,
         tables: &["fact"],

@@ -5,6 +5,8 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -184,8 +186,13 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
 
 /// Common fields of all.
-pub(super) const BASE: Workload =
-    Workload { group: "transaction-processing", spoiled_by: SPOILED_BY, kpis: KPIS, ..Workload::BASE };
+pub(super) const BASE: Workload = Workload {
+    group: "transaction-processing",
+    spoiled_by: SPOILED_BY,
+    kpis: KPIS,
+    instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
+    ..Workload::BASE
+};
 
 /// Common fields of those that order.
 pub(super) const ORDERING: Workload = Workload {
