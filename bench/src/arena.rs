@@ -79,10 +79,9 @@ impl Arena {
         let workload = find(code)?;
         let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
         let most = args.clients.iter().copied().max().unwrap_or(1);
-        target.create(&work)?;
-        target.load(&work, 1)?;
         let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
+        target.create(&work)?;
         target.load(&work, most)?;
         if in_database {
             target.abilities().driver()?.install(&work)?;

@@ -132,7 +132,6 @@ impl Reference {
         let mut like = work.clone();
         let mut seen = 0.0;
         for _ in 0..4 {
-            self.target.create(&like).map_err(|e| e.to_string())?;
             seen = measure(&self.target, &like).map_err(|e| e.to_string())?;
             if (seen / redo_bytes - 1.0).abs() <= REDO_TOLERANCE {
                 return Ok(like);
