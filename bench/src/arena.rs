@@ -256,7 +256,8 @@ pub(crate) fn loadline(
     };
     Ok(Figure {
         tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
-        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX)?,
+        // Absent if the database runs in this process.
+        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
         redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
     })
 }

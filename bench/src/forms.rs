@@ -18,7 +18,7 @@ use crate::arena::{Outcome, loadline};
 
 /// Rows of the pool table.
 const POOL_ROWS: u64 = 64;
-/// Highest key of the scratch table.
+/// The pool table.
 const POOL: &[Table] = &[Table {
     rows: RowCount::Fixed(POOL_ROWS),
     updated_in_place: false,
@@ -237,10 +237,11 @@ pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
     let request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
     let target: Arc<dyn Target> = Arc::from(open(&request)?);
     let info = target.info()?;
-    let kind = match info.kind.as_str() {
-        "mariadb" | "mysql" => "mysql",
-        "sqlite" => "sqlite",
-        _ => "postgres",
+    let kind = match info.product.as_str() {
+        "MariaDB" | "MySQL" => "mysql",
+        "SQLite" => "sqlite",
+        "PostgreSQL" => "postgres",
+        other => return Err(format!("no forms for {other}").into()),
     };
     let driver = if args.in_database { Driver::Database } else { Driver::Client };
     let workload = with_pool(find(&args.workload)?);

@@ -77,10 +77,11 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
         Param { name: "rows", default: rows, min: 1, max: 4096, meaning: "rows changed per transaction" },
         PAYLOAD,
         Param {
-            // More than two ranges: no row is changed by two transactions in a row, and the last range ends before the rows
-            // of the next job. (A database that locks the key after a range would make jobs wait for each other.)
+            // Eight ranges and some rows: a row rests until no other transaction can need its last version, and the last
+            // range ends before the rows of the next job. (A database that locks the key after a range would make jobs wait
+            // for each other.)
             name: "own-rows",
-            default: if rows < 64 { 128 } else { 2 * rows + 64 },
+            default: if rows == 1 { 128 } else { 8 * rows + 64 },
             min: 1,
             max: 65536,
             meaning: "rows that each job owns and changes in turn",
