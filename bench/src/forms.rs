@@ -272,6 +272,7 @@ pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
                 target.abilities().driver()?.install(&work)?;
             }
             for &jobs in &args.clients {
+                target.reset(&work, driver)?;
                 target.settle()?;
                 let f = loadline(&target, &work, driver, jobs, args.seconds)?;
                 let mib = f.tps * f.redo_kib_per_tx / 1024.0;

@@ -197,6 +197,7 @@ pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
                 for turn in 0..contenders {
                     // Another one goes first in each round.
                     let contender = (turn + round as usize) % contenders;
+                    arena.target.reset(&arena.work, Driver::Database)?;
                     arena.target.settle()?;
                     let rate = match contender {
                         0 => {

@@ -88,7 +88,8 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
     c.query(&sql).map(drop)
 }
 
-/// Empties the tables that the workload fills, and sets the number of workers of its queries.
+/// Empties the tables that the workload fills, frees dead rows of those that jobs change in place, and sets the number of
+/// workers of its queries.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
         c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
