@@ -2,14 +2,17 @@
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
+//! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod arena;
 mod fio;
+mod forms;
 mod load;
 mod pgbench;
+mod procedures;
 mod report;
 mod sysbench;
 
@@ -34,6 +37,10 @@ enum Command {
     Sysbench(arena::Args),
     /// DBL-22 against `psql \copy` with the same rows, and loading the data set against DBL-22
     Load(arena::Args),
+    /// Log-writer workloads against PL/pgSQL procedures by hand, on the same private PostgreSQL
+    Procedures(procedures::ProcedureArgs),
+    /// Redo rate of many forms of statements for the rows of a log-writer workload, on any target
+    Forms(forms::FormArgs),
     /// The device probe against fio on the same file
     Fio(fio::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
@@ -46,6 +53,8 @@ fn main() -> ExitCode {
         Command::Select(args) => pgbench::select(&args),
         Command::Sysbench(args) => sysbench::run(&args),
         Command::Load(args) => load::run(&args),
+        Command::Procedures(args) => procedures::run(&args),
+        Command::Forms(args) => forms::run(&args),
         Command::Fio(args) => fio::run(&args),
         Command::Report(args) => report::run(&args),
     };

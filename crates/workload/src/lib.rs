@@ -30,7 +30,7 @@ pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
-pub use template::{IndexAtom, Piece, Template, TemplateError, limit};
+pub use template::{IndexAtom, Piece, Template, TemplateError, limit, rotated};
 pub use user::{UserError, register};
 pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 

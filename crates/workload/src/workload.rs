@@ -131,6 +131,8 @@ pub struct Workload {
     pub params: &'static [Param],
     /// Parameters with a list of allowed values.
     pub choices: &'static [(&'static str, &'static [i64])],
+    /// Pairs of parameters: the first must not be larger than the second.
+    pub at_most: &'static [(&'static str, &'static str)],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// What it is swept over.
@@ -165,6 +167,7 @@ impl Workload {
         tables: &[],
         params: &[],
         choices: &[],
+        at_most: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
@@ -184,7 +187,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or a value that is not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        Params::new(self.code, self.params, self.choices, given)
+        Params::new(self, given)
     }
 
     /// The transaction program for `params`.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Commit, Instrument, Piece, Template};
+use loadline_workload::{Commit, Instrument, Piece, Template, limit, rotated};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
@@ -178,12 +178,15 @@ impl Sqlite {
 /// A statement with numbered parameters in the order of [`Template::vars`].
 pub(super) fn sql(work: &Work, template: &Template) -> String {
     let mut n = 0;
-    template.render(
+    template.render_with(
         |t| table_name(work, t),
         |_| {
             n += 1;
             format!("?{n}")
         },
+        limit,
+        // `||` of two BLOBs is their bytes, but of type TEXT.
+        |column| format!("CAST({} AS BLOB)", rotated(column)),
     )
 }
 
