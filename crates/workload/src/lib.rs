@@ -9,6 +9,7 @@ mod file_program;
 mod find;
 mod instrument;
 pub mod kernel;
+mod named_for;
 mod params;
 mod pool;
 mod program;
@@ -23,6 +24,7 @@ pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter}
 pub use file_program::FileProgram;
 pub use find::{Unknown, find, find_group};
 pub use instrument::{Instrument, SizeScan, Visible};
+pub use named_for::{Component, Instead, NamedFor};
 pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};

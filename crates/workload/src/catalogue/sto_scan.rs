@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::named_for::{Component, NamedFor};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Volume, Workload};
@@ -27,6 +28,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "parallel sequential reads of a large table from the device",
     description: "Each transaction is one query that reads a piece of a large table (65,536 rows, about 16 MiB) by a range of the primary key, in which order the table is stored, and sums a column. Pieces are random, so jobs read different ones. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
+    named_for: NamedFor {
+        components: &[Component::DeviceReads],
+        doing: "sequential reads, at the bandwidth of the device",
+        instead: &[],
+    },
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data read" },
