@@ -20,7 +20,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Administration, BlockCache, CacheUse, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
@@ -297,9 +297,9 @@ impl DataSet for Postgres {
 }
 
 impl BlockCache for Postgres {
-    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+    fn set_cache(&self, used: CacheUse) -> Result<Option<u64>, TargetError> {
         if let Some(server) = &self.server {
-            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
+            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(used.small_for())?;
         }
         let sizes = self.each(|_, c| {
             c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
@@ -322,7 +322,6 @@ impl ParallelQueries for Postgres {
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(instance) = self.instances.first() else { return Ok(None) };
-        let role = SessionRole::Job { job: 0, nowait: false, workers: work.parallel_workers().unwrap_or(1) };
-        self.session(instance, role, |c| parallel::count_workers(c, work))
+        self.session(instance, SessionRole::job(work, 0), |c| parallel::count_workers(c, work))
     }
 }
