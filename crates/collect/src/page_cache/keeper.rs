@@ -21,8 +21,9 @@ pub(super) const SEARCH_EVERY: Duration = Duration::from_millis(500);
 const THREADS: usize = 4;
 
 /// Parts of a file of which [`Keep::OutOnceUsed`] knows whether they were cached at the last pass: at least this long,
-/// and at most [`PARTS`] of a file.
-const PART: u64 = 1 << 20;
+/// and at most [`PARTS`] of a file. Linux drops only folios that lie in the range completely; they are aligned, and of up
+/// to 2 MiB.
+const PART: u64 = 4 << 20;
 /// See [`PART`].
 const PARTS: u64 = 1024;
 /// A pass of [`Keep::OutOnceUsed`] follows after this time at the latest.
@@ -281,7 +282,7 @@ impl UsedParts {
         }
         for file in files {
             let Ok(metadata) = file.metadata() else { continue };
-            let part = (metadata.len() / PARTS).max(PART);
+            let part = (metadata.len() / PARTS).next_power_of_two().max(PART);
             let parts = metadata.len().div_ceil(part);
             let before = self.cached.entry(inode(&metadata)).or_default();
             before.resize(parts as usize, false);

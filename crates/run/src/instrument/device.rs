@@ -39,6 +39,9 @@ const SCAN_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes that an operating system may read ahead for a reader: Linux reads two windows, usually of 128 KiB each, on
 /// virtual disks of up to 8 MiB.
 const READ_AHEAD: u64 = 16 << 20;
+/// Part of a small table that may be read between two passes, even if that drops what is read ahead before it is used:
+/// proved is that blocks come from the device.
+const SCAN_PARTS: u64 = 24;
 /// A larger share of the files that stays in the page cache after it was emptied is noted.
 const MAX_LEFT_SHARE: f64 = 0.05;
 
@@ -143,8 +146,8 @@ fn kept(work: &Work, table_bytes: Option<u64>, jobs: u32) -> (Keep, Duration) {
         (false, _) => (Keep::Written, PAUSE),
         (true, Access::Random) => (Keep::Out, PAUSE),
         (true, Access::Sequential) => {
-            // Of a small table at most a quarter is cached at a time.
-            let most = table_bytes.map_or(u64::MAX, |bytes| bytes / 8);
+            // Two to three times as much is cached at a time, of which other scans may use a part.
+            let most = table_bytes.map_or(u64::MAX, |bytes| bytes / SCAN_PARTS);
             (Keep::OutOnceUsed { new_bytes: (u64::from(jobs) * READ_AHEAD).min(most) }, SCAN_PAUSE)
         }
     }
@@ -178,7 +181,8 @@ fn read_share(out: &mut Figures, work: &Work, w: &Counters<'_>, device: Option<R
     if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
         out.notes.push(format!(
             "the data device read {ratio:.1} bytes for each byte that the database read: others use the device, or \
-            the operating system reads ahead what no query asks for, which costs throughput"
+            what the operating system reads ahead is dropped from its cache before it is used, which costs throughput; \
+            with a larger --size it stays until then"
         ));
     }
     let more = device.count / (calls / w.seconds);
