@@ -29,7 +29,7 @@ mod parallel_queries;
 mod queries;
 
 pub use administration::{Administration, LogSpace, RunLock};
-pub use block_cache::{BlockCache, CacheUse};
+pub use block_cache::BlockCache;
 pub use checkpoints::Checkpoints;
 pub use client_driver::{Canceller, ClientDriver, ClientSession};
 pub use data_set::DataSet;

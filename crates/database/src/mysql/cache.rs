@@ -41,27 +41,6 @@ pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u
     Ok(Some(wanted))
 }
 
-/// Settings with which a private server writes changed pages at once and as fast as it can; all are global and dynamic.
-/// By default InnoDB writes at most 200 to 2,000 pages per second while its log has space, which is far below a fast
-/// device. Each with MariaDB's default after it, which `SET … = DEFAULT` does not restore for all.
-const WRITE_OUT: [(&str, u32, u32); 4] = [
-    ("innodb_io_capacity_max", 1_000_000, 2_000),
-    ("innodb_io_capacity", 1_000_000, 200),
-    ("innodb_max_dirty_pages_pct", 0, 90),
-    ("innodb_flush_neighbors", 0, 1),
-];
-
-/// Applies [`WRITE_OUT`], or the defaults if not `on`, except to settings that the user gave.
-///
-/// # Errors
-/// If the server refuses.
-pub(super) fn write_out(c: &mut Connection, on: bool, is_given: &dyn Fn(&str) -> bool) -> Result<(), TargetError> {
-    for (name, fast, usual) in WRITE_OUT.iter().filter(|(name, ..)| !is_given(name)) {
-        c.query(&format!("SET GLOBAL {name} = {}", if on { fast } else { usual }))?;
-    }
-    Ok(())
-}
-
 /// Makes InnoDB flush all dirty pages. MariaDB's command needs SUPER (10.11: release builds have it, and it
 /// returns when it is done); MySQL has it in debug builds only.
 ///

@@ -18,7 +18,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, CacheUse, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
@@ -322,14 +322,9 @@ impl DataSet for Mysql {
 }
 
 impl BlockCache for Mysql {
-    fn set_cache(&self, used: CacheUse) -> Result<Option<u64>, TargetError> {
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         let own = self.server.as_ref();
-        let sizes = self.each(|_, c| {
-            if let Some(server) = own {
-                cache::write_out(c, matches!(used, CacheUse::Writes(_)), &|name| server.is_given(name))?;
-            }
-            cache::resize(c, own.and_then(|s| s.pool_bytes(used)))
-        })?;
+        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.pool_bytes(data_bytes))))?;
         Ok(sizes.into_iter().sum())
     }
 }

@@ -9,10 +9,8 @@ mod settings;
 use super::cache;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
-use crate::role::CacheUse;
 use crate::temp::instance::Instance;
 use crate::temp::product::Product;
-use crate::temp::settings::normal;
 use crate::temp::{Start, encoded, memory};
 
 /// What distinguishes its private servers.
@@ -41,8 +39,6 @@ pub(super) struct TempServer {
     instance: Instance,
     /// Default size of its buffer pool, bytes; `None` if the user chose the size.
     default_pool: Option<u64>,
-    /// Names of the user's settings, with underscores.
-    given: Vec<String>,
 }
 
 impl TempServer {
@@ -62,24 +58,14 @@ impl TempServer {
         instance::start(&mut instance, &binaries, &start.user, &settings)?;
         let server = format!("{} ({})", binaries.version, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        let given = request.settings.keys().map(|name| normal(name)).collect();
-        let default_pool = settings::own_pool(&settings, memory::memory_bytes());
-        Ok(TempServer { notes, instance, default_pool, given })
+        Ok(TempServer { notes, instance, default_pool: settings::own_pool(&settings, memory::memory_bytes()) })
     }
 
-    /// Wanted size of the buffer pool: small against the data, or the default; `None` if the user chose the size.
-    pub(super) fn pool_bytes(&self, used: CacheUse) -> Option<u64> {
+    /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
+    /// size.
+    pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
         let default = self.default_pool?;
-        Some(match used {
-            CacheUse::Reads(bytes) => cache::small(bytes).min(default),
-            // InnoDB reads with direct I/O: the pool must hold what is changed.
-            CacheUse::Usual | CacheUse::Writes(_) => default,
-        })
-    }
-
-    /// Whether the user gave the setting `name`.
-    pub(super) fn is_given(&self, name: &str) -> bool {
-        self.given.iter().any(|given| given == name)
+        Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
     /// URL of the running server, without a password.

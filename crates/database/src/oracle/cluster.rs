@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::number::Number;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, BlockCache, CacheUse, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
     ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
@@ -340,7 +340,7 @@ impl DiskSpace for Oracle {
 
 impl BlockCache for Oracle {
     /// Leaves the cache of a user's server as it is. Reading its size needs a grant.
-    fn set_cache(&self, _: CacheUse) -> Result<Option<u64>, TargetError> {
+    fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
         Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
     }

@@ -16,7 +16,6 @@ use loadline_workload::{Arg, CATALOGUE, Workload};
 use super::fake::{FakeServer, row};
 use super::session::{OraError, SETUP, SessionId};
 use super::*;
-use crate::role::CacheUse;
 use crate::secret::Secret;
 use crate::work::Work;
 
@@ -91,7 +90,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.settle().unwrap();
-        target.abilities().block_cache.unwrap().set_cache(CacheUse::Reads(1 << 30)).unwrap();
+        target.abilities().block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
         target.abilities().checkpoints.unwrap().checkpoint().unwrap();
         target.abilities().driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();

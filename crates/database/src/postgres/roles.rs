@@ -20,7 +20,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, CacheUse, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
@@ -297,9 +297,9 @@ impl DataSet for Postgres {
 }
 
 impl BlockCache for Postgres {
-    fn set_cache(&self, used: CacheUse) -> Result<Option<u64>, TargetError> {
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         if let Some(server) = &self.server {
-            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(used.small_for())?;
+            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
         }
         let sizes = self.each(|_, c| {
             c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")

@@ -16,7 +16,7 @@ use crate::facts::Facts;
 use crate::loading::table_stem;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, CacheUse, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, LogSpace,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, LogSpace,
     Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
@@ -229,8 +229,8 @@ impl DataSet for Sqlite {
 }
 
 impl BlockCache for Sqlite {
-    fn set_cache(&self, used: CacheUse) -> Result<Option<u64>, TargetError> {
-        Ok(used.small_for().filter(|_| !self.cache_given).map(|bytes| small_cache_kib(bytes) << 10))
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
+        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::{CacheUse, TargetError, Work};
+use loadline_database::{TargetError, Work};
 use loadline_model::manifest::Overhead;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
@@ -25,15 +25,11 @@ impl Context {
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.
     pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
-        let bytes = work.params.size_bytes();
-        let used = match work.workload.has(Instrument::Device) {
-            false => CacheUse::Usual,
-            // If a transaction is one read, the upper levels of the index must fit in the cache.
-            true if is_one_read(work) => CacheUse::Reads(bytes),
-            true if work.program.reads() => CacheUse::Reads(bytes / 4),
-            true => CacheUse::Writes(bytes / 4),
-        };
-        self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(used))
+        let small = work.workload.has(Instrument::Device);
+        // If a transaction is one read, the upper levels of the index must fit in the cache.
+        let part = if is_one_read(work) { 1 } else { 4 };
+        let data_bytes = small.then(|| work.params.size_bytes() / part);
+        self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
     }
 
     /// Measures loadline's own overhead, with the first workload that the client driver can run.
