@@ -241,6 +241,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_with_the_page_cache_follows_from_the_work() {
+        let of = |code: &str, bytes: Option<u64>, jobs| {
+            let workload = loadline_workload::find(code).unwrap();
+            let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+            kept(&work, bytes, jobs).0
+        };
+        assert_eq!(of("STO-READ", Some(1 << 30), 8), Keep::Out);
+        assert_eq!(of("STO-RANDOM", Some(1 << 30), 8), Keep::Out, "it reads as well");
+        for code in ["STO-WRITE", "DBWR-THR"] {
+            assert_eq!(of(code, Some(1 << 30), 8), Keep::Written, "{code}");
+        }
+        let scan = |bytes, jobs| match of("STO-SCAN", bytes, jobs) {
+            Keep::OutOnceUsed { new_bytes } => new_bytes,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((scan(None, 1), scan(None, 4)), (READ_AHEAD, 4 * READ_AHEAD), "all that is read ahead stays");
+        let small = 96 << 20;
+        assert!(scan(Some(small), 4) * 3 < small / 5, "nearly all must come from the device");
+    }
+
+    #[test]
     fn missed_files_are_named_with_the_reason() {
         assert_eq!(missed(Missed::default()), "");
         let text = missed(Missed { unreadable: 0, beyond_limit: 3 });
