@@ -7,6 +7,7 @@ use loadline_model::{Capability, Column};
 use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
+use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
@@ -121,6 +122,8 @@ pub struct Workload {
     pub summary: &'static str,
     /// What it does and what its figures mean.
     pub description: &'static str,
+    /// The component that bounds it at its peak.
+    pub named_for: NamedFor,
     /// What can spoil its figures.
     pub spoiled_by: &'static str,
     /// Key performance metrics, the most important first.
@@ -162,6 +165,7 @@ impl Workload {
         group: "",
         summary: "",
         description: "",
+        named_for: NamedFor::NOTHING,
         spoiled_by: "",
         kpis: &[],
         tables: &[],
