@@ -88,3 +88,54 @@ fn sessions(waits: &WaitProfile, of: &dyn Fn(&str) -> bool) -> Option<f64> {
     let seen: u64 = waits.sessions.iter().filter(|(event, _)| of(event)).map(|(_, n)| *n).sum();
     (waits.samples >= MIN_SAMPLES).then(|| seen as f64 / f64::from(waits.samples))
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Snapshot;
+
+    use super::*;
+
+    fn edge(at_s: u64, sessions: Option<(u64, u64)>) -> Edge {
+        Edge {
+            name: String::new(),
+            at_ns: at_s * 1_000_000_000,
+            snapshot: Ok(Snapshot::default()),
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: sessions.map(|(run_ms, wait_ms)| TaskTimes {
+                run_ns: run_ms * 1_000_000,
+                wait_ns: wait_ms * 1_000_000,
+            }),
+        }
+    }
+
+    #[test]
+    fn cpu_time_is_a_share_of_all_jobs_time() {
+        let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
+        let of = |open, close| {
+            let mut out = Figures::default();
+            cpu(&mut out, columns, [&edge(1, open), &edge(3, close)], |e| e.sessions, 4.0, "no tasks");
+            (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
+        };
+        let absent = ([None, None], Some("no tasks".to_owned()));
+        // Four jobs in 2 s: 8 s in all.
+        assert_eq!(of(Some((100, 50)), Some((4100, 2050))), ([Some(50.0), Some(25.0)], None));
+        assert_eq!(of(None, Some((4100, 2050))), absent);
+        assert_eq!(of(Some((100, 50)), Some((90, 60))), absent, "other tasks than before");
+        assert_eq!(of(Some((0, 0)), Some((8500, 0))), absent, "more than the jobs had");
+    }
+
+    #[test]
+    fn few_samples_are_no_share() {
+        let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
+        waits.sessions.insert("Lock:tuple".to_owned(), 6);
+        waits.sessions.insert("CPU".to_owned(), 2);
+        let locks = |event: &str| event.starts_with("Lock:");
+        assert_eq!(sessions(&waits, &locks), None);
+        waits.samples = 5;
+        assert_eq!(sessions(&waits, &locks), Some(1.2));
+    }
+}
