@@ -162,8 +162,7 @@ fn pct(v: f64) -> String {
 /// Fills [`TestRecord::bounded_by`] of all `records`.
 pub fn fill_bounded_by(records: &mut [TestRecord]) {
     for record in records {
-        record.bounded_by =
-            bound(record).filter(|b| b.by != BoundBy::Unknown).map(|b| b.by.name().to_owned());
+        record.bounded_by = bound(record).filter(|b| b.by != BoundBy::Unknown).map(|b| b.by.name().to_owned());
     }
 }
 

@@ -152,7 +152,10 @@ impl Collected {
     #[must_use]
     pub fn states_between(&self, open_ns: u64, close_ns: u64) -> TaskStates {
         let inside = self.states.iter().filter(|(at, _)| (open_ns..close_ns).contains(at));
-        inside.fold(TaskStates::default(), |sum, (_, s)| TaskStates { seen: sum.seen + s.seen, in_io: sum.in_io + s.in_io })
+        inside.fold(TaskStates::default(), |sum, (_, s)| TaskStates {
+            seen: sum.seen + s.seen,
+            in_io: sum.in_io + s.in_io,
+        })
     }
 }
 

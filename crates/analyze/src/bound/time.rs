@@ -87,8 +87,7 @@ fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> 
     if wait >= 1.0 {
         text.push_str(&format!(" and waited {} for one", pct(wait)));
     }
-    let mut evidence =
-        Evidence::new(record).add(&[column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], text);
+    let mut evidence = Evidence::new(record).add(&[column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], text);
     if client_wait >= 1.0 {
         let text = format!("loadline's threads waited {} for one", pct(client_wait));
         evidence = evidence.add(&[column::CLIENT_JOB_CPU_WAIT_PCT, column::SESSION_IDLE_PCT], text);
@@ -105,8 +104,7 @@ fn wait<'a>(record: &'a TestRecord, column: &'static Column, by: BoundBy, doing:
     if let Some((event, sessions)) = top_wait(record) {
         e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
     }
-    let evidence = e
-        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    let evidence = e.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
     Some(Part { by, share, evidence })
 }
 
@@ -166,7 +164,8 @@ fn reads(record: &TestRecord, log_share: f64) -> Option<Part<'_>> {
 
 /// Waits for the log: at the commit, and before it for a place in its buffers.
 fn log(record: &TestRecord) -> Option<Part<'_>> {
-    let before = wait(record, column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
+    let before =
+        wait(record, column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
     let (sync, before) = match (log_sync(record), before) {
         (Some(sync), Some(before)) => (sync, before),
         (sync, before) => return sync.or(before),
@@ -185,8 +184,11 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
     let whole = e.figure(LATENCY).filter(|ms| *ms > 0.0)?;
     let decimals = if whole < 1.0 { 3 } else { 2 };
     let (ms, e) = if let Some(wait) = e.figure(column::LOG_FILE_SYNC_MS) {
-        let text =
-            format!("sessions waited {} of {} ms per commit for the log", number(wait, decimals), number(whole, decimals));
+        let text = format!(
+            "sessions waited {} of {} ms per commit for the log",
+            number(wait, decimals),
+            number(whole, decimals)
+        );
         (wait, e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text))
     } else {
         // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
@@ -204,5 +206,9 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
         .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
         .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
     // The quotient of two finite figures may be infinite.
-    Some(ms / whole * 100.0).filter(|share| share.is_finite()).map(|share| Part { by: BoundBy::LogSync, share, evidence })
+    Some(ms / whole * 100.0).filter(|share| share.is_finite()).map(|share| Part {
+        by: BoundBy::LogSync,
+        share,
+        evidence,
+    })
 }

@@ -41,10 +41,18 @@ fn each_wait_names_its_component() {
     for (figures, by, says) in [
         (&[(column::LOG_FILE_SYNC_MS, 4.8), (busy, 3.0)][..], BoundBy::LogSync, "waited 4.80 of 8.00 ms per commit"),
         (&[(column::READ_WAIT_PCT, 60.0)], BoundBy::StorageReads, "4.8 of 8 jobs waited for a read"),
-        (&[(column::WRITE_WAIT_PCT, 60.0)], BoundBy::StorageWrites, "wrote blocks or waited for one in the cache for 60 %"),
+        (
+            &[(column::WRITE_WAIT_PCT, 60.0)],
+            BoundBy::StorageWrites,
+            "wrote blocks or waited for one in the cache for 60 %",
+        ),
         (&[(column::LOG_WRITE_WAIT_PCT, 60.0)], BoundBy::LogWrite, "waited for a place in it for 60 %"),
         (&[(column::LOCK_WAIT_PCT, 60.0)], BoundBy::Locks, "locks or latches of other sessions for 60 %"),
-        (&[(column::WRITER_WAIT_PCT, 60.0)], BoundBy::SingleWriter, "waited for their turn to write (one at a time) for 60 %"),
+        (
+            &[(column::WRITER_WAIT_PCT, 60.0)],
+            BoundBy::SingleWriter,
+            "waited for their turn to write (one at a time) for 60 %",
+        ),
     ] {
         assert_by(&test(8, 20.0, figures), by, says);
         // Half as large, a wait is smaller than what is unexplained.
@@ -55,9 +63,11 @@ fn each_wait_names_its_component() {
 
 #[test]
 fn waits_for_the_log_count_together() {
-    let both = [(column::LOG_FILE_SYNC_MS, 2.8), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
+    let both =
+        [(column::LOG_FILE_SYNC_MS, 2.8), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
     assert_by(&test(8, 20.0, &both), BoundBy::LogSync, "log write 20 %");
-    let near = [(column::LOG_FILE_SYNC_MS, 1.4), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
+    let near =
+        [(column::LOG_FILE_SYNC_MS, 1.4), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
     assert_by(&test(8, 20.0, &near), BoundBy::Unknown, "42 % unexplained");
 }
 
@@ -90,7 +100,11 @@ fn reads_that_the_database_does_not_time_are_seen_by_the_system() {
         r
     };
     let reads = (column::BLOCK_READS_PER_S, 9_000.0);
-    assert_by(&io(&[reads]), BoundBy::StorageReads, "5.6 of 8 jobs waited for a read, by the operating system's states");
+    assert_by(
+        &io(&[reads]),
+        BoundBy::StorageReads,
+        "5.6 of 8 jobs waited for a read, by the operating system's states",
+    );
     // Without reads it is other I/O; and time in the log's sync is not time in reads.
     assert_by(&io(&[]), BoundBy::Unknown, "unexplained");
     let log = [reads, (column::LOG_FILE_SYNC_MS, 5.2), (column::COMMITS_PER_REDO_SYNC, 3.0)];
@@ -112,7 +126,8 @@ fn time_between_statements_is_the_clients_or_the_way_to_it() {
     // A client that waits for a CPU waits for the same CPUs.
     assert_by(&idle(20.0, 40.0), BoundBy::Cpu, "loadline's threads waited 40 % for one");
     // In the database driver the session is never idle: the client's threads do not count.
-    let inside = [(column::SESSION_IDLE_PCT, 0.0), (column::CLIENT_JOB_CPU_PCT, 80.0), (column::CLIENT_JOB_CPU_WAIT_PCT, 0.0)];
+    let inside =
+        [(column::SESSION_IDLE_PCT, 0.0), (column::CLIENT_JOB_CPU_PCT, 80.0), (column::CLIENT_JOB_CPU_WAIT_PCT, 0.0)];
     assert_by(&test(1, 95.0, &inside), BoundBy::Cpu, "on a CPU 95 %");
 }
 

@@ -9,7 +9,8 @@ const CPU: &[(&str, &str)] = &[
 ];
 
 /// The database runs in the jobs' threads.
-const OWN_PART: &str = "getrusage(RUSAGE_SELF) without the jobs' threads (/proc/TID/schedstat), plus their time outside transactions";
+const OWN_PART: &str =
+    "getrusage(RUSAGE_SELF) without the jobs' threads (/proc/TID/schedstat), plus their time outside transactions";
 
 /// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];

@@ -10,8 +10,7 @@ use super::outside_share;
 use crate::window::{Measured, Request};
 
 /// Why an embedded database has no client CPU.
-const IN_PROCESS: &str =
-    "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
+const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
 const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
 
 /// Figures of the database's machine.

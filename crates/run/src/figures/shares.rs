@@ -17,11 +17,7 @@ const MIN_SAMPLES: u32 = 5;
 const WHOLE: f64 = 105.0;
 
 /// Shares of the jobs' time.
-pub(super) fn figures(
-    request: &Request,
-    measured: &Measured,
-    counters: &Result<Counters<'_>, String>,
-) -> Figures {
+pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<Counters<'_>, String>) -> Figures {
     let mut out = Figures::default();
     let (facts, jobs) = (request.target.facts(), f64::from(request.jobs.max(1)));
     let edges = [&measured.edges.at_open, &measured.edges.at_close];
@@ -47,7 +43,8 @@ pub(super) fn figures(
         sessions(&waits, of).filter(|_| known).map(|n| (n / jobs * 100.0).min(100.0))
     };
     let lock_pct = counted(counter::LOCK_WAIT_NS).or_else(|| sampled(!facts.lock_wait_events.is_empty(), &lock));
-    let write_pct = counted(counter::BUFFER_WAIT_NS).or_else(|| sampled(!buffers.is_empty(), &|e| buffers.contains(&e)));
+    let write_pct =
+        counted(counter::BUFFER_WAIT_NS).or_else(|| sampled(!buffers.is_empty(), &|e| buffers.contains(&e)));
     let log_pct = counted(counter::LOG_FULL_NS).or_else(|| sampled(!log_write.is_empty(), &|e| log_write.contains(&e)));
     let idle = |e: &str| facts.idle_events.contains(&e);
     let none = "the target does not time these waits, or too few samples of wait events were taken";
@@ -105,10 +102,8 @@ mod tests {
             data_disk: None,
             process: None,
             job_threads: None,
-            sessions: sessions.map(|(run_ms, wait_ms)| TaskTimes {
-                run_ns: run_ms * 1_000_000,
-                wait_ns: wait_ms * 1_000_000,
-            }),
+            sessions: sessions
+                .map(|(run_ms, wait_ms)| TaskTimes { run_ns: run_ms * 1_000_000, wait_ns: wait_ms * 1_000_000 }),
         }
     }
 
