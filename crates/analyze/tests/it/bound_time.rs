@@ -112,6 +112,28 @@ fn reads_that_the_database_does_not_time_are_seen_by_the_system() {
 }
 
 #[test]
+fn a_busy_data_device_explains_sleep_that_nobody_timed() {
+    let device = |util: f64, idle: f64, read: f64| {
+        let figures = [
+            (column::DATA_DEVICE_UTIL_PCT, util),
+            (column::SESSION_IDLE_PCT, idle),
+            (column::DEVICE_READ_MIB_PER_S, read),
+            (column::PHYSICAL_WRITTEN_MIB_PER_S, 90.0),
+        ];
+        test(8, 20.0, &figures)
+    };
+    assert_by(
+        &device(92.0, 0.0, 300.0),
+        BoundBy::StorageReads,
+        "data device was busy 92 %: 300.0 MiB/s read, 90.0 MiB/s",
+    );
+    assert_by(&device(92.0, 0.0, 20.0), BoundBy::StorageWrites, "slept in statements 80 % of the jobs' time");
+    assert_by(&device(60.0, 0.0, 20.0), BoundBy::Unknown, "80 % unexplained");
+    // Sessions that wait for their client do not wait for the device.
+    assert_by(&device(92.0, 70.0, 20.0), BoundBy::Unknown, "80 % unexplained");
+}
+
+#[test]
 fn time_between_statements_is_the_clients_or_the_way_to_it() {
     let idle = |own: f64, cpu_wait: f64| {
         let figures = [

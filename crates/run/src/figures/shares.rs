@@ -1,7 +1,7 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
 use loadline_collect::Edge;
-use loadline_collect::os::TaskTimes;
+use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::Runs;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
@@ -29,6 +29,10 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     } else {
         cpu(&mut out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
     }
+    let disks = edges[0].data_disk.zip(edges[1].data_disk);
+    let data = disks.and_then(|(a, b)| DiskRates::between(&a, &b, seconds_between(edges[0], edges[1])));
+    let unknown = "the data device is unknown or on another machine";
+    out.set_or_absent(column::DATA_DEVICE_UTIL_PCT, data.map(|d| d.util_pct), unknown);
     let states = measured.collected.states_between(measured.schedule.open_ns, measured.schedule.close_ns);
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
