@@ -77,7 +77,9 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         }
     }
     let lines: Vec<Line> = runs.iter().flat_map(lines).collect();
-    println!("| workload | database | peak | bounded by | named for | verdict |\n| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| workload | database | peak | bounded by | named for | verdict |\n| --- | --- | --- | --- | --- | --- |"
+    );
     for workload in CATALOGUE {
         lines.iter().filter(|line| line.workload == workload.code).for_each(|line| println!("{}", line.text));
     }

@@ -59,6 +59,12 @@ pub struct Instead {
     pub why: &'static str,
 }
 
+/// Why a single writer bounds work that changes rows.
+pub(crate) const ONE_WRITER: Instead = Instead {
+    component: Component::SingleWriter,
+    why: "A database with one writer at a time makes the other jobs wait until its commit is done, so neither log, device nor CPUs have more than one job's work. Needed: a database whose sessions write at the same time.",
+};
+
 impl NamedFor {
     /// Nothing is stated.
     pub const NOTHING: NamedFor = NamedFor { components: &[], doing: "", instead: &[] };

@@ -137,7 +137,8 @@ impl Keeper {
         let mut keeper = Keeper { begin: Instant::now(), stop: Arc::clone(&stop), threads: Vec::new(), looker: None };
         for number in 0..THREADS {
             let (shares, stop) = (Arc::clone(&shares), Arc::clone(&stop));
-            let run = move || shares.get(number).map_or_else(Passes::default, |share| passes(share, keep, pause, &stop));
+            let run =
+                move || shares.get(number).map_or_else(Passes::default, |share| passes(share, keep, pause, &stop));
             keeper.threads.push(named("loadline-keeper").spawn(run).map_err(CollectError::Spawn)?);
         }
         let look = move || {

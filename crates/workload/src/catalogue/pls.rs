@@ -10,11 +10,7 @@ use crate::workload::{Kpi, Volume, Workload};
 /// Common fields.
 pub(super) const BASE: Workload = Workload {
     group: "procedural-code",
-    named_for: NamedFor {
-        components: &[Component::Cpu],
-        doing: "the database's own language",
-        instead: &[],
-    },
+    named_for: NamedFor { components: &[Component::Cpu], doing: "the database's own language", instead: &[] },
     spoiled_by: "Other work on the CPUs, a changing CPU clock, an active debugger or profiler of the database's language. The transactions read and write no rows.",
     kpis: &[
         Kpi { column: column::MOPS_PER_S, title: "operations of all jobs" },

@@ -1,8 +1,8 @@
 //! Common parts of the server workloads: a table that fits every cache, read by key.
 
 use crate::data::{LOOKUP, LOOKUPS};
-use crate::program::{Effect, Generator, Statement, Step};
 use crate::named_for::{Component, NamedFor};
+use crate::program::{Effect, Generator, Statement, Step};
 use crate::table::Table;
 
 /// The table that is read.

@@ -5,7 +5,7 @@
 
 use loadline_model::{Capability, column};
 
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -145,7 +145,7 @@ pub(super) const READS: NamedFor =
 pub(super) const CHANGES: NamedFor = NamedFor {
     components: &[Component::Log, Component::Cpu],
     doing: "whole transactions: statements, locks and a durable commit",
-    instead: &[],
+    instead: &[ONE_WRITER],
 };
 
 /// What can spoil those that only read.
@@ -195,8 +195,13 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
 
 /// Common fields of all.
-pub(super) const BASE: Workload =
-    Workload { group: "transaction-processing", named_for: CHANGES, spoiled_by: SPOILED_BY, kpis: KPIS, ..Workload::BASE };
+pub(super) const BASE: Workload = Workload {
+    group: "transaction-processing",
+    named_for: CHANGES,
+    spoiled_by: SPOILED_BY,
+    kpis: KPIS,
+    ..Workload::BASE
+};
 
 /// Common fields of those that order.
 pub(super) const ORDERING: Workload = Workload {
