@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
+//! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
@@ -9,9 +10,11 @@
 
 mod arena;
 mod fio;
+mod forms;
 mod load;
 mod named;
 mod pgbench;
+mod procedures;
 mod report;
 mod sysbench;
 
@@ -36,6 +39,10 @@ enum Command {
     Sysbench(arena::Args),
     /// DBL-22 against `psql \copy` with the same rows, and loading the data set against DBL-22
     Load(arena::Args),
+    /// Log-writer workloads against PL/pgSQL procedures by hand, on the same private PostgreSQL
+    Procedures(procedures::ProcedureArgs),
+    /// Redo rate of many forms of statements for the rows of a log-writer workload, on any target
+    Forms(forms::FormArgs),
     /// The device probe against fio on the same file
     Fio(fio::Args),
     /// What bounds each workload at its peak, against the component that it is named for
@@ -51,6 +58,8 @@ fn main() -> ExitCode {
         Command::Select(args) => done(pgbench::select(&args)),
         Command::Sysbench(args) => done(sysbench::run(&args)),
         Command::Load(args) => done(load::run(&args)),
+        Command::Procedures(args) => done(procedures::run(&args)),
+        Command::Forms(args) => done(forms::run(&args)),
         Command::Fio(args) => done(fio::run(&args)),
         Command::Named(args) => named::run(&args),
         Command::Report(args) => done(report::run(&args)),

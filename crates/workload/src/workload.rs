@@ -6,6 +6,7 @@ use loadline_model::{Capability, Column};
 
 use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
+use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
@@ -133,6 +134,8 @@ pub struct Workload {
     pub params: &'static [Param],
     /// Parameters with a list of allowed values.
     pub choices: &'static [(&'static str, &'static [i64])],
+    /// Pairs of parameters: the first must not be larger than the second.
+    pub at_most: &'static [(&'static str, &'static str)],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// What it is swept over.
@@ -168,6 +171,7 @@ impl Workload {
         tables: &[],
         params: &[],
         choices: &[],
+        at_most: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
@@ -187,7 +191,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or a value that is not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        Params::new(self.code, self.params, self.choices, given)
+        Params::new(self, given)
     }
 
     /// The transaction program for `params`.
@@ -218,6 +222,15 @@ impl Workload {
     #[must_use]
     pub fn scan(&self) -> Option<SizeScan> {
         self.instruments.iter().find_map(|i| if let Instrument::SizeScan(scan) = i { Some(*scan) } else { None })
+    }
+
+    /// What bounds its work without the database; the lowest counts. Empty if it states none.
+    #[must_use]
+    pub fn limits(&self) -> &'static [Limit] {
+        self.instruments
+            .iter()
+            .find_map(|i| if let Instrument::Limit(of) = i { Some(*of) } else { None })
+            .unwrap_or(&[])
     }
 
     /// The group.

@@ -96,7 +96,7 @@ impl PlannedTest<'_> {
                     manifest: &context.manifest,
                     records: &context.records,
                     repetition: self.position.repetition,
-                    limits: &context.limits,
+                    references: &context.references,
                     data_files: &context.data_files,
                     cache_bytes,
                 };

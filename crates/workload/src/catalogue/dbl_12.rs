@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::Param;
 use crate::workload::{Kpi, Sweep, Workload};
 
@@ -30,6 +32,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: dbl::ENTRIES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log, Limit::Copy, Limit::WriteBandwidth])],
     sweep: Sweep::Parameter {
         name: "rows",
         values: &[1, 2, 5, 10, 20, 50, 100],

@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::Table;
@@ -36,6 +38,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::BulkLoad],
+    instruments: &[Instrument::Limit(&[Limit::Log, Limit::Copy, Limit::WriteBandwidth])],
     sweep: Sweep::Parameter { name: "indexes", values: &[0, 1], column: column::INDEXES, then_jobs: true },
     evidence: Some(Evidence {
         query: "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM {heap} UNION ALL SELECT COUNT(*) AS n FROM {indexed}) both_tables",

@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::params::Param;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -39,6 +41,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Sort), Limit::WriteBandwidth])],
     sweep: Sweep::Once,
     volume: Some(|params| Volume {
         rows: params.get("rows") as f64,

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::dbl;
 use crate::instrument::{Instrument, Visible};
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor};
 use crate::params::Param;
 use crate::program::{Program, Step};
@@ -36,11 +37,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::ReadRows],
     sweep: Sweep::Once,
     evidence: Some(dbl::ENTRIES_EVIDENCE),
-    instruments: &[Instrument::Visible(Visible {
-        rate: "batches",
-        rows: "rows",
-        query: "SELECT id FROM {entry} WHERE id = :id",
-    })],
+    instruments: &[
+        Instrument::Visible(Visible { rate: "batches", rows: "rows", query: "SELECT id FROM {entry} WHERE id = :id" }),
+        Instrument::Limit(&[Limit::Statements, Limit::Log, Limit::Copy]),
+    ],
     program: |params| {
         let program = dbl::one_statement(params.get("rows"));
         // A repetition, so that COMMIT is a separate statement: every database can then distinguish the reader's

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
@@ -28,7 +29,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[sto::BLOCKS],
     needs: &[Capability::Rows, Capability::CommitWait, Capability::Checkpoint],
-    instruments: &[Instrument::Checkpoint],
+    instruments: &[Instrument::Checkpoint, Instrument::Limit(&[Limit::Statements, Limit::Log])],
     program: |params| sto::update_one(params, Commit::Wait),
     ..Workload::BASE
 };

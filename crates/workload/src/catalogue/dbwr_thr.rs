@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -63,7 +64,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[sto::BLOCKS],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::CommitNowait],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockWrites])],
     program: |params| Program {
         statements: vec![change(params)],
         body: vec![

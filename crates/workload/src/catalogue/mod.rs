@@ -1,5 +1,7 @@
 //! The catalogue of workloads, one file each. To add one, write its file and list it here.
 
+pub use lgwr::LOG_APPENDS;
+
 use crate::workload::Workload;
 
 mod da;

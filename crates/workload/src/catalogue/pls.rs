@@ -2,6 +2,8 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor};
 use crate::params::Params;
 use crate::program::{Commit, Generator, Kernel, Program, Step};
@@ -18,6 +20,7 @@ pub(super) const BASE: Workload = Workload {
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a transaction" },
     ],
     needs: &[Capability::Procedures],
+    instruments: &[Instrument::Limit(&[Limit::Kernel])],
     ..Workload::BASE
 };
 

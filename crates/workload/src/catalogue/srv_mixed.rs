@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
@@ -29,7 +30,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: srv::TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |params| {
         let times = |name: &str| params.get(name).max(1) as u32;
         let seq = || Step::bind("seq", Generator::Sequence);

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |_| Program {
         statements: vec![srv::one_row()],
         body: vec![Step::bind("seq", Generator::Sequence), srv::key(1, 0), Step::Execute { statement: 0 }],

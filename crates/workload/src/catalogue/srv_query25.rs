@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -22,7 +23,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |_| Program {
         statements: vec![srv::range()],
         body: vec![

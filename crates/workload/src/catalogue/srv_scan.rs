@@ -5,6 +5,7 @@ use loadline_model::{Capability, column};
 use super::srv;
 use crate::data::LOOKUPS;
 use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Volume, Workload};
 
@@ -23,7 +24,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Memory, Limit::Loop(Loop::Scan)])],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
         statements: vec![srv::scan()],

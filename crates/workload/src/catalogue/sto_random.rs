@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -44,7 +45,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
     sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     program: |params| {
         let rows = sto::rows(params);
         let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));

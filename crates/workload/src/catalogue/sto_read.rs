@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -22,7 +23,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: sto::READ_TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     program: |params| Program {
         statements: vec![sto::one_row()],
         body: vec![

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -57,7 +58,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -63,7 +64,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[WIDE],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::ReadBandwidth])],
     volume: Some(|params| Volume {
         rows: piece(params) as f64,
         tables: &["wide"],

@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
@@ -56,7 +57,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads, Limit::BlockWrites])],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![

@@ -5,6 +5,8 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
@@ -200,6 +202,7 @@ pub(super) const BASE: Workload = Workload {
     named_for: CHANGES,
     spoiled_by: SPOILED_BY,
     kpis: KPIS,
+    instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
     ..Workload::BASE
 };
 

@@ -1,6 +1,8 @@
 //! TP-LOOKUP: one account by its key.
 
 use super::tp;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::workload::Workload;
 
 /// TP-LOOKUP.
@@ -14,5 +16,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: &[tp::ACCOUNTS],
     needs: tp::NEEDS_READ,
     program: |params| tp::program(params, tp::lookup),
+    instruments: &[Instrument::Limit(&[Limit::Statements])],
     ..tp::BASE
 };

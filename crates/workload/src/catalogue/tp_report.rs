@@ -3,6 +3,8 @@
 use loadline_model::column;
 
 use super::tp;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] =
@@ -20,5 +22,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: &[tp::ENTRIES],
     needs: tp::NEEDS_READ,
     program: |params| tp::program(params, tp::report),
+    instruments: &[Instrument::Limit(&[Limit::Statements])],
     ..tp::BASE
 };
