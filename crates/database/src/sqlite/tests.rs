@@ -6,6 +6,7 @@ use rusqlite::params_from_iter;
 use super::*;
 use crate::data_set::LoadProgress;
 use crate::registry;
+use crate::role::Administration;
 use crate::target::Target;
 
 fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
