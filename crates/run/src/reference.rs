@@ -3,9 +3,13 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
+mod kernel;
 pub(crate) mod log;
+mod memory;
 mod place;
+mod rows;
 mod statements;
+mod threads;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +24,7 @@ pub use place::{Role, writable_dir};
 use crate::figures::Figures;
 use crate::window::{JobResult, Request, TestError, run_test};
 use log::LogWriter;
+pub(crate) use rows::LastRows;
 
 /// What the limits of a run are measured with.
 pub(crate) struct References {
@@ -29,8 +34,17 @@ pub(crate) struct References {
     pub(crate) data_dir: Result<PathBuf, String>,
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
+    /// Rows in memory.
+    pub(crate) rows: LastRows,
     /// Set when the user wants to stop.
     pub(crate) interrupted: Arc<AtomicBool>,
+}
+
+impl References {
+    /// Fails with the reason if the CPUs and memory of this machine are not those of the database.
+    fn on_its_machine(&self) -> Result<(), String> {
+        self.elsewhere.clone().map_or(Ok(()), Err)
+    }
 }
 
 /// Source of the limit of commits.
@@ -87,6 +101,9 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     match limit {
         Limit::Log => Box::new(log::Commits::default()),
         Limit::Statements => Box::new(statements::Statements::default()),
+        Limit::Memory => Box::new(memory::Memory::default()),
+        Limit::Loop(of) => Box::new(rows::Loops::new(of)),
+        Limit::Kernel => Box::new(kernel::Kernel::default()),
         _ => Box::new(Missing),
     }
 }

@@ -10,10 +10,15 @@ mod find;
 mod instrument;
 pub mod kernel;
 mod limit;
+<<<<<<< HEAD
 mod named_for;
+=======
+mod loops;
+>>>>>>> cpulimits
 mod params;
 mod pool;
 mod program;
+mod records;
 mod stream;
 mod table;
 mod template;
@@ -26,7 +31,11 @@ pub use file_program::FileProgram;
 pub use find::{Unknown, find, find_group};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{EMPTY, Limit, Loop};
+<<<<<<< HEAD
 pub use named_for::{Component, Instead, NamedFor};
+=======
+pub use loops::{LoopRows, Looping};
+>>>>>>> cpulimits
 pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
