@@ -10,11 +10,8 @@ mod find;
 mod instrument;
 pub mod kernel;
 mod limit;
-<<<<<<< HEAD
-mod named_for;
-=======
 mod loops;
->>>>>>> cpulimits
+mod named_for;
 mod params;
 mod pool;
 mod program;
@@ -31,11 +28,8 @@ pub use file_program::FileProgram;
 pub use find::{Unknown, find, find_group};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{EMPTY, Limit, Loop};
-<<<<<<< HEAD
-pub use named_for::{Component, Instead, NamedFor};
-=======
 pub use loops::{LoopRows, Looping};
->>>>>>> cpulimits
+pub use named_for::{Component, Instead, NamedFor};
 pub use params::{Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};

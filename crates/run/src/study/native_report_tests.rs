@@ -153,11 +153,7 @@ fn two_tests(
         data_files: Err(String::new()),
         max_jobs: 2,
         forced: None,
-<<<<<<< HEAD
         references: Err("not probed".to_owned()),
-=======
-        references: Err("not probed".into()),
->>>>>>> cpulimits
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     context.measure(&mut Silent).unwrap();
