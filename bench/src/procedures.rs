@@ -72,7 +72,7 @@ fn by_hand(work: &Work) -> Vec<ByHand> {
         name: "pool table",
         what: "a table of prepared payloads, joined by key",
         from: " FROM hand.pool p",
-        join: &" AND p.id = (t.id + l_tx) % 64",
+        join: " AND p.id = (t.id + l_tx) % 64",
         payload: "p.payload".to_owned(),
     };
     vec![random, keyed, pool]
