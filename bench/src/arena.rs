@@ -79,10 +79,9 @@ impl Arena {
         let workload = find(code)?;
         let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
         let most = args.clients.iter().copied().max().unwrap_or(1);
-        target.create(&work)?;
-        target.load(&work, 1)?;
         let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
+        target.create(&work)?;
         target.load(&work, most)?;
         if in_database {
             target.abilities().driver()?.install(&work)?;
@@ -257,7 +256,8 @@ pub(crate) fn loadline(
     };
     Ok(Figure {
         tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
-        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX)?,
+        // Absent if the database runs in this process.
+        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
         redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
     })
 }

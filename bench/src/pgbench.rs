@@ -48,7 +48,7 @@ pub(crate) fn select(args: &Args) -> Outcome<()> {
 }
 
 /// Connection arguments of the private server, which listens only on its socket.
-fn place(arena: &Arena) -> Outcome<Vec<String>> {
+pub(crate) fn place(arena: &Arena) -> Outcome<Vec<String>> {
     let info = arena.target.info()?;
     let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
     let port = info.settings.get("port").map_or("5432", String::as_str);

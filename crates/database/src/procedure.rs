@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use loadline_workload::{
     Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, limit,
-    salt_offset,
+    rotated, salt_offset,
 };
 
 use crate::work::Work;
@@ -32,8 +32,10 @@ pub(crate) trait Dialect {
         if bound { "l_seq" } else { "GREATEST(l_seq, 0)" }
     }
 
-    /// Key of the job's own row number `sequence` modulo `rows`.
-    fn own_row(&self, sequence: &str, rows: u64) -> String;
+    /// The parameter that holds [`loadline_workload::JobStart::first_key`].
+    fn first_key(&self) -> &'static str {
+        "p_first_key"
+    }
 
     /// `bytes` bytes of the pool at the offset of [`loadline_workload::payload_offset`], which is below `offsets`.
     fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String;
@@ -74,6 +76,11 @@ pub(crate) trait Dialect {
     /// The line that executes a statement that creates or drops an object.
     fn command(&self, sql: &str) -> String {
         format!("{sql};")
+    }
+
+    /// See [`loadline_workload::Piece::Rotate`].
+    fn rotated(&self, column: &str) -> String {
+        rotated(column)
     }
 
     /// The clause for the first `rows` rows of a query, after skipping `after`.
@@ -241,7 +248,13 @@ impl Writer<'_> {
         let sequence = self.dialect.sequence(self.sequence_bound);
         let value = match generator {
             Generator::Sequence => "l_seq".to_owned(),
-            Generator::OwnRow { rows } => self.dialect.own_row(sequence, rows.max(1)),
+            Generator::OwnRow { rows } => {
+                format!("{} + {}", self.dialect.first_key(), self.dialect.modulo(sequence, rows.max(1)))
+            }
+            Generator::OwnRange { rows, ranges } => {
+                let number = self.dialect.modulo(sequence, ranges.max(1));
+                format!("{} + {number} * {rows}", self.dialect.first_key())
+            }
             Generator::Payload { bytes } => {
                 let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
                 self.dialect.payload(sequence, offsets, bytes)
@@ -281,6 +294,7 @@ impl Writer<'_> {
             |table| dialect.table(self.work, table),
             |var| dialect.variable(var),
             |rows, after| dialect.first_rows(rows, after),
+            |column| dialect.rotated(column),
         );
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
@@ -336,9 +350,6 @@ mod tests {
         fn declaration(&self, variable: &str, kind: VarType) -> String {
             format!("{variable} {kind:?}")
         }
-        fn own_row(&self, sequence: &str, rows: u64) -> String {
-            format!("row({sequence}, {rows})")
-        }
         fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
             format!("payload({sequence}, {}, {bytes})", offsets + u64::from(bytes) == POOL_BYTES as u64)
         }
@@ -382,7 +393,7 @@ mod tests {
         assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n  v_k4 Int\n", 2));
         let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
         let want = format!(
-            "  v_k := row(GREATEST(l_seq, 0), 1);
+            "  v_k := p_first_key + MOD(GREATEST(l_seq, 0), 1);
   FOR l_repeat_1 IN 1..2 LOOP
     l_seq := l_seq + 1;
     FOR l_repeat_2 IN 1..3 LOOP

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loadline_workload::{
-    JobStart, NEW_KEYS_PER_JOB, Params, Program, RowCount, Stream, StreamError, Table, Template, Workload, draw_offset,
-    pool,
+    JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Table, Template, Workload,
+    draw_offset, pool,
 };
 
 use crate::error::TargetError;
@@ -99,6 +99,16 @@ impl Work {
     pub(crate) fn table(&self, number: usize) -> Result<&'static Table, TargetError> {
         let table = self.workload.tables.get(number);
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
+    }
+
+    /// Bytes of new content that a statement makes for each row it changes ([`Piece::Rotate`]).
+    pub(crate) fn rotated_bytes(&self, template: &Template) -> u32 {
+        let column = |name: &str| self.workload.tables.iter().flat_map(|t| t.columns).find(|c| c.name == name);
+        let bytes = |piece: &Piece| match piece {
+            Piece::Rotate(name) => column(name).map_or(0, |c| c.value_bytes(&self.params)),
+            _ => 0,
+        };
+        template.pieces.iter().map(bytes).sum::<u64>().min(u32::MAX.into()) as u32
     }
 
     /// The program compiled for `job`.

@@ -132,7 +132,8 @@ fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Op
     Some(given)
 }
 
-/// Bytes of redo per transaction of `work`, measured with one session at the client.
+/// Bytes of redo per transaction of `work`, measured with one session at the client. Makes the tables of `work` anew, because
+/// a statement may keep the length of the payloads that were loaded.
 ///
 /// # Errors
 /// If the target fails or does not count its redo.
@@ -142,6 +143,8 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureErro
 
 /// The same for transactions of about `expected` bytes of redo.
 pub(crate) fn measure_expected(target: &Arc<dyn Target>, work: &Work, expected: f64) -> Result<f64, MeasureError> {
+    target.create(work)?;
+    target.load(work, 1)?;
     let mut observer = target.observer()?;
     let mut session = target.client_session(work, 0)?;
     let mut stream = work.stream(0)?;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use thiserror::Error;
 
+use crate::workload::Workload;
+
 /// A parameter of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param {
@@ -70,16 +72,26 @@ pub enum ParamError {
         /// Meaning of the parameter.
         meaning: &'static str,
     },
+    /// Larger than another parameter that is its limit.
+    #[error("parameter '{name}' of {workload} is {value}, but must be at most '{limit}', which is {most}")]
+    Above {
+        /// Code of the workload.
+        workload: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// Its value.
+        value: i64,
+        /// Name of the other parameter.
+        limit: &'static str,
+        /// The other parameter's value.
+        most: i64,
+    },
 }
 
 impl Params {
-    /// The defaults of `params`, replaced by those in `given`. `choices`: parameters with a list of allowed values.
-    pub(crate) fn new(
-        workload: &'static str,
-        params: &[Param],
-        choices: &[(&'static str, &'static [i64])],
-        given: &BTreeMap<String, i64>,
-    ) -> Result<Params, ParamError> {
+    /// The defaults of `of`, replaced by those in `given`.
+    pub(crate) fn new(of: &Workload, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
+        let Workload { code: workload, params, choices, at_most, .. } = *of;
         let mut values: BTreeMap<&'static str, i64> = params.iter().map(|p| (p.name, p.default)).collect();
         for (name, value) in given {
             let Some(p) = params.iter().find(|p| p.name == name) else {
@@ -95,6 +107,10 @@ impl Params {
                 return Err(ParamError::Choice { workload, name, value, allowed, meaning });
             }
             values.insert(name, value);
+        }
+        let value = |name: &str| values.get(name).copied().unwrap_or(0);
+        if let Some((name, limit)) = at_most.iter().find(|(name, limit)| value(name) > value(limit)) {
+            return Err(ParamError::Above { workload, name, value: value(name), limit, most: value(limit) });
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
     }

@@ -163,6 +163,14 @@ pub enum Generator {
         /// Rows that each job owns.
         rows: u64,
     },
+    /// First key of the job's own range number `sequence mod ranges`. A range is `rows` consecutive keys; the first one
+    /// starts at the job's first row.
+    OwnRange {
+        /// Rows of a range.
+        rows: u64,
+        /// Ranges of each job.
+        ranges: u64,
+    },
     /// Payload of `bytes` bytes from the job's pool, at [`crate::payload_offset`] of the sequence.
     Payload {
         /// Length.
@@ -221,6 +229,7 @@ impl Generator {
         match self {
             Generator::Sequence
             | Generator::OwnRow { .. }
+            | Generator::OwnRange { .. }
             | Generator::Uniform { .. }
             | Generator::Turn { .. }
             | Generator::NewKey
@@ -364,11 +373,10 @@ impl Program {
         self.writes() && self.reads()
     }
 
-    /// Whether a transaction is one statement and its commit: applications use autocommit then, one round trip.
+    /// Whether every transaction is one statement and its commit: applications use autocommit then, one round trip.
     #[must_use]
     pub fn is_single_statement(&self) -> bool {
-        // A repetition means that BEGIN and COMMIT are sent, even if it is done once.
-        self.statements_per_tx() == 1 && self.body.iter().all(is_plain) && !self.varies()
+        plain_statements(&self.body) == Some(1)
     }
 
     /// Whether it adds rows in bulk.
@@ -485,9 +493,20 @@ fn each<'a>(steps: &'a [Step], see: &mut dyn FnMut(&'a Step)) {
     }
 }
 
-/// Steps that a transaction of one statement may have.
-fn is_plain(step: &Step) -> bool {
-    matches!(step, Step::Bind { .. } | Step::Execute { .. })
+/// Number of statements, if it is the same with every choice and nothing else is done. A repetition means that BEGIN and
+/// COMMIT are sent, even if it is done once.
+fn plain_statements(steps: &[Step]) -> Option<u64> {
+    let one = |step: &Step| match step {
+        Step::Bind { .. } => Some(0),
+        Step::Execute { .. } => Some(1),
+        Step::Choose { arms, .. } => {
+            let (first, rest) = arms.split_first()?;
+            let statements = plain_statements(&first.body)?;
+            rest.iter().all(|arm| plain_statements(&arm.body) == Some(statements)).then_some(statements)
+        }
+        Step::Repeat { .. } | Step::Bulk { .. } | Step::Compute { .. } => None,
+    };
+    steps.iter().map(one).sum()
 }
 
 #[cfg(test)]

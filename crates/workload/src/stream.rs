@@ -295,6 +295,9 @@ impl Stream {
                 Slot::Int(self.sequence as i64 - 1)
             }
             Generator::OwnRow { rows } => Slot::Int(self.start.first_key + (seq % rows.max(1)) as i64),
+            Generator::OwnRange { rows, ranges } => {
+                Slot::Int(self.start.first_key + (seq % ranges.max(1) * rows) as i64)
+            }
             Generator::Uniform { from, range, salt } => {
                 Slot::Int(from + draw(seq, self.start.draw, salt, range) as i64)
             }

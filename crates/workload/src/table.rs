@@ -57,6 +57,16 @@ impl ColumnDef {
         ColumnDef { name, logical: LogicalType::Int, fill }
     }
 
+    /// Bytes of a value as it is loaded.
+    #[must_use]
+    pub fn value_bytes(&self, params: &Params) -> u64 {
+        match (self.logical, self.fill) {
+            (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
+            (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
+            _ => 8,
+        }
+    }
+
     /// A column of payloads.
     #[must_use]
     pub const fn bytes(name: &'static str, fill: Fill) -> ColumnDef {
@@ -145,12 +155,7 @@ impl Table {
     /// Bytes of a row's values, without the database's overhead.
     #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
-        let bytes = |column: &ColumnDef| match (column.logical, column.fill) {
-            (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
-            (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
-            _ => 8,
-        };
-        self.columns.iter().map(bytes).sum()
+        self.columns.iter().map(|column| column.value_bytes(params)).sum()
     }
 
     /// Number of rows in a batch; if jobs own rows, those of one job.

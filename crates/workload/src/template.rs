@@ -1,5 +1,6 @@
 //! Portable SQL with placeholders: `{table}` is a table of the workload, `:name` a variable, `{first 10}` at the end of a
-//! query limits it to ten rows, `{first 10 after 500}` to the ten after the first 500.
+//! query limits it to ten rows, `{first 10 after 500}` to the ten after the first 500, `{rotate column}` is the bytes of a
+//! column with the first one moved to the end.
 
 use thiserror::Error;
 
@@ -29,6 +30,9 @@ pub enum Piece {
     /// An index to create or drop, because databases name it differently: `{new index t.c}` is the name in CREATE INDEX,
     /// `{old index t.c}` everything that follows DROP INDEX.
     Index(String),
+    /// A column's bytes, the first one moved to the end: new content of the same length that needs neither a value from
+    /// the client nor another table.
+    Rotate(String),
 }
 
 /// Parses `first 10` and `first 10 after 500`; `None` for a table's name.
@@ -46,6 +50,12 @@ fn first(text: &str) -> Option<Piece> {
 #[must_use]
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
+}
+
+/// [`Piece::Rotate`] of `column` in most databases.
+#[must_use]
+pub fn rotated(column: &str) -> String {
+    format!("substr({column}, 2) || substr({column}, 1, 1)")
 }
 
 /// An index to create or drop.
@@ -106,11 +116,10 @@ impl Template {
                     let end = after.find('}').ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
                     flush(&mut sql, &mut pieces);
                     let name = &after[..end];
-                    pieces.push(match (first(name), IndexAtom::parse(name)) {
-                        (Some(first), _) => first,
-                        (None, Some(_)) => Piece::Index(name.to_owned()),
-                        (None, None) => Piece::Table(name.to_owned()),
-                    });
+                    let rotate = || name.strip_prefix("rotate ").map(|column| Piece::Rotate(column.to_owned()));
+                    let index = || IndexAtom::parse(name).map(|_| Piece::Index(name.to_owned()));
+                    let atom = first(name).or_else(rotate).or_else(index);
+                    pieces.push(atom.unwrap_or_else(|| Piece::Table(name.to_owned())));
                     rest = &after[end + 1..];
                 }
                 ':' if after.starts_with(':') => {
@@ -141,15 +150,16 @@ impl Template {
     /// The statement with tables and variables written by the caller; `table` also writes indexes (see
     /// [`IndexAtom::parse`]).
     pub fn render(&self, table: impl FnMut(&str) -> String, var: impl FnMut(&str) -> String) -> String {
-        self.render_with(table, var, limit)
+        self.render_with(table, var, limit, rotated)
     }
 
-    /// The same with another limit clause than [`limit`].
+    /// The same with other words than [`limit`] and [`rotated`].
     pub fn render_with(
         &self,
         mut table: impl FnMut(&str) -> String,
         mut var: impl FnMut(&str) -> String,
         mut first: impl FnMut(u64, u64) -> String,
+        mut rotate: impl FnMut(&str) -> String,
     ) -> String {
         self.pieces
             .iter()
@@ -158,6 +168,7 @@ impl Template {
                 Piece::Table(name) | Piece::Index(name) => table(name),
                 Piece::Var(name) => var(name),
                 Piece::First { rows, after } => first(*rows, *after),
+                Piece::Rotate(column) => rotate(column),
             })
             .collect()
     }
@@ -191,9 +202,19 @@ mod tests {
         let other = |rows, after| format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY");
         let t = Template::parse("{first 3} {first x} {first 3 after}").unwrap();
         assert_eq!(
-            t.render_with(str::to_owned, str::to_owned, other),
+            t.render_with(str::to_owned, str::to_owned, other, rotated),
             "OFFSET 0 ROWS FETCH NEXT 3 ROWS ONLY first x first 3 after"
         );
+    }
+
+    #[test]
+    fn a_rotated_column_is_an_atom() {
+        let t = Template::parse("UPDATE {rotate} SET p = {rotate p}").unwrap();
+        assert_eq!(t.pieces[3], Piece::Rotate("p".into()));
+        let sql = t.render(|n| format!("<{n}>"), str::to_owned);
+        assert_eq!(sql, "UPDATE <rotate> SET p = substr(p, 2) || substr(p, 1, 1)");
+        let other = |column: &str| format!("turn({column})");
+        assert_eq!(t.render_with(str::to_owned, str::to_owned, limit, other), "UPDATE rotate SET p = turn(p)");
     }
 
     #[test]

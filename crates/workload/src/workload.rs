@@ -7,6 +7,7 @@ use loadline_model::{Capability, Column};
 use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
+use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
@@ -121,6 +122,8 @@ pub struct Workload {
     pub summary: &'static str,
     /// What it does and what its figures mean.
     pub description: &'static str,
+    /// The component that bounds it at its peak.
+    pub named_for: NamedFor,
     /// What can spoil its figures.
     pub spoiled_by: &'static str,
     /// Key performance metrics, the most important first.
@@ -131,6 +134,8 @@ pub struct Workload {
     pub params: &'static [Param],
     /// Parameters with a list of allowed values.
     pub choices: &'static [(&'static str, &'static [i64])],
+    /// Pairs of parameters: the first must not be larger than the second.
+    pub at_most: &'static [(&'static str, &'static str)],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// What it is swept over.
@@ -160,11 +165,13 @@ impl Workload {
         group: "",
         summary: "",
         description: "",
+        named_for: NamedFor::NOTHING,
         spoiled_by: "",
         kpis: &[],
         tables: &[],
         params: &[],
         choices: &[],
+        at_most: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
@@ -184,7 +191,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or a value that is not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        Params::new(self.code, self.params, self.choices, given)
+        Params::new(self, given)
     }
 
     /// The transaction program for `params`.

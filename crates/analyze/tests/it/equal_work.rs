@@ -36,6 +36,21 @@ fn other_parameters_are_other_work() {
     assert!(c.refused.is_none() && caveat.contains("parameters of the workload on 'b'"), "{caveat}");
 }
 
+/// Log-writer workloads once changed their rows one by one: such a test is no equal work, though rows and redo are.
+#[test]
+fn the_same_rows_by_other_statements_are_other_work() {
+    let with = |platform: &str, statements: f64| {
+        let mut r = measured(platform, 1, 4, 100.0, 40.0);
+        r.set(column::ROWS_PER_TX, 480.0);
+        r.set(column::STATEMENTS_PER_TX, statements);
+        vec![r]
+    };
+    let one = with("a", 1.0);
+    assert_eq!(versus(&one, &with("b", 1.0)).rows[0].refused, None);
+    let refused = versus(&one, &with("b", 480.0)).rows[0].refused.clone();
+    assert_eq!(refused.unwrap(), "unequal work: 1 statements per transaction on 'a', 480 on 'b'");
+}
+
 #[test]
 fn what_calibration_chose_may_differ() {
     let (a, b) =

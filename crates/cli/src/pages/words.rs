@@ -132,6 +132,11 @@ fn value(generator: Generator) -> String {
             "the key of the next of the job's own {}, in turn: its first key + sequence mod {rows}",
             count(rows, "row")
         ),
+        Generator::OwnRange { rows, ranges } => format!(
+            "the first key of the next of the job's own {} of {rows} consecutive rows, in turn: its first key + (sequence \
+             mod {ranges}) · {rows}",
+            count(ranges, "range")
+        ),
         Generator::Payload { bytes } => format!(
             "{bytes} bytes of the job's pool of {} KiB of random bytes (made from the seed; with \
              `--payload-compressibility`, a share of them zeros), from an offset that follows from the sequence",

@@ -76,7 +76,7 @@ fn the_same_seed_does_the_same_work() {
             "--jobs",
             "1",
             "--duration",
-            "200ms",
+            "1s",
             "--warmup",
             "200ms",
             "--seed",

@@ -6,7 +6,7 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::sql::{MARK, full_name, prefix, quoted, table_name};
+use super::sql::{MARK, full_name, prefix, quoted, rotated, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -140,12 +140,12 @@ impl Dialect for SqlPsm {
         "GREATEST(l_seq, 0)"
     }
 
-    fn own_row(&self, sequence: &str, rows: u64) -> String {
-        format!("p_first_key + {sequence} MOD {rows}")
-    }
-
     fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
         format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {offsets}, {bytes})")
+    }
+
+    fn rotated(&self, column: &str) -> String {
+        rotated(column)
     }
 
     fn modulo(&self, a: &str, b: u64) -> String {

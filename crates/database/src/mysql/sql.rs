@@ -1,6 +1,6 @@
 //! A workload in MariaDB's SQL: tables, statements, evidence.
 
-use loadline_workload::{Fill, IndexAtom, LogicalType, Table, Template};
+use loadline_workload::{Fill, IndexAtom, LogicalType, Table, Template, limit};
 
 use crate::error::TargetError;
 use crate::loading::table_stem;
@@ -99,7 +99,12 @@ pub(super) fn table_size(work: &Work, table: &str) -> String {
 
 /// A statement of the program with `?` in the order of its variables, as a client sends it.
 pub(super) fn statement(work: &Work, template: &Template) -> String {
-    template.render(|table| table_name(work, table), |_| "?".to_owned())
+    template.render_with(|table| table_name(work, table), |_| "?".to_owned(), limit, rotated)
+}
+
+/// See [`loadline_workload::Piece::Rotate`]: `||` is OR here.
+pub(super) fn rotated(column: &str) -> String {
+    format!("CONCAT(SUBSTRING({column}, 2), SUBSTRING({column}, 1, 1))")
 }
 
 /// Isolation level of jobs that read and change rows, as on other databases. Under the default here,

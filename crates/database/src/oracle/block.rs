@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::kernels;
-use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
+use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, rotated, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -219,8 +219,8 @@ impl Dialect for PlSql {
         format!("{variable} {kind};")
     }
 
-    fn own_row(&self, sequence: &str, rows: u64) -> String {
-        format!("l_first_key + MOD({sequence}, {rows})")
+    fn first_key(&self) -> &'static str {
+        "l_first_key"
     }
 
     fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
@@ -258,6 +258,10 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
+    }
+
+    fn rotated(&self, column: &str) -> String {
+        rotated(column)
     }
 
     fn first_rows(&self, rows: u64, after: u64) -> String {

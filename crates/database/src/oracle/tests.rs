@@ -14,7 +14,7 @@ use loadline_model::{Driver, column};
 use loadline_workload::{Arg, CATALOGUE, Workload};
 
 use super::fake::{FakeServer, row};
-use super::session::{OraError, SETUP, SessionId};
+use super::session::{Bind, OraError, SETUP, SessionId};
 use super::*;
 use crate::secret::Secret;
 use crate::work::Work;
@@ -38,7 +38,7 @@ fn request() -> OpenRequest {
 /// A server that allows everything and has no tables yet.
 fn willing() -> FakeServer {
     let next = std::sync::atomic::AtomicI64::new(0);
-    FakeServer::new(move |sql, _| {
+    FakeServer::new(move |sql, binds| {
         Ok(if sql.starts_with("DECLARE") && sql.contains(":overhead_ns") {
             vec![row(&["2100"])]
         } else if sql.starts_with("DECLARE") {
@@ -71,7 +71,12 @@ fn willing() -> FakeServer {
         } else if sql.starts_with("INSERT") {
             vec![row(&["1"]); sql.matches(" INTO ").count()]
         } else if sql.starts_with("UPDATE") {
-            vec![row(&["1"])]
+            // One row, or all keys of a range.
+            let rows = match binds {
+                [Bind::Int(first), Bind::Int(last)] if sql.ends_with("BETWEEN :1 AND :2") => last - first + 1,
+                _ => 1,
+            };
+            vec![row(&["1"]); rows as usize]
         } else {
             vec![]
         })

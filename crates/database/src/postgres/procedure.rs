@@ -133,10 +133,6 @@ impl Dialect for PlPgSql {
         if bound { "l_seq" } else { "greatest(l_seq, 0)" }
     }
 
-    fn own_row(&self, sequence: &str, rows: u64) -> String {
-        format!("p_first_key + {sequence} % {rows}")
-    }
-
     fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
         format!("substr(p_pool, 1 + ({sequence} * {PAYLOAD_STRIDE} % {offsets})::integer, {bytes})")
     }

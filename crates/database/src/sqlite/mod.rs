@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Commit, Instrument, Piece, Template};
+use loadline_workload::{Commit, Instrument, Piece, Template, limit, rotated};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
-use crate::facts::{Facts, OwnFiles};
+use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
@@ -115,7 +115,7 @@ impl Sqlite {
             block_bytes: Some(page_size),
             rows_in_primary_key: true,
             in_place_pct: 100,
-            in_process: true,
+            runs: Runs::InProcess,
             no_limit: None,
             commit_unseen: None,
             commits_of_workers: None,
@@ -123,6 +123,9 @@ impl Sqlite {
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],
+            log_write_events: &[],
+            lock_wait_events: &[],
+            idle_events: &[],
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
             growth_is_written: None,
             empty_query: "SELECT 1",
@@ -175,12 +178,15 @@ impl Sqlite {
 /// A statement with numbered parameters in the order of [`Template::vars`].
 pub(super) fn sql(work: &Work, template: &Template) -> String {
     let mut n = 0;
-    template.render(
+    template.render_with(
         |t| table_name(work, t),
         |_| {
             n += 1;
             format!("?{n}")
         },
+        limit,
+        // `||` of two BLOBs is their bytes, but of type TEXT.
+        |column| format!("CAST({} AS BLOB)", rotated(column)),
     )
 }
 
@@ -221,6 +227,7 @@ impl Observer for LogObserver {
             (counter::REDO_SYNCS, read(&self.0.syncs)),
             (counter::LOG_WAIT_NS, read(&self.0.sync_ns)),
             (counter::REDO_SYNC_NS, read(&self.0.sync_ns)),
+            (counter::WRITER_WAIT_NS, read(&self.0.writer_wait_ns)),
             (counter::REDO_WRITE_NS, read(&self.0.write_ns)),
         ];
         let data = self.0.data.neutral();

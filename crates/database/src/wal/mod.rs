@@ -1,7 +1,7 @@
 //! `wal:`, the reference log writer as a target: the cost of commits with nothing but a log.
 //!
-//! It does not run SQL: a statement appends one redo record with the statement's arguments, and a commit commits the
-//! log. Jobs are threads of this process.
+//! It does not run SQL: a statement appends one redo record with the statement's arguments (if it makes the content of many
+//! rows itself, a record for each row), and a commit commits the log. Jobs are threads of this process.
 
 mod devices;
 mod log_folder;
@@ -18,7 +18,7 @@ use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
@@ -79,7 +79,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data("it is itself the limit with which databases are compared");
+static FACTS: Facts = Facts::without_data(Runs::InProcess, "it is itself the limit with which databases are compared");
 
 struct Wal {
     address: WalUrl,
@@ -160,8 +160,14 @@ fn render(work: &Work) -> Vec<Rendered> {
                     *out += &format!("{indent}nothing: the log has neither tables nor a language\n");
                 }
                 Step::Execute { statement } => {
-                    let vars = work.program.statements.get(*statement).map(|s| s.template.vars().collect::<Vec<_>>());
-                    *out += &format!("{indent}append record ({})\n", vars.unwrap_or_default().join(", "));
+                    let Some(s) = work.program.statements.get(*statement) else { continue };
+                    let vars = s.template.vars().collect::<Vec<_>>().join(", ");
+                    *out += &match (work.rotated_bytes(&s.template), s.effect.rows()) {
+                        (bytes @ 1.., Some(rows)) => {
+                            format!("{indent}append {rows} records (key, {bytes} bytes of the job's pool)\n")
+                        }
+                        _ => format!("{indent}append record ({vars})\n"),
+                    };
                 }
             }
         }
@@ -299,8 +305,8 @@ impl Doctor for Wal {
 }
 
 impl ClientDriver for Wal {
-    fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(WalSession::open(&self.writer, work)?))
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        Ok(Box::new(WalSession::open(&self.writer, work, job)?))
     }
 }
 

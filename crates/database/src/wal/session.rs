@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_logwriter::{CommitMode, LogError, LogSession, LogWriter};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
-use loadline_workload::{Arg, Commit};
+use loadline_workload::{Arg, Commit, payload_offset};
 
 use crate::error::TargetError;
 use crate::role::{Canceller, ClientSession, Observer};
@@ -22,20 +22,37 @@ const MAX_PARTS: usize = 16;
 pub(super) struct WalSession {
     session: LogSession,
     mode: CommitMode,
-    /// Rows that each statement would touch in a database.
-    rows: Vec<u64>,
+    /// Rows that each statement would touch in a database, and bytes of new content that the database would make for each
+    /// row (0: the content is among the arguments).
+    rows: Vec<(u64, u32)>,
+    /// Source of that content, and how many rows have got some.
+    pool: Arc<[u8]>,
+    made: u64,
     /// Integer arguments as bytes.
     numbers: [[u8; 8]; MAX_PARTS],
 }
 
 impl WalSession {
-    pub(super) fn open(writer: &Arc<LogWriter>, work: &Work) -> Result<WalSession, TargetError> {
+    pub(super) fn open(writer: &Arc<LogWriter>, work: &Work, job: u32) -> Result<WalSession, TargetError> {
         let mode = match work.program.commit {
             Commit::Wait => CommitMode::Wait,
             Commit::Nowait => CommitMode::Nowait,
         };
-        let rows = work.program.statements.iter().map(|s| s.effect.rows().unwrap_or(0)).collect();
-        Ok(WalSession { session: writer.session().map_err(failed)?, mode, rows, numbers: [[0; 8]; MAX_PARTS] })
+        let rows = work.program.statements.iter();
+        let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.rotated_bytes(&s.template))).collect();
+        let session = writer.session().map_err(failed)?;
+        Ok(WalSession { session, mode, rows, pool: work.pool(job), made: 0, numbers: [[0; 8]; MAX_PARTS] })
+    }
+
+    /// Appends a record for each of `rows` rows from key `first` on: its key and `bytes` bytes of content.
+    fn append_rows(&mut self, first: i64, rows: u64, bytes: u32) -> Result<(), TargetError> {
+        for key in first..first.saturating_add_unsigned(rows) {
+            let start = payload_offset(self.made, bytes);
+            self.made += 1;
+            let content = self.pool.get(start..start + bytes as usize).unwrap_or_default();
+            self.session.append_parts(&[content, &key.to_le_bytes()]).map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
@@ -45,9 +62,14 @@ impl ClientSession for WalSession {
         Ok(())
     }
 
-    /// Appends one record with all arguments.
+    /// Appends one record with all arguments; of a statement whose content the database makes, one for each row.
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let (rows, made) = self.rows.get(statement).copied().unwrap_or_default();
+        if made > 0 {
+            let first = args.iter().find_map(|arg| if let Arg::Int(i) = arg { Some(*i) } else { None });
+            return self.append_rows(first.unwrap_or(0), rows, made).map(|()| rows);
+        }
         let n = args.len();
         if n > MAX_PARTS {
             return Err(TargetError::Unsupported(format!("a record of {n} arguments (at most {MAX_PARTS})")));
@@ -65,7 +87,7 @@ impl ClientSession for WalSession {
             };
         }
         self.session.append_parts(&parts[..n]).map_err(failed)?;
-        Ok(self.rows.get(statement).copied().unwrap_or(0))
+        Ok(rows)
     }
 
     fn bulk(&mut self, _: usize, _: i64, _: u32) -> Result<u64, TargetError> {

@@ -41,7 +41,7 @@ fn commits_are_counted_to_the_last_one() {
     drop(lock);
 
     // Several statements: COMMIT is sent.
-    let large = work("LGWR-LAT25", &[]);
+    let large = work("LGWR-SIZE", &[("own-rows", 8)]);
     target.create(&large).unwrap();
     target.load(&large, 2).unwrap();
     let mut client = target.client_session(&large, 0).unwrap();

@@ -157,9 +157,9 @@ fn the_commit_start_is_measured_in_one_of_seven_transactions() {
 #[test]
 fn a_session_can_be_used_after_a_failed_transaction() {
     let db = server().database("rollback");
-    let work = work("LGWR-LAT25", &[]);
+    let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
-    db.psql("ALTER TABLE loadline.lgwr_lat25_redo ADD CHECK (length(payload) > 100)");
+    db.psql("ALTER TABLE loadline.lgwr_lat1_redo ADD CHECK (length(payload) > 100)");
     let mut s = target.client_session(&work, 0).unwrap();
     let good = [7_u8; 200];
     s.begin().unwrap();

@@ -65,8 +65,6 @@ impl Context {
         let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
         self.set_cache(&work)?;
-        self.target.create(&work)?;
-        self.load(&work, listener)?;
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
             if let Some(note) = calibration.note.as_ref().filter(|_| work.workload.redo.is_some()) {
@@ -75,6 +73,8 @@ impl Context {
             work = with(&work, &calibration.parameters);
             self.manifest.calibration.insert(workload.code.clone(), calibration);
         }
+        self.target.create(&work)?;
+        self.load(&work, listener)?;
         if workload.driver == Driver::Database {
             self.target.abilities().driver()?.install(&work)?;
             if self.manifest.overhead.in_database_ns_per_tx.is_none() {

@@ -29,6 +29,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "data-load",
     summary: "bulk load by the fastest path, without and with indexes",
     description: "Each transaction adds 10,000 rows to an empty table by the database's fastest way for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
+    named_for: dbl::BULK,
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows loaded" },

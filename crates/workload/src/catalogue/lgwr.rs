@@ -1,9 +1,14 @@
-//! Common parts of the log-writer workloads: one table, one statement, different numbers of rows.
+//! Common parts of the log-writer workloads: one table, one statement per transaction, different numbers of rows.
+//!
+//! A transaction of several rows changes a range of them by one statement, so that its time is the log's and not that of
+//! hundreds of statements. The new payload of a row is its old one, rotated by a byte: as incompressible as before, and
+//! neither sent by a client nor looked up.
 
 use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -42,11 +47,13 @@ pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {red
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
     group: "log-writer",
+    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[] },
     spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: LATENCY_KPIS,
     tables: TABLES,
     needs: NEEDS_WAIT,
     evidence: Some(EVIDENCE),
+    at_most: AT_MOST,
     instruments: &[Instrument::Limit(&[Limit::Log])],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
@@ -73,9 +80,11 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
         Param { name: "rows", default: rows, min: 1, max: 4096, meaning: "rows changed per transaction" },
         PAYLOAD,
         Param {
-            // At least twice the rows of a transaction: no transaction changes a row twice.
+            // Eight ranges and some rows: a row rests until no other transaction can need its last version, and the last
+            // range ends before the rows of the next job. (A database that locks the key after a range would make jobs wait
+            // for each other.)
             name: "own-rows",
-            default: if rows < 64 { 128 } else { 2 * rows },
+            default: if rows == 1 { 128 } else { 8 * rows + 64 },
             min: 1,
             max: 65536,
             meaning: "rows that each job owns and changes in turn",
@@ -83,18 +92,41 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
     ]
 }
 
-/// `rows` updates of the job's own rows in turn, each with a new payload.
-pub(super) fn program(params: &Params, commit: Commit) -> Program {
-    let change = Statement::fixed("UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id", Effect::Change(1));
-    let body = vec![
-        Step::bind("seq", Generator::Sequence),
+/// A transaction cannot change more rows than the job owns.
+pub(super) const AT_MOST: &[(&str, &str)] = &[("rows", "own-rows")];
+
+/// The statement that changes one row, with a payload from the job's pool.
+pub(super) const ONE_ROW: &str = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";
+
+/// Changes one of the job's own rows, in turn, by statement number `statement`.
+pub(super) fn one_row(params: &Params, statement: usize) -> Vec<Step> {
+    vec![
         Step::bind("id", Generator::OwnRow { rows: params.get("own-rows").max(1) as u64 }),
         Step::bind("payload", Generator::Payload { bytes: params.get("payload").max(0) as u32 }),
-        Step::Execute { statement: 0 },
+        Step::Execute { statement },
+    ]
+}
+
+/// Changes `rows` of the job's own rows, in turn, by statement number `statement`, which is returned too.
+pub(super) fn change(params: &Params, rows: u64, statement: usize) -> (Statement, Vec<Step>) {
+    if rows <= 1 {
+        return (Statement::fixed(ONE_ROW, Effect::Change(1)), one_row(params, statement));
+    }
+    let range = "UPDATE {redo} SET n = n + 1, payload = {rotate payload} WHERE id BETWEEN :first AND :last";
+    let own = params.get("own-rows").max(1) as u64;
+    let steps = vec![
+        Step::bind("first", Generator::OwnRange { rows, ranges: (own / rows).max(1) }),
+        Step::bind("last", Generator::Plus { var: "first", by: rows as i64 - 1 }),
+        Step::Execute { statement },
     ];
-    let rows = params.get("rows").max(1) as u32;
-    let body = if rows == 1 { body } else { vec![Step::Repeat { times: rows, body }] };
-    Program { statements: vec![change], body, commit }
+    (Statement::fixed(range, Effect::Change(rows)), steps)
+}
+
+/// One statement that changes `rows` rows.
+pub(super) fn program(params: &Params, commit: Commit) -> Program {
+    let (statement, mut steps) = change(params, params.get("rows").max(1) as u64, 0);
+    steps.insert(0, Step::bind("seq", Generator::Sequence));
+    Program { statements: vec![statement], body: steps, commit }
 }
 
 /// Transactions of any redo, with which the reference log writer measures the limit of other workloads' commits.
@@ -106,6 +138,7 @@ pub static LOG_APPENDS: Workload = Workload {
         Param { name: "own-rows", default: 1, min: 1, max: 1, meaning: "not used" },
         Param { name: "wait", default: 1, min: 0, max: 1, meaning: "whether the commit waits" },
     ],
+    at_most: &[],
     redo: redo_kib(0.0, 1.0, 65_536.0),
     program: |params| program(params, if params.get("wait") == 1 { Commit::Wait } else { Commit::Nowait }),
     ..BASE

@@ -5,6 +5,7 @@ use loadline_model::{Capability, column};
 use super::lgwr;
 use crate::instrument::{Instrument, SizeScan};
 use crate::params::Param;
+use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] = &[
@@ -47,10 +48,21 @@ const PARAMS: &[Param] = &[
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-SIZE",
     summary: "commit time by redo since the last commit: one session, 0 to 6 MiB in steps of 64 KiB, in random order",
-    description: "One session changes as many rows as write X KiB of redo, and commits; X takes all sizes in random order, several times. A log writer that writes in the background leaves only the unwritten rest to the commit: commit time over X is then a sawtooth whose period is the amount at which the log writer starts to write. If nothing is written before a commit, commit time is a straight line over X, and its slope is the time of large sequential writes. Not swept over jobs; runs only if requested by name or group.",
+    description: "One session changes as many rows as write X KiB of redo, and commits; X takes all sizes in random order, several times. A log writer that writes in the background leaves only the unwritten rest to the commit: commit time over X is then a sawtooth whose period is the amount at which the log writer starts to write. If nothing is written before a commit, commit time is a straight line over X, and its slope is the time of large sequential writes. Rows are changed one by one, so that redo can be generated at a limited rate. Not swept over jobs; runs only if requested by name or group.",
     spoiled_by: "Other sessions that write redo, checkpoints during the scan (samples with too much or too little redo are left out and counted), a commit that does not wait for the log.",
     kpis: KPIS,
     params: PARAMS,
+    // Row by row, not by one statement: redo is generated at a limited rate, and a statement cannot be slowed down.
+    program: |params| {
+        let mut body = lgwr::one_row(params, 0);
+        body.insert(0, Step::bind("seq", Generator::Sequence));
+        Program {
+            statements: vec![Statement::fixed(lgwr::ONE_ROW, Effect::Change(1))],
+            body: vec![Step::Repeat { times: params.get("rows").max(1) as u32, body }],
+            commit: Commit::Wait,
+        }
+    },
+    at_most: &[],
     needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
     redo: lgwr::redo_kib(60.0, 64.0, 68.0),
     instruments: &[Instrument::SizeScan(SizeScan {

@@ -11,7 +11,7 @@ const PARAMS: [Param; 3] = lgwr::params(480);
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-THR",
     summary: "huge transactions, about 480 KiB of redo each, commit does not wait",
-    description: "Each transaction changes 480 of the job's own rows and commits without waiting. Shows the rate at which the platform can write redo.",
+    description: "Each transaction changes 480 of the job's own rows by one statement, which rotates each row's payload by a byte, and commits without waiting. Shows the rate at which the platform can write redo.",
     spoiled_by: "A log that is not written within the window (the log buffer is larger than the redo of the window), a log on tmpfs, checkpoints forced by a small log.",
     kpis: lgwr::THROUGHPUT_KPIS,
     params: &PARAMS,

@@ -20,6 +20,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
     description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },

@@ -15,6 +15,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "full scan of a cached table with a filter",
     description: "Each transaction is one query that reads a table of 100,000 rows completely from the database's cache and sums one column of the rows that pass a filter (one in ten). No index helps, and queries do not run in parallel: more jobs are more queries. The figures are MiB (of the table as stored) and rows per second.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data scanned" },

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor};
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -31,6 +32,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "parallel creation of a large table",
     description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the database's fastest way for many rows. All jobs add to the same table, which is empty before each test. The figure is MiB of the finished table per second. Next to it are the bytes that the database wrote to its data files in the window (each byte is logged as well) and the bytes written to the device; the check data-written compares both with the rows.",
+    named_for: NamedFor {
+        components: &[Component::DeviceWrites],
+        doing: "new blocks, at the bandwidth of the device",
+        instead: &[],
+    },
     spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take. A test that has not written nine tenths of its rows at the window end is invalid. Disk space: the table grows with rate and window.",
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "table created" },

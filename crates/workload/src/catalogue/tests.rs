@@ -1,6 +1,7 @@
 //! Registry-wide tests: every workload gets them for free.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::CATALOGUE;
@@ -9,23 +10,46 @@ use crate::workload::GROUPS;
 use crate::{Arg, Execute, JobStart, Piece, Stream, pool};
 
 /// Counts statements and keeps the last payload of every key, to see that work is real.
-#[derive(Default)]
 struct Recorder {
     executed: u64,
     payloads: BTreeMap<i64, Vec<u8>>,
     unchanged: u64,
+    /// Rows that each statement must touch.
+    rows: Vec<u64>,
+    /// All changed keys, and those of the last statement on a range.
+    keys: BTreeSet<i64>,
+    last: RangeInclusive<i64>,
+    /// Ranges that share rows with the one before.
+    again: u64,
+}
+
+impl Recorder {
+    fn of(rows: Vec<u64>) -> Recorder {
+        let (payloads, keys) = (BTreeMap::new(), BTreeSet::new());
+        Recorder { executed: 0, payloads, unchanged: 0, rows, keys, last: -2..=-1, again: 0 }
+    }
 }
 
 impl Execute for Recorder {
     type Error = std::convert::Infallible;
 
-    fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
         self.executed += 1;
-        if let [Arg::Bytes(payload), Arg::Int(id)] = args {
-            let before = self.payloads.insert(*id, payload.to_vec());
-            self.unchanged += u64::from(before.as_deref() == Some(*payload));
+        match args {
+            [Arg::Bytes(payload), Arg::Int(id)] => {
+                let before = self.payloads.insert(*id, payload.to_vec());
+                self.unchanged += u64::from(before.as_deref() == Some(*payload));
+                self.keys.insert(*id);
+            }
+            [Arg::Int(first), Arg::Int(last)] => {
+                assert_eq!((last - first + 1) as u64, self.rows[statement]);
+                self.again += u64::from(self.last.contains(first) || self.last.contains(last));
+                self.keys.extend(*first..=*last);
+                self.last = *first..=*last;
+            }
+            other => panic!("{other:?}"),
         }
-        Ok(1)
+        Ok(self.rows[statement])
     }
 
     fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
@@ -39,6 +63,22 @@ fn codes_are_unique_and_groups_known() {
         assert!(!CATALOGUE[..i].iter().any(|v| v.code == w.code), "{} twice", w.code);
         assert!(GROUPS.iter().any(|g| g.code == w.group), "{}: no group {}", w.code, w.group);
         assert!(!w.kpis.is_empty() && !w.summary.is_empty() && !w.description.is_empty() && !w.spoiled_by.is_empty());
+    }
+}
+
+#[test]
+fn each_is_named_for_a_component_and_gives_a_reason_for_each_other_one() {
+    for w in CATALOGUE {
+        let named = w.named_for;
+        assert!(!named.components.is_empty() && !named.doing.is_empty(), "{}", w.code);
+        assert!(named.components.iter().all(|c| named.phrase().contains(c.phrase())), "{}", named.phrase());
+        for (i, instead) in named.instead.iter().enumerate() {
+            let what = (w.code, instead.component);
+            assert!(!named.is(instead.component), "{what:?}: it is named for it");
+            assert!(!named.instead[..i].iter().any(|other| other.component == instead.component), "{what:?} twice");
+            assert!(instead.why.contains("Needed: ") && instead.why.ends_with('.'), "{what:?}: {}", instead.why);
+            assert_eq!(named.why(instead.component), Some(instead.why));
+        }
     }
 }
 
@@ -82,7 +122,8 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
         let first = table.first_key(job, &params);
         let start = JobStart { first_key: first, new_key: 0, draw: 0 };
         let mut stream = Stream::new(&program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
-        let mut recorder = Recorder::default();
+        let rows = program.statements.iter().map(|s| s.effect.rows().unwrap()).collect();
+        let mut recorder = Recorder::of(rows);
         let transactions = 300;
         for _ in 0..transactions {
             stream.transaction(&mut recorder).unwrap();
@@ -93,7 +134,12 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
         assert_eq!(recorder.executed, expected, "{}", w.code);
         assert_eq!(recorder.unchanged, 0, "{}: an update that changes nothing is no work", w.code);
         let own = first..first + table.batch_rows(&params) as i64;
-        assert!(recorder.payloads.keys().all(|k| own.contains(k)), "{}: left its own rows", w.code);
+        assert!(recorder.keys.iter().all(|k| own.contains(k)), "{}: left its own rows", w.code);
+        if !program.varies() {
+            assert_eq!(recorder.again, 0, "{}: a row is not changed by two transactions in a row", w.code);
+        }
+        // One statement a transaction, but in the scan, which generates redo at a limited rate.
+        assert_eq!(program.statements_per_tx() == 1, w.scan().is_none(), "{}", w.code);
     }
 }
 
@@ -109,6 +155,30 @@ fn no_payload_size_writes_what_the_row_already_holds() {
         };
         for bytes in 16..=1900 {
             assert_ne!(crate::payload_offset(0, bytes), crate::payload_offset(own, bytes), "{} at {bytes}", w.code);
+        }
+    }
+}
+
+/// Whatever calibration or a plan makes of the numbers: no range reaches into the rows of the next job.
+#[test]
+fn no_number_of_rows_leaves_the_jobs_own() {
+    for w in CATALOGUE.iter().filter(|w| w.redo.is_some() && w.scan().is_none()) {
+        for (rows, own) in [(2, 256), (255, 256), (256, 256), (100, 300), (128, 257)] {
+            let given = [("rows", rows), ("own-rows", own)].map(|(name, value)| (name.to_owned(), value));
+            // Not every workload takes every number of rows.
+            let Ok(params) = w.params(&given.into()) else { continue };
+            let program = (w.program)(&params);
+            let mut stream =
+                Stream::new(&program, JobStart { first_key: 0, new_key: 0, draw: 0 }, Arc::from(pool(1, 0, 0.0)), 0)
+                    .unwrap();
+            let mut recorder = Recorder::of(program.statements.iter().map(|s| s.effect.rows().unwrap()).collect());
+            (0..300).for_each(|_| stream.transaction(&mut recorder).unwrap());
+            assert!(recorder.keys.iter().all(|k| (0..own).contains(k)), "{}: {rows} of {own}", w.code);
+        }
+        let given = [("rows".to_owned(), 200), ("own-rows".to_owned(), 199)].into();
+        if w.params.iter().any(|p| p.name == "rows" && p.max >= 200) {
+            let e = w.params(&given).unwrap_err().to_string();
+            assert!(e.contains("'rows'") && e.contains("at most 'own-rows', which is 199"), "{e}");
         }
     }
 }

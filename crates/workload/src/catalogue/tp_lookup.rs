@@ -10,6 +10,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "TP-LOOKUP",
     summary: "reads one account by its key",
     description: "Each transaction is one query that reads one random account by its primary key, like the start of a customer page. Nothing is changed. Every query is checked to return one row.",
+    named_for: tp::READS,
     spoiled_by: tp::SPOILED_BY_READ,
     tables: &[tp::ACCOUNT],
     params: &[tp::ACCOUNTS],

@@ -37,6 +37,18 @@ fn a_mix_has_means_and_a_largest_transaction() {
 }
 
 #[test]
+fn a_mix_of_single_statements_needs_no_begin() {
+    let execute = |statement| vec![Step::Execute { statement }];
+    let with = |bodies: [Vec<Step>; 2]| {
+        let arms = bodies.into_iter().zip([9, 1]).map(|(body, share)| Arm { share, body }).collect();
+        mix(Step::Choose { var: "turn", arms }).is_single_statement()
+    };
+    assert!(with([execute(0), execute(1)]));
+    assert!(!with([execute(0), vec![]]) && !with([execute(0), [execute(0), execute(1)].concat()]));
+    assert!(!with([execute(0), vec![Step::Repeat { times: 1, body: execute(1) }]]));
+}
+
+#[test]
 fn a_turn_must_reach_all_its_places() {
     let next = || Step::bind("n", Generator::Sequence);
     let with = |more: u32| {

@@ -8,7 +8,7 @@ use super::{MAX_ROWS, UserError, leak};
 use crate::file_program::{Amount, ChooseBy, FileEffect, FileGenerator, FileProgram, FileStep};
 use crate::params::Param;
 use crate::program::{Commit, VarType};
-use crate::table::{RowCount, Table};
+use crate::table::{LogicalType, RowCount, Table};
 use crate::template::{Piece, Template};
 
 /// Most repetitions of a block.
@@ -73,6 +73,15 @@ pub(super) fn template(
             Piece::Table(name) if !tables.iter().any(|t| t.name == name) => {
                 let known = tables.iter().map(|t| t.name);
                 return Err(source.unknown(value, &format!("{what}: the table"), name, known));
+            }
+            Piece::Rotate(_) if verb(&template) != "UPDATE" => {
+                return Err(source.error(value.span(), format!("{what}: only an UPDATE can rotate a column")));
+            }
+            Piece::Rotate(name) => {
+                let known = tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
+                if !known.clone().any(|c| c.name == name) {
+                    return Err(source.unknown(value, &format!("{what}: the column"), name, known.map(|c| c.name)));
+                }
             }
             Piece::Sql(sql) if sql.contains(';') => {
                 return Err(source.error(value.span(), format!("{what} must be one statement, without semicolon")));

@@ -1,0 +1,236 @@
+//! Log-writer workloads against procedures that an expert would write by hand for the same rows and bytes: PL/pgSQL with one
+//! statement and COMMIT in its loop, called by as many sessions as jobs, on the same private server and the same table.
+//!
+//! Both are judged by the database: the rows that it holds changed (`SUM(n)`) and the redo that it counts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_analyze::stats::median;
+use loadline_database::Work;
+use loadline_model::Driver;
+use loadline_model::snapshot::counter;
+use loadline_workload::{Commit, POOL_BYTES};
+
+use crate::arena::{Arena, Args, Outcome, loadline};
+use crate::pgbench::{binary, place};
+
+/// Time before a window, s: as long as loadline's own warm-up.
+const WARMUP_S: f64 = 1.0;
+
+/// Options of the comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProcedureArgs {
+    /// Workloads to compare
+    #[arg(long, value_delimiter = ',', default_value = "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR")]
+    workloads: Vec<String>,
+    #[command(flatten)]
+    arena: Args,
+}
+
+/// A procedure by hand: its name, and its payload of a row as an SQL expression.
+struct ByHand {
+    name: &'static str,
+    what: &'static str,
+    /// More tables of the statement, and the condition that joins them.
+    from: &'static str,
+    join: &'static str,
+    payload: String,
+}
+
+/// Rate of one measurement.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    tps: f64,
+    redo_mib_s: f64,
+}
+
+/// Number of rows of the pool table.
+const POOL_ROWS: usize = 64;
+
+fn by_hand(work: &Work) -> Vec<ByHand> {
+    let bytes = work.params.get("payload");
+    let offsets = POOL_BYTES as i64 - bytes;
+    let slice = |at: &str| format!("substr(l_value, 1 + {at}, {bytes})");
+    let random = ByHand {
+        name: "random slice",
+        what: "a random slice of a value in a variable",
+        from: "",
+        join: "",
+        payload: slice(&format!("(random() * {offsets})::integer")),
+    };
+    let keyed = ByHand {
+        name: "slice by key",
+        what: "a slice of a value in a variable, by key and transaction",
+        from: "",
+        join: "",
+        payload: slice(&format!("((t.id * 61 + l_tx * 4099) % {offsets})::integer")),
+    };
+    let pool = ByHand {
+        name: "pool table",
+        what: "a table of prepared payloads, joined by key",
+        from: " FROM hand.pool p",
+        join: &" AND p.id = (t.id + l_tx) % 64",
+        payload: "p.payload".to_owned(),
+    };
+    vec![random, keyed, pool]
+}
+
+/// The statements that create the procedures and what they need.
+fn setup(work: &Work) -> String {
+    let (rows, own) = (work.params.get("rows"), work.params.get("own-rows"));
+    let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
+    let bytes = work.params.get("payload");
+    let mut sql = format!(
+        "DROP SCHEMA IF EXISTS hand CASCADE; CREATE SCHEMA hand;
+CREATE FUNCTION hand.value(p_bytes bigint) RETURNS bytea LANGUAGE sql VOLATILE AS
+  $$SELECT substr(string_agg(sha256((i || ' ' || random())::bytea), ''), 1, p_bytes::integer) FROM generate_series(0, p_bytes / 32) i$$;
+CREATE TABLE hand.pool (id bigint PRIMARY KEY, payload bytea NOT NULL);
+ALTER TABLE hand.pool ALTER COLUMN payload SET STORAGE PLAIN;
+INSERT INTO hand.pool SELECT i, hand.value({bytes}) FROM generate_series(0, {POOL_ROWS} - 1) i;
+ANALYZE hand.pool;
+"
+    );
+    for (i, form) in by_hand(work).iter().enumerate() {
+        // One row by its key, as an expert would write it.
+        let keys = if rows == 1 {
+            "t.id = l_first".to_owned()
+        } else {
+            format!("t.id BETWEEN l_first AND l_first + {}", rows - 1)
+        };
+        let _ = writeln!(
+            sql,
+            "CREATE PROCEDURE hand.run_{i}(p_first bigint, p_until timestamptz) LANGUAGE plpgsql AS $procedure$
+DECLARE
+  l_value bytea := hand.value({POOL_BYTES});
+  l_tx bigint := 0;
+  l_first bigint;
+BEGIN
+  WHILE clock_timestamp() < p_until LOOP
+    l_first := p_first + l_tx % {ranges} * {rows};
+    UPDATE {table} t SET n = n + 1, payload = {payload}{from} WHERE {keys}{join};
+    COMMIT;
+    l_tx := l_tx + 1;
+  END LOOP;
+END
+$procedure$;",
+            ranges = own / rows,
+            payload = form.payload,
+            from = form.from,
+            join = form.join,
+        );
+    }
+    sql
+}
+
+fn psql(server: &[String]) -> Outcome<Command> {
+    let mut command = Command::new(binary("psql")?);
+    command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]).args(server).stdin(Stdio::null());
+    Ok(command)
+}
+
+fn run_sql(server: &[String], sql: &str) -> Outcome<()> {
+    let out = psql(server)?.args(["-c", sql]).output()?;
+    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned().into()) }
+}
+
+/// Runs procedure number `form` in `sessions` sessions for `seconds` and a warm-up.
+fn measure(arena: &Arena, server: &[String], form: usize, sessions: u32, seconds: u32) -> Outcome<Rate> {
+    let work = &arena.work;
+    let (rows, own) = (work.params.get("rows") as f64, work.params.get("own-rows"));
+    let wait = if work.program.commit == Commit::Wait { "on" } else { "off" };
+    let all_s = WARMUP_S + f64::from(seconds) + 1.0;
+    let start = |session: u32| -> Outcome<Child> {
+        let call = format!(
+            "CALL hand.run_{form}({}, clock_timestamp() + interval '{all_s} seconds')",
+            i64::from(session) * own
+        );
+        Ok(psql(server)?
+            .args(["-c", &format!("SET synchronous_commit = {wait}"), "-c", "SET jit = off", "-c", &call])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?)
+    };
+    let mut observer = arena.target.observer()?;
+    let children = (0..sessions).map(start).collect::<Outcome<Vec<Child>>>()?;
+    std::thread::sleep(Duration::from_secs_f64(WARMUP_S));
+    let mut look = || -> Outcome<(Instant, f64, f64)> {
+        let changed = arena.target.evidence(work)?.ok_or("no count of changed rows")?;
+        let snapshot = observer.snapshot()?;
+        let redo = snapshot.counters.get(counter::REDO_BYTES).copied().ok_or("no count of redo")?;
+        Ok((Instant::now(), changed as f64, redo))
+    };
+    let (opened, changed, redo) = look()?;
+    std::thread::sleep(Duration::from_secs(u64::from(seconds)));
+    let (closed, changed_after, redo_after) = look()?;
+    for child in children {
+        let out = child.wait_with_output()?;
+        if !out.status.success() {
+            return Err(String::from_utf8_lossy(&out.stderr).into_owned().into());
+        }
+    }
+    let seconds = (closed - opened).as_secs_f64();
+    Ok(Rate {
+        tps: (changed_after - changed) / rows / seconds,
+        redo_mib_s: (redo_after - redo) / seconds / 1024.0 / 1024.0,
+    })
+}
+
+/// Compares each workload with its procedures by hand.
+pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
+    let mut summary = String::new();
+    for code in &args.workloads {
+        let arena = Arena::open("postgres-temp:", code, &args.arena, true)?;
+        let server = place(&arena)?;
+        run_sql(&server, &setup(&arena.work))?;
+        let forms = by_hand(&arena.work);
+        for form in &forms {
+            println!("  {}: {}", form.name, form.what);
+        }
+        let mut all: BTreeMap<(u32, usize), Vec<Rate>> = BTreeMap::new();
+        println!("{:>5} {:>7}  {:<18} {:>9} {:>11}", "round", "clients", "contender", "tps", "redo MiB/s");
+        for round in 0..args.arena.rounds {
+            for &clients in &args.arena.clients {
+                let contenders = forms.len() + 1;
+                for turn in 0..contenders {
+                    // Another one goes first in each round.
+                    let contender = (turn + round as usize) % contenders;
+                    arena.target.reset(&arena.work, Driver::Database)?;
+                    arena.target.settle()?;
+                    let rate = match contender {
+                        0 => {
+                            let f =
+                                loadline(&arena.target, &arena.work, Driver::Database, clients, args.arena.seconds)?;
+                            Rate { tps: f.tps, redo_mib_s: f.tps * f.redo_kib_per_tx / 1024.0 }
+                        }
+                        form => measure(&arena, &server, form - 1, clients, args.arena.seconds)?,
+                    };
+                    let name = if contender == 0 { "loadline" } else { forms[contender - 1].name };
+                    println!("{:>5} {clients:>7}  {name:<18} {:>9.0} {:>11.1}", round + 1, rate.tps, rate.redo_mib_s);
+                    all.entry((clients, contender)).or_default().push(rate);
+                }
+            }
+        }
+        for &clients in &args.arena.clients {
+            let _ = writeln!(summary, "{}", ratios(code, clients, &forms, &all));
+        }
+    }
+    println!("\nloadline / the fastest procedure by hand of each round, median and every round\n{summary}");
+    Ok(())
+}
+
+/// loadline's rate over that of the fastest procedure, round by round.
+fn ratios(code: &str, clients: u32, forms: &[ByHand], all: &BTreeMap<(u32, usize), Vec<Rate>>) -> String {
+    let of = |contender: usize| all.get(&(clients, contender)).map_or(&[][..], Vec::as_slice);
+    let best = |round: usize, value: fn(&Rate) -> f64| {
+        (1..=forms.len()).filter_map(|form| of(form).get(round).map(value)).fold(0.0, f64::max)
+    };
+    let line = |value: fn(&Rate) -> f64| {
+        let ratios: Vec<f64> = of(0).iter().enumerate().map(|(round, ours)| value(ours) / best(round, value)).collect();
+        let each: Vec<String> = ratios.iter().map(|r| format!("{r:.2}")).collect();
+        format!("{:.2} ({})", median(&ratios).unwrap_or(f64::NAN), each.join(" "))
+    };
+    format!("{code} {clients:>3} sessions: tps {}, redo {}", line(|r| r.tps), line(|r| r.redo_mib_s))
+}
