@@ -27,7 +27,7 @@ pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter}
 pub use file_program::FileProgram;
 pub use find::{Unknown, find, find_group};
 pub use instrument::{Instrument, SizeScan, Visible};
-pub use limit::{EMPTY, Limit, Loop};
+pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};
 pub use named_for::{Component, Instead, NamedFor};
 pub use params::{Param, ParamError, Params};

@@ -1,7 +1,5 @@
 //! Limits: what bounds the work of a workload on a machine, whatever the database.
 
-use crate::workload::Workload;
-
 /// A reference that does the work of a workload, or the part of it that no database can avoid, without the database.
 /// A workload lists one or more; the lowest is the limit of its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +118,3 @@ impl Limit {
         }
     }
 }
-
-/// Transactions whose statements a reference provides.
-pub static EMPTY: Workload = Workload { code: "EMPTY-STATEMENTS", ..Workload::BASE };

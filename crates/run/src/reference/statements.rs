@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_database::{Target, Work};
 use loadline_model::Driver;
-use loadline_workload::{Arm, EMPTY, Effect, Program, Statement, Step};
+use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::{Part, References, Subject, throughput};
 use crate::window::Request;
@@ -12,6 +12,9 @@ use crate::window::Request;
 /// Warm-up and window of one measurement, s.
 const WARMUP_S: f64 = 0.1;
 const WINDOW_S: f64 = 0.3;
+
+/// Transactions whose statements the program of another workload gives.
+static EMPTY: Workload = Workload { code: "EMPTY-STATEMENTS", ..Workload::BASE };
 
 /// Transactions of empty statements.
 #[derive(Default)]
