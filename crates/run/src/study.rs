@@ -325,7 +325,13 @@ impl Study {
             },
         };
         let elsewhere = (!info.local).then(|| "the database runs on another machine than loadline".to_owned());
-        Ok(References { log, data_dir: dir(Role::Data), elsewhere, interrupted: Arc::clone(&self.interrupted) })
+        Ok(References {
+            log,
+            data_dir: dir(Role::Data),
+            test_file: Default::default(),
+            elsewhere,
+            interrupted: Arc::clone(&self.interrupted),
+        })
     }
 }
 

@@ -63,11 +63,11 @@ impl Limits {
         for measured in &mut self.parts {
             let name = measured.limit.name();
             let limit = measured.after(subject, references).map_err(|why| format!("{name}: {why}"))?;
-            if lowest.as_ref().is_none_or(|l| limit.tps < l.tps) {
-                lowest = Some(limit);
+            if limit.as_ref().is_some_and(|l| lowest.as_ref().is_none_or(|lowest| l.tps < lowest.tps)) {
+                lowest = limit;
             }
         }
-        lowest.ok_or_else(|| KIND.absent.to_owned())
+        lowest.ok_or_else(|| "the test did none of the work that bounds it".to_owned())
     }
 }
 
@@ -76,10 +76,10 @@ impl Measured {
         Measured { limit, part: part(limit), before: Ok(None) }
     }
 
-    /// Measures after the test, or looks the limit up.
-    fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<TestLimit, String> {
+    /// Measures after the test, or looks the limit up; `None` if the test did none of the work.
+    fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<TestLimit>, String> {
         if let Some(known) = self.part.known(subject, references) {
-            return known;
+            return known.map(Some);
         }
         let mut sample = || {
             let rate = self.part.sample(subject, references)?;
@@ -90,19 +90,22 @@ impl Measured {
             None => [sample()?, sample()?],
         };
         let per_tx = self.part.per_tx(subject)?;
+        if per_tx == 0.0 {
+            return Ok(None);
+        }
         let samples = rates.map(|rate| rate / per_tx);
         let tps = (samples[0] + samples[1]) / 2.0;
         if !(tps.is_finite() && tps > 0.0) {
-            return Err("the test did none of the work that it bounds".to_owned());
+            return Err("its measurement gave no rate".to_owned());
         }
-        Ok(TestLimit {
+        Ok(Some(TestLimit {
             name: self.limit.name().to_owned(),
             of: self.part.of(references),
             jobs: subject.request.jobs,
             tps,
             samples: samples.to_vec(),
             source: LimitSource::Run,
-        })
+        }))
     }
 }
 
