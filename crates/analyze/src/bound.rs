@@ -10,7 +10,8 @@
 //! 4. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
 //! 5. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, a single
 //!    writer, the client or the round trip to it.
-//! 6. **Single writer**, if what the sessions do is unknown: commits run one at a time.
+//! 6. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
+//! 7. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
 //! Rules 1 to 4 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
 //! limit, and a CPU that one session keeps busy is one.
@@ -173,7 +174,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if !record.valid || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules = [rate, client, cpu, device_bandwidth, time::largest_part, single_writer];
+    let rules = [rate, client, cpu, device_bandwidth, time::largest_part, time::busy_device, single_writer];
     Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 

@@ -5,9 +5,13 @@
 
 mod copy;
 mod device;
+mod kernel;
 pub(crate) mod log;
+mod memory;
 mod place;
+mod rows;
 mod statements;
+mod threads;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +28,7 @@ use crate::window::{JobResult, Request, TestError, run_test};
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;
+pub(crate) use rows::LastRows;
 
 /// What the limits of a run are measured with.
 pub(crate) struct References {
@@ -35,8 +40,17 @@ pub(crate) struct References {
     pub(crate) test_file: TestFile,
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
+    /// Rows in memory.
+    pub(crate) rows: LastRows,
     /// Set when the user wants to stop.
     pub(crate) interrupted: Arc<AtomicBool>,
+}
+
+impl References {
+    /// Fails with the reason if the CPUs and memory of this machine are not those of the database.
+    fn on_its_machine(&self) -> Result<(), String> {
+        self.elsewhere.clone().map_or(Ok(()), Err)
+    }
 }
 
 /// Source of the limit of commits.
@@ -99,19 +113,9 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
         Limit::BlockWrites => Box::new(Device::new(Transfers::BlockWrites)),
         Limit::WriteBandwidth => Box::new(Device::new(Transfers::SequentialWrites)),
         Limit::Copy => Box::new(copy::Copies),
-        _ => Box::new(Missing),
-    }
-}
-
-struct Missing;
-
-impl Part for Missing {
-    fn sample(&mut self, _: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
-        Err("not measured yet".to_owned())
-    }
-
-    fn of(&self, _: &References) -> String {
-        String::new()
+        Limit::Memory => Box::new(memory::Memory::default()),
+        Limit::Loop(of) => Box::new(rows::Loops::new(of)),
+        Limit::Kernel => Box::new(kernel::Kernel::default()),
     }
 }
 

@@ -330,6 +330,7 @@ impl Study {
             data_dir: dir(Role::Data),
             test_file: Default::default(),
             elsewhere,
+            rows: Default::default(),
             interrupted: Arc::clone(&self.interrupted),
         })
     }

@@ -35,14 +35,18 @@ pub enum Limit {
 pub enum Loop {
     /// Filter, count and sum.
     Scan,
+    /// The same over the table for look-ups.
+    Lookup,
     /// Hash the groups and sum in each.
     Group,
     /// Hash the small table, look up each row of the large one, and group.
     Join,
-    /// Keep the highest rows in order.
+    /// Find the rows in the middle, and the highest ones.
     Sort,
     /// Sort within partitions and accumulate.
     Window,
+    /// Sort the keys of an index.
+    Keys,
 }
 
 impl Limit {
@@ -64,6 +68,12 @@ impl Limit {
         }
     }
 
+    /// Whether it takes time in which a job can do nothing else: with one job, the times of all such parts add up.
+    #[must_use]
+    pub fn is_in_series(self) -> bool {
+        matches!(self, Limit::Statements | Limit::Log)
+    }
+
     /// What the best program would take for this work: how the reference does it; a sentence.
     #[must_use]
     pub fn definition(self) -> &'static str {
@@ -74,7 +84,8 @@ impl Limit {
             }
             Limit::Statements => {
                 "As many sessions of the same driver run the same transactions in the same database, with an empty \
-                 statement in place of each statement: the round trips or calls that the work cannot avoid."
+                 statement in place of each statement: the round trips or calls that the work cannot avoid. One job \
+                 must wait for these and then for its commit, so with one job the times of both add up."
             }
             Limit::BlockReads => {
                 "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
@@ -103,14 +114,19 @@ impl Limit {
                  memory to another."
             }
             Limit::Memory => {
-                "As many threads as jobs read as many bytes as the table has in the database from memory, each the \
-                 whole of them."
+                "As many threads as jobs, at most one for each CPU, read as many bytes as the table has in the \
+                 database from memory, each the whole of them; from a buffer of that size, at most 256 MiB."
             }
             Limit::Loop(_) => {
-                "As many threads as sessions work on the query at a time run it as a loop over the same rows, which are \
-                 fixed-length records in memory."
+                "As many threads as processes of the database work on queries, at most one for each CPU, run the same \
+                 queries as loops over the same rows: records of a fixed length with all columns, in memory, at most \
+                 128 MiB of them. From a part of the rows the time of all is computed as proportional to their number \
+                 n (n log n, if the loop sorts all rows)."
             }
-            Limit::Kernel => "As many threads as jobs run the same computations, compiled, without a database.",
+            Limit::Kernel => {
+                "As many threads as jobs, at most one for each CPU, run the same computations, compiled, step by step \
+                 as the database does: no sum is replaced by a formula."
+            }
         }
     }
 }

@@ -16,8 +16,12 @@ pub enum Component {
     DeviceWrites,
     /// A database that executes changes of one session at a time.
     SingleWriter,
-    /// The client, or the connection to it.
+    /// Locks and latches that sessions hold for each other.
+    Locks,
+    /// loadline itself.
     Client,
+    /// The way between client and session.
+    RoundTrip,
     /// The rate that is asked for.
     Rate,
 }
@@ -32,7 +36,9 @@ impl Component {
             Component::DeviceReads => "reads from the data device",
             Component::DeviceWrites => "writes to the data files",
             Component::SingleWriter => "single writer",
+            Component::Locks => "locks",
             Component::Client => "client",
+            Component::RoundTrip => "round trips",
             Component::Rate => "requested rate",
         }
     }
@@ -58,6 +64,12 @@ pub struct Instead {
     /// Why, and what would be needed; sentences. They name abilities, not databases.
     pub why: &'static str,
 }
+
+/// Why a single writer bounds work that changes rows.
+pub(crate) const ONE_WRITER: Instead = Instead {
+    component: Component::SingleWriter,
+    why: "A database with one writer at a time makes the other jobs wait until its commit is done, so neither log, device nor CPUs have more than one job's work. Needed: a database whose sessions write at the same time.",
+};
 
 impl NamedFor {
     /// Nothing is stated.

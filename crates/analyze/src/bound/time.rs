@@ -11,7 +11,7 @@
 use loadline_model::format::number;
 use loadline_model::{Column, TestRecord, column};
 
-use super::{Bound, BoundBy, Evidence, ONE_BY_ONE, pct, top_wait};
+use super::{Bound, BoundBy, DEVICE_FULL, Evidence, ONE_BY_ONE, pct, top_wait};
 use crate::kpi::LATENCY;
 
 /// Share of the largest part from which on the second counts as nearly as large.
@@ -38,6 +38,38 @@ pub(super) fn largest_part(record: &TestRecord, _: f64) -> Option<Bound> {
         evidence = evidence.add(&second.evidence.from, text);
     }
     Some(evidence.bound(first.by))
+}
+
+/// The data device, if it was busy and the largest part of the jobs' time is that of sessions that slept in statements for
+/// a reason that was not measured. What moved more bytes names the cause.
+pub(super) fn busy_device(record: &TestRecord, _: f64) -> Option<Bound> {
+    let e = Evidence::new(record);
+    let asleep = 100.0 - e.figure(column::SESSION_CPU_PCT)? - e.figure(column::SESSION_CPU_WAIT_PCT)?;
+    // In an embedded database sessions are never idle, and have no such figure.
+    let idle = e.figure(column::SESSION_IDLE_PCT).unwrap_or(0.0);
+    let parts = parts(record);
+    let unexplained = unexplained(&parts).min(asleep - idle);
+    let util = e.figure(column::DATA_DEVICE_UTIL_PCT).filter(|util| *util >= DEVICE_FULL)?;
+    let [read, written] = [column::DEVICE_READ_MIB_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S].map(|c| e.figure(c));
+    let (read, written) = (read?, written?);
+    let larger = parts.iter().all(|part| unexplained > part.share);
+    let by = if read > written { BoundBy::StorageReads } else { BoundBy::StorageWrites };
+    let text = format!(
+        "sessions slept in statements {} of the jobs' time for reasons that the database does not time, while the data device \
+         was busy {}: {} MiB/s read, {} MiB/s written by the database",
+        pct(unexplained),
+        pct(util),
+        number(read, 1),
+        number(written, 1)
+    );
+    let from = [
+        column::SESSION_CPU_PCT,
+        column::SESSION_CPU_WAIT_PCT,
+        column::DATA_DEVICE_UTIL_PCT,
+        column::DEVICE_READ_MIB_PER_S,
+        column::PHYSICAL_WRITTEN_MIB_PER_S,
+    ];
+    (larger && read.max(written) > 0.0).then(|| e.add(&from, text).bound(by))
 }
 
 /// Adds the parts and what they leave unexplained, if the sessions' CPU time is known.

@@ -254,7 +254,7 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
-const READ: [&Column; 29] = [
+const READ: [&Column; 32] = [
     column::RATE_TPS,
     column::COMMIT_THROUGHPUT_TPS,
     column::COMMIT_LATENCY_MS,
@@ -284,6 +284,9 @@ const READ: [&Column; 29] = [
     column::LOG_WRITE_WAIT_PCT,
     column::WRITE_WAIT_PCT,
     column::WRITER_WAIT_PCT,
+    column::DATA_DEVICE_UTIL_PCT,
+    column::DEVICE_READ_MIB_PER_S,
+    column::PHYSICAL_WRITTEN_MIB_PER_S,
 ];
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -327,8 +330,10 @@ proptest! {
             BoundBy::Cpu => at_least(column::CPU_BUSY_PCT, 90.0) || has(column::SESSION_CPU_PCT),
             BoundBy::SingleWriter => (jobs > 1 && has(column::COMMITS_PER_REDO_SYNC)) || has(column::WRITER_WAIT_PCT),
             BoundBy::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
-            BoundBy::StorageReads => has(column::READ_WAIT_PCT) || has(column::SESSION_IO_PCT),
-            BoundBy::StorageWrites => has(column::WRITE_WAIT_PCT),
+            BoundBy::StorageReads => {
+                has(column::READ_WAIT_PCT) || has(column::SESSION_IO_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0)
+            }
+            BoundBy::StorageWrites => has(column::WRITE_WAIT_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0),
             BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
             BoundBy::Locks => has(column::LOCK_WAIT_PCT),
             BoundBy::RoundTrip => has(column::SESSION_IDLE_PCT),

@@ -31,6 +31,9 @@ define! {
     CLIENT_JOB_CPU_WAIT_PCT: "client_job_cpu_wait_pct", "Job threads waiting for CPU", "%", Format::Integer,
         "Share of the jobs' time in which loadline's own threads of the jobs were ready to run but no CPU was free.",
         OWN_THREADS;
+    DATA_DEVICE_UTIL_PCT: "data_device_util_pct", "Data device busy", "%", Format::Integer,
+        "Share of the window in which the device that holds the data had I/O in flight.",
+        &[("*", "/proc/diskstats, io_ticks")];
     LOCK_WAIT_PCT: "lock_wait_pct", "Lock waits", "%", Format::Integer,
         "Share of the jobs' time in which their sessions waited for locks or latches held by other sessions.",
         &[

@@ -1,7 +1,7 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
 use loadline_collect::Edge;
-use loadline_collect::os::TaskTimes;
+use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::Runs;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
@@ -29,6 +29,10 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     } else {
         cpu(&mut out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
     }
+    let disks = edges[0].data_disk.zip(edges[1].data_disk);
+    let data = disks.and_then(|(a, b)| DiskRates::between(&a, &b, seconds_between(edges[0], edges[1])));
+    let unknown = "the data device is unknown or on another machine";
+    out.set_or_absent(column::DATA_DEVICE_UTIL_PCT, data.map(|d| d.util_pct), unknown);
     let states = measured.collected.states_between(measured.schedule.open_ns, measured.schedule.close_ns);
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
@@ -84,4 +88,53 @@ fn cpu(
 fn sessions(waits: &WaitProfile, of: &dyn Fn(&str) -> bool) -> Option<f64> {
     let seen: u64 = waits.sessions.iter().filter(|(event, _)| of(event)).map(|(_, n)| *n).sum();
     (waits.samples >= MIN_SAMPLES).then(|| seen as f64 / f64::from(waits.samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Snapshot;
+
+    use super::*;
+
+    fn edge(at_s: u64, sessions: Option<(u64, u64)>) -> Edge {
+        Edge {
+            name: String::new(),
+            at_ns: at_s * 1_000_000_000,
+            snapshot: Ok(Snapshot::default()),
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: sessions
+                .map(|(run_ms, wait_ms)| TaskTimes { run_ns: run_ms * 1_000_000, wait_ns: wait_ms * 1_000_000 }),
+        }
+    }
+
+    #[test]
+    fn cpu_time_is_a_share_of_all_jobs_time() {
+        let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
+        let of = |open, close| {
+            let mut out = Figures::default();
+            cpu(&mut out, columns, [&edge(1, open), &edge(3, close)], |e| e.sessions, 4.0, "no tasks");
+            (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
+        };
+        let absent = ([None, None], Some("no tasks".to_owned()));
+        // Four jobs in 2 s: 8 s in all.
+        assert_eq!(of(Some((100, 50)), Some((4100, 2050))), ([Some(50.0), Some(25.0)], None));
+        assert_eq!(of(None, Some((4100, 2050))), absent);
+        assert_eq!(of(Some((100, 50)), Some((90, 60))), absent, "other tasks than before");
+        assert_eq!(of(Some((0, 0)), Some((8500, 0))), absent, "more than the jobs had");
+    }
+
+    #[test]
+    fn few_samples_are_no_share() {
+        let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
+        waits.sessions.insert("Lock:tuple".to_owned(), 6);
+        waits.sessions.insert("CPU".to_owned(), 2);
+        let locks = |event: &str| event.starts_with("Lock:");
+        assert_eq!(sessions(&waits, &locks), None);
+        waits.samples = 5;
+        assert_eq!(sessions(&waits, &locks), Some(1.2));
+    }
 }

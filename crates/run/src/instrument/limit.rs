@@ -59,15 +59,34 @@ impl Limits {
     fn lowest(&mut self, ended: &EndedTest<'_>) -> Result<TestLimit, String> {
         let references = ended.run.references.as_ref().map_err(Clone::clone)?;
         let subject = subject(ended.request, ended.run, Some(ended.figures));
-        let mut lowest: Option<TestLimit> = None;
+        let (mut in_series, mut limits) = (None, Vec::new());
         for measured in &mut self.parts {
             let name = measured.limit.name();
             let limit = measured.after(subject, references).map_err(|why| format!("{name}: {why}"))?;
-            if limit.as_ref().is_some_and(|l| lowest.as_ref().is_none_or(|lowest| l.tps < lowest.tps)) {
-                lowest = limit;
+            let Some(limit) = limit else { continue };
+            if ended.request.jobs == 1 && measured.limit.is_in_series() {
+                in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
+            } else {
+                limits.push(limit);
             }
         }
+        let lowest = limits.into_iter().chain(in_series).min_by(|a, b| a.tps.total_cmp(&b.tps));
         lowest.ok_or_else(|| "the test did none of the work that bounds it".to_owned())
+    }
+}
+
+/// The limit of one job that does one after the other: the times of both add up.
+fn one_after_the_other(a: &TestLimit, b: &TestLimit) -> TestLimit {
+    let pairs = a.samples.iter().cycle().zip(b.samples.iter().cycle()).take(a.samples.len().max(b.samples.len()));
+    let samples: Vec<f64> = pairs.map(|(a, b)| 1.0 / (1.0 / a + 1.0 / b)).collect();
+    let from_file = [a, b].iter().any(|limit| limit.source == LimitSource::File);
+    TestLimit {
+        name: format!("{} + {}", a.name, b.name),
+        of: format!("{}, then {}", a.of, b.of),
+        jobs: a.jobs,
+        tps: samples.iter().sum::<f64>() / samples.len() as f64,
+        samples,
+        source: if from_file { LimitSource::File } else { LimitSource::Run },
     }
 }
 
@@ -112,4 +131,26 @@ impl Measured {
 fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Figures>) -> Subject<'a> {
     let calibration = run.manifest.calibration.get(request.work.workload.code);
     Subject { request, redo_bytes: calibration.and_then(|c| c.redo_bytes_per_tx), figures }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
+        let tps = samples.iter().sum::<f64>() / samples.len() as f64;
+        TestLimit { name: name.into(), of: name.into(), jobs: 1, tps, samples: samples.to_vec(), source }
+    }
+
+    #[test]
+    fn times_of_one_job_add_up() {
+        let statements = limit("empty statements", &[1000.0, 500.0], LimitSource::Run);
+        let log = limit("log writer", &[1000.0, 500.0], LimitSource::Run);
+        let both = one_after_the_other(&statements, &log);
+        assert_eq!((both.name.as_str(), both.tps), ("empty statements + log writer", 375.0));
+        assert_eq!((both.samples, both.source), (vec![500.0, 250.0], LimitSource::Run));
+        // A figure from a file has no second sample: it counts for both.
+        let known = one_after_the_other(&statements, &limit("log writer", &[500.0], LimitSource::File));
+        assert_eq!((known.samples, known.source), (vec![1000.0 / 3.0, 250.0], LimitSource::File));
+    }
 }

@@ -240,6 +240,7 @@ mod tests {
             data_dir,
             test_file: TestFile::default(),
             elsewhere: None,
+            rows: Default::default(),
             interrupted: Arc::default(),
         }
     }

@@ -67,7 +67,7 @@ pub(super) const GROUPS_PARAM: Param = Param {
 pub(super) const GROUPS: &[i64] = &[10, 10_000, 1_000_000];
 
 /// The column of the fact table with the number of values that the parameter `groups` asks for.
-pub(super) fn group_column(params: &Params) -> &'static str {
+pub(crate) fn group_column(params: &Params) -> &'static str {
     match params.get("groups") {
         ..=10 => "g10",
         11..=10_000 => "g10k",

@@ -1,6 +1,6 @@
 //! Common parts of the data-load workloads: the inserted rows.
 
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::{Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 use crate::workload::Evidence;
@@ -12,14 +12,14 @@ const PAYLOAD: u32 = 120;
 pub(super) const INSERTS: NamedFor = NamedFor {
     components: &[Component::Log, Component::Cpu],
     doing: "the way of a few rows through statements to a durable commit",
-    instead: &[],
+    instead: &[ONE_WRITER],
 };
 
 /// What bulk loads are named for.
 pub(super) const BULK: NamedFor = NamedFor {
     components: &[Component::Cpu, Component::Log, Component::DeviceWrites],
     doing: "the way of many rows through the loader to log and data files",
-    instead: &[],
+    instead: &[ONE_WRITER],
 };
 
 /// What the building of an index is named for.

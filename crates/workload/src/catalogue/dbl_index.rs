@@ -41,7 +41,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
-    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Sort), Limit::WriteBandwidth])],
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Keys), Limit::WriteBandwidth])],
     sweep: Sweep::Once,
     volume: Some(|params| Volume {
         rows: params.get("rows") as f64,

@@ -5,7 +5,7 @@ use loadline_model::{Capability, column};
 use super::sto;
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
 
@@ -18,7 +18,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     named_for: NamedFor {
         components: &[Component::Log],
         doing: "durable commits of single rows, through a checkpoint",
-        instead: &[],
+        instead: &[ONE_WRITER],
     },
     spoiled_by: "Checkpoints that the database starts by itself in the rest of the window (their number is noted), and a checkpoint that lasts only a few milliseconds because little was changed: use a longer warm-up.",
     kpis: &[

@@ -5,7 +5,7 @@ use loadline_model::{Capability, column};
 use super::sto;
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, Instead, NamedFor};
+use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Workload};
@@ -52,10 +52,7 @@ pub(super) static WORKLOAD: Workload = Workload {
                 component: Component::Cpu,
                 why: "With few CPUs, or small blocks, changing a block and handing it to the operating system takes longer than the device takes to write it. Needed: more CPUs for the same device.",
             },
-            Instead {
-                component: Component::SingleWriter,
-                why: "A database with one writer at a time has the session that commits write the changed blocks; the others wait for it. The rate is that of its writes. Needed: writers that work at the same time.",
-            },
+            ONE_WRITER,
         ],
     },
     spoiled_by: "A cache that absorbs the changes: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache, and a long warm-up) or the operating system's (loadline starts to write changed blocks all the time, if it runs on the same machine and may read the files). A checkpoint shortly before or in the test, if the database then logs whole blocks. Memory that does not hold the table, or direct I/O, if the cache is too small for it: changed blocks are then read from the device first. The check data-written compares the blocks written with the rows changed, and the device's writes with both. Other writes to that device make the comparison too good and the figures too low.",

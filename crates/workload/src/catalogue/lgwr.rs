@@ -8,7 +8,7 @@ use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -47,7 +47,7 @@ pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {red
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
     group: "log-writer",
-    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[] },
+    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[ONE_WRITER] },
     spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: LATENCY_KPIS,
     tables: TABLES,

@@ -4,7 +4,7 @@ pub use lgwr::LOG_APPENDS;
 
 use crate::workload::Workload;
 
-mod da;
+pub(crate) mod da;
 mod da_agg;
 mod da_join;
 mod da_parallel;

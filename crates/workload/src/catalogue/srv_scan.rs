@@ -24,7 +24,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Memory, Limit::Loop(Loop::Scan)])],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Memory, Limit::Loop(Loop::Lookup)])],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
         statements: vec![srv::scan()],

@@ -5,7 +5,7 @@ use loadline_model::{Capability, column};
 use super::sto;
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Sweep, Workload};
@@ -33,7 +33,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     named_for: NamedFor {
         components: &[Component::DeviceReads, Component::DeviceWrites],
         doing: "random reads of single blocks, and writes of changed ones to make room for them",
-        instead: &[],
+        instead: &[ONE_WRITER],
     },
     spoiled_by: sto::SPOILED_BY,
     kpis: &[

@@ -4,7 +4,7 @@ use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -35,7 +35,17 @@ pub(super) static WORKLOAD: Workload = Workload {
     named_for: NamedFor {
         components: &[Component::DeviceWrites],
         doing: "new blocks, at the bandwidth of the device",
-        instead: &[],
+        instead: &[
+            ONE_WRITER,
+            Instead {
+                component: Component::Log,
+                why: "A database that logs new rows writes each byte to its log first and once more to the data files, so sessions wait for the log before the data device is busy. Needed: a log on a device of its own, or a load that is not logged.",
+            },
+            Instead {
+                component: Component::Cpu,
+                why: "On a fast device, making, checking and logging the rows takes longer than writing them. Needed: more CPUs for the same device.",
+            },
+        ],
     },
     spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take. A test that has not written nine tenths of its rows at the window end is invalid. Disk space: the table grows with rate and window.",
     kpis: &[

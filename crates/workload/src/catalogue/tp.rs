@@ -7,7 +7,7 @@ use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -147,7 +147,7 @@ pub(super) const READS: NamedFor =
 pub(super) const CHANGES: NamedFor = NamedFor {
     components: &[Component::Log, Component::Cpu],
     doing: "whole transactions: statements, locks and a durable commit",
-    instead: &[],
+    instead: &[ONE_WRITER],
 };
 
 /// What can spoil those that only read.
