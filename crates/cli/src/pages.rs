@@ -107,6 +107,7 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
     let _ = writeln!(out, "\n## A transaction\n\nWith the parameters at their defaults:\n\n{}", words::program(&work));
     let _ = writeln!(out, "{}\n\n## Data\n\n{}", words::load(w, &work), words::tables(&work));
     out.push_str(&figures(w));
+    out.push_str(&limits(w));
     out.push_str(&parameters(w));
     out.push_str(&proof(w, &work));
     let _ = writeln!(out, "## Where it runs\n\nIt needs:\n");
@@ -160,6 +161,23 @@ fn figures(w: &Workload) -> String {
     for kpi in w.kpis {
         let c = kpi.column;
         let _ = writeln!(out, "| {} | {} | {} | {} |", cell(kpi.title), c.unit, in_files(c), cell(c.meaning));
+    }
+    out + "\n"
+}
+
+/// What bounds a test on the machine, whatever the database.
+fn limits(w: &Workload) -> String {
+    let all = w.limits();
+    let mut out = "## Limit\n\n".to_owned();
+    out += match all.len() {
+        0 => return out + "None: the figures are the shape of the curve over sizes.\n\n",
+        1 => "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
+              the test's throughput as a share of it:\n\n",
+        _ => "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
+              the test's throughput as a share of the lowest of these, which `limit_of` names:\n\n",
+    };
+    for limit in all {
+        let _ = writeln!(out, "- {}: {}", limit.name(), limit.definition());
     }
     out + "\n"
 }

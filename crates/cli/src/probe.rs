@@ -93,7 +93,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     each_once(&args.dirs)?;
     // Find unusable directories before measuring the first one.
     for dir in &args.dirs {
-        ProbeSession::open(dir, &options, &stop)?;
+        ProbeSession::open(dir, &options, &*stop)?;
     }
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();

@@ -143,7 +143,7 @@ pub fn probe(
 }
 
 /// Notes about this directory.
-fn caveats(session: &ProbeSession<'_>) -> Vec<String> {
+fn caveats(session: &ProbeSession<&AtomicBool>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(text) = session.facts().kind.caveat() {
         all.push(text.to_owned());

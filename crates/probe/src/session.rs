@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -31,9 +32,9 @@ const LARGEST_SIDE: u64 = 256 * MIB;
 /// Share of a slice under load before its window opens.
 const WARM_UP: f64 = 0.1;
 
-/// The probe's files in a directory. They are freed with this value, or with the process.
+/// The probe's files in a directory. They are freed with this value, or with the process. `S` is the flag that stops it.
 #[derive(Debug)]
-pub struct ProbeSession<'a> {
+pub struct ProbeSession<S> {
     dir: PathBuf,
     facts: StorageFacts,
     file: TestFile,
@@ -50,16 +51,16 @@ pub struct ProbeSession<'a> {
     bytes: u64,
     side_bytes: u64,
     needed: u64,
-    stop: &'a AtomicBool,
+    stop: S,
 }
 
-impl<'a> ProbeSession<'a> {
+impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     /// Creates the files in `dir`, still empty: call [`ProbeSession::fill`] next. Once `stop` is set, everything ends with
     /// [`ProbeError::Interrupted`].
     ///
     /// # Errors
     /// Invalid options, not a directory, read-only, no space, no permission.
-    pub fn open(dir: &Path, options: &ProbeOptions, stop: &'a AtomicBool) -> Result<ProbeSession<'a>, ProbeError> {
+    pub fn open(dir: &Path, options: &ProbeOptions, stop: S) -> Result<ProbeSession<S>, ProbeError> {
         options.check()?;
         let metadata = std::fs::metadata(dir).map_err(|cause| DeviceError::Io {
             step: Step::Read,
@@ -221,6 +222,20 @@ impl<'a> ProbeSession<'a> {
         Ok(tally.row(point))
     }
 
+    /// Writes per second of blocks of `size` bytes at random places of the test file, `depth` in flight, for `seconds`
+    /// including a warm-up; `None` if nothing completed. They are on the device when this returns.
+    ///
+    /// # Errors
+    /// As [`ProbeSession::measure`].
+    pub fn random_writes_per_s(&mut self, size: u64, depth: u32, seconds: f64) -> Result<Option<f64>, ProbeError> {
+        let point = Point { operation: Operation::SequentialWrite, size, depth };
+        let mut tally = Tally::new(self.is_direct(&point));
+        let written = self.transfer(&point, Direction::Write, Places::Random, slice(seconds), &mut tally);
+        let synced = written.and_then(|()| Ok(self.file.plain.sync_data()?));
+        synced.map_err(|cut| wrap(cut, &point, &self.dir))?;
+        Ok(tally.row(&point).map(|row| row.per_s))
+    }
+
     /// Whether `point` uses `O_DIRECT`.
     pub(crate) fn is_direct(&self, point: &Point) -> bool {
         self.file.direct && point.size.is_multiple_of(self.file.alignment) && point.operation != Operation::PmemPersist
@@ -233,18 +248,16 @@ impl<'a> ProbeSession<'a> {
 
     /// Adds a slice of `seconds`, warm-up included, to `tally`.
     pub(crate) fn slice(&mut self, point: &Point, seconds: f64, tally: &mut Tally) -> Result<(), ProbeError> {
-        let ns = seconds * 1e9;
-        let slice = Slice { warm_ns: (ns * WARM_UP) as u64, window_ns: (ns * (1.0 - WARM_UP)) as u64 };
-        self.run(point, slice, tally).map_err(|cut| wrap(cut, point, &self.dir))
+        self.run(point, slice(seconds), tally).map_err(|cut| wrap(cut, point, &self.dir))
     }
 
     fn run(&mut self, point: &Point, slice: Slice, tally: &mut Tally) -> Result<(), SliceError> {
         use Operation as O;
         match point.operation {
-            O::RandomRead => self.transfer(point, Direction::Read, slice, tally),
-            O::SequentialRead => self.transfer(point, Direction::Read, slice, tally),
+            O::RandomRead => self.transfer(point, Direction::Read, Places::Random, slice, tally),
+            O::SequentialRead => self.transfer(point, Direction::Read, Places::Sequential, slice, tally),
             O::SequentialWrite => {
-                self.transfer(point, Direction::Write, slice, tally)?;
+                self.transfer(point, Direction::Write, Places::Sequential, slice, tally)?;
                 // Leave no dirty data to the next slice.
                 Ok(self.file.plain.sync_data()?)
             }
@@ -252,7 +265,7 @@ impl<'a> ProbeSession<'a> {
                 Ok((_, map)) => {
                     let mut block = AlignedBuf::new(point.size as usize).map_err(io::Error::other)?;
                     self.data.fill(&mut block);
-                    persist::slice(map, &block, slice, self.stop, tally)
+                    persist::slice(map, &block, slice, &self.stop, tally)
                 }
                 Err(reason) => Err(SliceError::Io(io::Error::new(io::ErrorKind::Unsupported, reason.clone()))),
             },
@@ -267,11 +280,12 @@ impl<'a> ProbeSession<'a> {
         &mut self,
         point: &Point,
         direction: Direction,
+        places: Places,
         slice: Slice,
         tally: &mut Tally,
     ) -> Result<(), SliceError> {
-        let offsets = match (point.operation, direction) {
-            (Operation::RandomRead, _) => &mut self.random,
+        let offsets = match (places, direction) {
+            (Places::Random, _) => &mut self.random,
             (_, Direction::Read) => &mut self.reading,
             (_, Direction::Write) => &mut self.writing,
         };
@@ -281,7 +295,7 @@ impl<'a> ProbeSession<'a> {
             size: point.size,
             depth: point.depth,
             blocks: (self.bytes / point.size.max(1)).max(1),
-            stop: self.stop,
+            stop: &self.stop,
         };
         match self.engine {
             Engine::IoUring => transfer.by_ring(offsets, &mut self.data, slice, tally),
@@ -303,7 +317,7 @@ impl<'a> ProbeSession<'a> {
             self.next_sync = self.next_sync.next_multiple_of(point.size.max(1));
             WriteAt::Preallocated { next: &mut self.next_sync, bytes: self.bytes }
         };
-        let writes = SyncWrites { file, dir: &self.dir, size: point.size, fdatasync, stop: self.stop };
+        let writes = SyncWrites { file, dir: &self.dir, size: point.size, fdatasync, stop: &self.stop };
         if files.direct && !direct {
             set_direct(file, false)?;
         }
@@ -313,6 +327,19 @@ impl<'a> ProbeSession<'a> {
         }
         result
     }
+}
+
+/// Order of the blocks of a transfer.
+#[derive(Clone, Copy)]
+enum Places {
+    Random,
+    Sequential,
+}
+
+/// A slice of `seconds`, warm-up included.
+fn slice(seconds: f64) -> Slice {
+    let ns = seconds * 1e9;
+    Slice { warm_ns: (ns * WARM_UP) as u64, window_ns: (ns * (1.0 - WARM_UP)) as u64 }
 }
 
 fn wrap(cut: SliceError, point: &Point, dir: &Path) -> ProbeError {

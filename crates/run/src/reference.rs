@@ -3,6 +3,8 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
+mod copy;
+mod device;
 mod kernel;
 pub(crate) mod log;
 mod memory;
@@ -23,6 +25,8 @@ pub use place::{Role, writable_dir};
 
 use crate::figures::Figures;
 use crate::window::{JobResult, Request, TestError, run_test};
+pub(crate) use device::TestFile;
+use device::{Device, Transfers};
 use log::LogWriter;
 pub(crate) use rows::LastRows;
 
@@ -32,6 +36,8 @@ pub(crate) struct References {
     pub(crate) log: LogSource,
     /// A folder on the filesystem of the database's data, or why there is none.
     pub(crate) data_dir: Result<PathBuf, String>,
+    /// The test file in `data_dir`.
+    pub(crate) test_file: TestFile,
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
     /// Rows in memory.
@@ -101,22 +107,15 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     match limit {
         Limit::Log => Box::new(log::Commits::default()),
         Limit::Statements => Box::new(statements::Statements::default()),
+        Limit::BlockReads => Box::new(Device::new(Transfers::BlockReads)),
+        Limit::BatchReads => Box::new(Device::new(Transfers::BatchReads)),
+        Limit::ReadBandwidth => Box::new(Device::new(Transfers::SequentialReads)),
+        Limit::BlockWrites => Box::new(Device::new(Transfers::BlockWrites)),
+        Limit::WriteBandwidth => Box::new(Device::new(Transfers::SequentialWrites)),
+        Limit::Copy => Box::new(copy::Copies),
         Limit::Memory => Box::new(memory::Memory::default()),
         Limit::Loop(of) => Box::new(rows::Loops::new(of)),
         Limit::Kernel => Box::new(kernel::Kernel::default()),
-        _ => Box::new(Missing),
-    }
-}
-
-struct Missing;
-
-impl Part for Missing {
-    fn sample(&mut self, _: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
-        Err("not measured yet".to_owned())
-    }
-
-    fn of(&self, _: &References) -> String {
-        String::new()
     }
 }
 

@@ -328,6 +328,7 @@ impl Study {
         Ok(References {
             log,
             data_dir: dir(Role::Data),
+            test_file: Default::default(),
             elsewhere,
             rows: Default::default(),
             interrupted: Arc::clone(&self.interrupted),

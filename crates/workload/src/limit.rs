@@ -10,6 +10,8 @@ pub enum Limit {
     Statements,
     /// Reads of single blocks at random places of the device.
     BlockReads,
+    /// The same with all reads of a query at once.
+    BatchReads,
     /// Sequential reads of the device.
     ReadBandwidth,
     /// Writes of single blocks at random places of the device.
@@ -53,6 +55,7 @@ impl Limit {
             Limit::Log => "log writer",
             Limit::Statements => "empty statements",
             Limit::BlockReads => "block reads",
+            Limit::BatchReads => "batches of block reads",
             Limit::ReadBandwidth => "read bandwidth",
             Limit::BlockWrites => "block writes",
             Limit::WriteBandwidth => "write bandwidth",
@@ -84,22 +87,29 @@ impl Limit {
             }
             Limit::BlockReads => {
                 "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
-                 page cache, with as many in flight as jobs."
+                 page cache, with as many in flight as jobs (at most 1,024). Blocks from a cache do not count."
+            }
+            Limit::BatchReads => {
+                "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
+                 page cache, with as many in flight as jobs times rows of a query (at most 1,024). Blocks from a cache \
+                 do not count."
             }
             Limit::ReadBandwidth => {
                 "Sequential reads of 1 MiB of a file on the filesystem of the database's data, past the page cache, 8 in \
-                 flight."
+                 flight. Data from a cache do not count."
             }
             Limit::BlockWrites => {
                 "Writes of the database's block size at random places of a file on the filesystem of its data, past the \
-                 page cache, 32 in flight."
+                 page cache, 32 in flight. Where log and data share a device, blocks written together count once."
             }
             Limit::WriteBandwidth => {
                 "Sequential writes of 1 MiB to a file on the filesystem of the database's data, past the page cache, 8 \
-                 in flight, for the bytes that the database and its log wrote for each transaction."
+                 in flight, for the bytes that each transaction wrote to the data files, and to the log if it is on the \
+                 same device."
             }
             Limit::Copy => {
-                "As many threads as jobs copy the same rows, already parsed, from one place in memory to another."
+                "As many threads as jobs, at most one per CPU, copy the same rows, already parsed, from one place in \
+                 memory to another."
             }
             Limit::Memory => {
                 "As many threads as jobs, at most one for each CPU, read as many bytes as the table has in the \

@@ -95,6 +95,39 @@ fn limits_are_brought_from_the_databases_own_machine() {
     assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
 }
 
+/// Runs storage workloads on a database in a file in `path`.
+fn storage(path: &str) -> Vec<serde_json::Value> {
+    let args = ["run", "--target", "sqlite:", "--workload", "STO-READ", "--workload", "STO-SCAN", "--size", "32MiB"];
+    let more = ["--jobs", "2", "--duration", "800ms", "--warmup", "300ms", "--allow-cached", "--results", path];
+    tests_of(&run(&[&args[..], &more].concat()).folder())
+}
+
+#[test]
+fn reads_are_compared_with_the_device() {
+    let dir = results();
+    let tests = storage(dir.path().to_str().unwrap());
+    for (test, name) in tests.iter().zip(["block reads", "read bandwidth"]) {
+        let limit = &test["limit"];
+        assert_eq!(limit["name"], name, "{}", test["absent"]["limit_tps"]);
+        assert!(limit["of"].as_str().unwrap().contains("reads of"), "{limit}");
+        assert!(limit["samples"].as_array().unwrap().iter().all(|s| s.as_f64().unwrap() > 0.0), "{limit}");
+        assert!(test["limit_share_pct"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(tests.len(), 2);
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn data_in_memory_has_no_device_to_compare_with() {
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let tests = storage(memory.path().to_str().unwrap());
+    assert_eq!(tests.len(), 2, "the run goes on");
+    for test in &tests {
+        let why = test["absent"]["limit_share_pct"].as_str().unwrap();
+        assert!(why.contains("in memory (tmpfs)"), "{why}");
+    }
+}
+
 #[test]
 fn what_bounds_a_test_is_what_its_workload_lists() {
     let dir = results();

@@ -63,6 +63,7 @@ impl Limits {
         for measured in &mut self.parts {
             let name = measured.limit.name();
             let limit = measured.after(subject, references).map_err(|why| format!("{name}: {why}"))?;
+            let Some(limit) = limit else { continue };
             if ended.request.jobs == 1 && measured.limit.is_in_series() {
                 in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
             } else {
@@ -70,7 +71,7 @@ impl Limits {
             }
         }
         let lowest = limits.into_iter().chain(in_series).min_by(|a, b| a.tps.total_cmp(&b.tps));
-        lowest.ok_or_else(|| KIND.absent.to_owned())
+        lowest.ok_or_else(|| "the test did none of the work that bounds it".to_owned())
     }
 }
 
@@ -94,10 +95,10 @@ impl Measured {
         Measured { limit, part: part(limit), before: Ok(None) }
     }
 
-    /// Measures after the test, or looks the limit up.
-    fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<TestLimit, String> {
+    /// Measures after the test, or looks the limit up; `None` if the test did none of the work.
+    fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<TestLimit>, String> {
         if let Some(known) = self.part.known(subject, references) {
-            return known;
+            return known.map(Some);
         }
         let mut sample = || {
             let rate = self.part.sample(subject, references)?;
@@ -108,19 +109,22 @@ impl Measured {
             None => [sample()?, sample()?],
         };
         let per_tx = self.part.per_tx(subject)?;
+        if per_tx == 0.0 {
+            return Ok(None);
+        }
         let samples = rates.map(|rate| rate / per_tx);
         let tps = (samples[0] + samples[1]) / 2.0;
         if !(tps.is_finite() && tps > 0.0) {
-            return Err("the test did none of the work that it bounds".to_owned());
+            return Err("its measurement gave no rate".to_owned());
         }
-        Ok(TestLimit {
+        Ok(Some(TestLimit {
             name: self.limit.name().to_owned(),
             of: self.part.of(references),
             jobs: subject.request.jobs,
             tps,
             samples: samples.to_vec(),
             source: LimitSource::Run,
-        })
+        }))
     }
 }
 

@@ -12,6 +12,7 @@ use loadline_model::format::bytes;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
+use super::place::check_free_space;
 use super::{LogSource, Part, References, Subject, throughput};
 use crate::calibrate::{measure_expected, with};
 use crate::window::{Request, TestError};
@@ -40,17 +41,7 @@ impl LogWriter {
     /// # Errors
     /// Why it cannot be opened.
     pub(crate) fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<LogWriter, String> {
-        if let Ok(s) = nix::sys::statvfs::statvfs(dir) {
-            let free = s.blocks_available().saturating_mul(s.fragment_size());
-            if free < MIN_FREE_BYTES {
-                return Err(format!(
-                    "the reference log writer needs {} of free space in {}, but only {} are free",
-                    bytes(MIN_FREE_BYTES as f64),
-                    dir.display(),
-                    bytes(free as f64)
-                ));
-            }
-        }
+        check_free_space(dir, "the reference log writer", MIN_FREE_BYTES)?;
         let target = open(&OpenRequest::new("wal:", dir.to_owned())).map_err(|e| e.to_string())?;
         let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
         Ok(LogWriter {

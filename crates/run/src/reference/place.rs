@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use loadline_model::format::bytes;
 use loadline_model::manifest::TargetInfo;
 
 /// A directory of a database.
@@ -54,4 +55,19 @@ pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<Pat
             log_dir.display()
         )),
     }
+}
+
+/// Checks that `dir` has `needed` bytes of free space for `what`.
+///
+/// # Errors
+/// How much is needed, and how much is free.
+pub(super) fn check_free_space(dir: &Path, what: &str, needed: u64) -> Result<(), String> {
+    // A filesystem that does not tell its free space is tried.
+    let free =
+        nix::sys::statvfs::statvfs(dir).map_or(u64::MAX, |s| s.blocks_available().saturating_mul(s.fragment_size()));
+    if free >= needed {
+        return Ok(());
+    }
+    let [needed, free] = [needed, free].map(|n| bytes(n as f64));
+    Err(format!("{what} needs {needed} of free space in {}, but only {free} are free", dir.display()))
 }

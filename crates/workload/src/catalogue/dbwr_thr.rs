@@ -64,7 +64,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[sto::BLOCKS],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::CommitNowait],
-    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockWrites])],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockWrites, Limit::WriteBandwidth])],
     program: |params| Program {
         statements: vec![change(params)],
         body: vec![

@@ -58,7 +58,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BatchReads])],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

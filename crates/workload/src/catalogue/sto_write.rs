@@ -57,7 +57,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads, Limit::BlockWrites])],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::WriteBandwidth, Limit::Copy])],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![

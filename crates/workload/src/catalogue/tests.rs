@@ -197,6 +197,18 @@ fn there_are_39_workloads_that_are_swept_and_one_scan() {
 }
 
 #[test]
+fn every_workload_but_a_scan_states_what_bounds_it() {
+    for workload in CATALOGUE {
+        let limits = workload.limits();
+        assert_eq!(limits.is_empty(), workload.scan().is_some(), "{}", workload.code);
+        for (i, limit) in limits.iter().enumerate() {
+            assert!(!limits[..i].contains(limit), "{}: {} twice", workload.code, limit.name());
+            assert!(limit.definition().ends_with('.'), "{}", limit.name());
+        }
+    }
+}
+
+#[test]
 fn unknown_names_get_the_nearest() {
     let e = crate::find("LGWR-LAT2").unwrap_err().to_string();
     assert!(e.contains("'LGWR-LAT2'") && e.contains("LGWR-LAT"), "{e}");

@@ -1,0 +1,336 @@
+//! Limits of the data's device: a test file on its filesystem is read and written past the page cache.
+//!
+//! Units of a transaction are the fewest that the counters allow. So blocks that a cache served are not counted, nor are
+//! blocks read ahead, nor the writes that were merged into one: the best program would not need them either.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadline_device::{Kind, StorageFacts};
+use loadline_model::column;
+use loadline_model::format::bytes;
+use loadline_model::probe::{Engine, Operation};
+use loadline_probe::{Point, ProbeError, ProbeOptions, ProbeSession};
+
+use super::place::check_free_space;
+use super::{Part, References, Subject};
+use crate::figures::MIB;
+
+/// Length of one measurement, s: thousands of blocks.
+const SAMPLE_S: f64 = 0.3;
+/// Smallest and largest test file, bytes. It has the size of the data, because a device may read a small file faster.
+const FILE_BYTES: std::ops::RangeInclusive<u64> = 128 << 20..=4 << 30;
+/// Time to write the test file, s; the file is shorter if the device is slow.
+const FILL_S: f64 = 2.0;
+/// Most blocks in flight: no queue of a device is longer.
+const MAX_IN_FLIGHT: u32 = 1024;
+/// Random writes in flight.
+const WRITES_IN_FLIGHT: u32 = 32;
+/// Size of sequential transfers, bytes, and their number in flight.
+const SEQUENTIAL: (u64, u32) = (1 << 20, 8);
+
+type Session = ProbeSession<Arc<AtomicBool>>;
+
+/// The test file of a run, made on first use. The kernel frees it however the run ends.
+#[derive(Default)]
+pub(crate) struct TestFile(Mutex<Option<Result<Session, String>>>);
+
+impl TestFile {
+    /// Measures with the test file.
+    fn with<T>(
+        &self,
+        subject: Subject<'_>,
+        references: &References,
+        measure: impl FnOnce(&mut Session) -> Result<T, ProbeError>,
+    ) -> Result<T, String> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = made.get_or_insert_with(|| {
+            let data_bytes = subject.request.work.params.size_bytes();
+            make(references.data_dir.as_deref().map_err(Clone::clone)?, data_bytes, &references.interrupted)
+        });
+        measure(session.as_mut().map_err(|why| why.clone())?).map_err(|e| e.to_string())
+    }
+}
+
+/// Makes and fills a test file in `dir` for data of `data_bytes`.
+fn make(dir: &Path, data_bytes: u64, interrupted: &Arc<AtomicBool>) -> Result<Session, String> {
+    let facts = StorageFacts::of(dir).map_err(|e| e.to_string())?;
+    if facts.kind == Kind::Tmpfs {
+        return Err(format!("the data in {} is in memory (tmpfs): there is no device to measure", dir.display()));
+    }
+    let most = facts.free_bytes.unwrap_or(u64::MAX) / 4;
+    let size = data_bytes.clamp(*FILE_BYTES.start(), *FILE_BYTES.end()).min(most).max(*FILE_BYTES.start());
+    check_free_space(dir, "the reference of the device", size * 2)?;
+    let options = ProbeOptions { size: Some(size), ..ProbeOptions::default() };
+    let mut session = Session::open(dir, &options, Arc::clone(interrupted)).map_err(|e| e.to_string())?;
+    session.fill(FILL_S, |_, _| ()).map_err(|e| e.to_string())?;
+    Ok(session)
+}
+
+/// A way of reading or writing the device.
+#[derive(Clone, Copy)]
+pub(super) enum Transfers {
+    /// Reads of single blocks, one in flight for each job.
+    BlockReads,
+    /// Reads of single blocks, all those of a query in flight for each job.
+    BatchReads,
+    /// Sequential reads.
+    SequentialReads,
+    /// Writes of single blocks.
+    BlockWrites,
+    /// Sequential writes.
+    SequentialWrites,
+}
+
+/// One of the limits of the device.
+pub(super) struct Device {
+    transfers: Transfers,
+    /// What was measured, in words.
+    of: String,
+}
+
+impl Device {
+    pub(super) fn new(transfers: Transfers) -> Device {
+        Device { transfers, of: String::new() }
+    }
+
+    /// Units of a transfer of `size` bytes: bytes if sequential, else blocks.
+    fn unit(&self, size: u64) -> f64 {
+        match self.transfers {
+            Transfers::SequentialReads | Transfers::SequentialWrites => size as f64,
+            _ => 1.0,
+        }
+    }
+
+    /// Size of a transfer, bytes, and number in flight.
+    fn shape(&self, subject: Subject<'_>) -> Result<(u64, u32), String> {
+        let jobs = subject.request.jobs;
+        let in_flight = match self.transfers {
+            Transfers::SequentialReads | Transfers::SequentialWrites => return Ok(SEQUENTIAL),
+            Transfers::BlockReads => jobs,
+            Transfers::BatchReads => jobs.saturating_mul(rows_of_a_query(subject)),
+            Transfers::BlockWrites => WRITES_IN_FLIGHT,
+        };
+        Ok((block_bytes(subject)?, in_flight.clamp(1, MAX_IN_FLIGHT)))
+    }
+}
+
+impl Part for Device {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+        let (wanted, depth) = self.shape(subject)?;
+        let (of, per_s) = references.test_file.with(subject, references, |session| {
+            let size = if session.direct() { wanted.next_multiple_of(session.alignment()) } else { wanted };
+            let mut measure = |operation| {
+                session.measure(&Point { operation, size, depth }, SAMPLE_S).map(|row| row.map(|r| r.per_s))
+            };
+            let (what, per_s) = match self.transfers {
+                Transfers::BlockReads | Transfers::BatchReads => ("random reads", measure(Operation::RandomRead)?),
+                Transfers::SequentialReads => ("sequential reads", measure(Operation::SequentialRead)?),
+                Transfers::SequentialWrites => ("sequential writes", measure(Operation::SequentialWrite)?),
+                Transfers::BlockWrites => ("random writes", session.random_writes_per_s(size, depth, SAMPLE_S)?),
+            };
+            let of = format!(
+                "{what} of {}, {depth} in flight ({}{}), of a file of {}",
+                bytes(size as f64),
+                if session.direct() { "O_DIRECT, " } else { "through the page cache, " },
+                if session.engine().0 == Engine::IoUring { "io_uring" } else { "threads" },
+                bytes(session.file_bytes() as f64),
+            );
+            Ok((of, per_s.map(|n| n * self.unit(size))))
+        })?;
+        self.of = of;
+        per_s.map(Some).ok_or_else(|| "nothing completed within the measurement".to_owned())
+    }
+
+    fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
+        let of = |column, unit: f64| subject.figure(column).map(|figure| figure * unit);
+        // The device of the log is also that of the data.
+        let shared = subject.request.disk.is_some() && subject.request.disk == subject.request.data_disk;
+        let of_both = |column, unit| if shared { of(column, unit) } else { Err("on another device".to_owned()) };
+        let per_s = match self.transfers {
+            Transfers::BlockReads | Transfers::BatchReads => fewest([
+                of(column::BLOCK_READS_PER_S, 1.0),
+                of(column::DEVICE_READS_PER_S, 1.0),
+                of(column::DEVICE_READ_MIB_PER_S, MIB / block_bytes(subject)? as f64),
+            ]),
+            Transfers::SequentialReads => fewest([
+                of(column::DATA_MIB_PER_S, MIB),
+                of(column::READ_MIB_PER_S, MIB),
+                of(column::DEVICE_READ_MIB_PER_S, MIB),
+            ]),
+            Transfers::BlockWrites => {
+                fewest([of(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 1.0), of_both(column::DEVICE_WRITES_PER_S, 1.0)])
+            }
+            Transfers::SequentialWrites => {
+                let log = of_both(column::REDO_MIB_PER_S, MIB).unwrap_or(0.0);
+                let all = of(column::PHYSICAL_WRITTEN_MIB_PER_S, MIB).map(|data| data + log);
+                fewest([all, of_both(column::DEVICE_WRITE_MIB_PER_S, MIB)])
+            }
+        };
+        Ok(per_s? / of(column::COMMIT_THROUGHPUT_TPS, 1.0)?)
+    }
+
+    fn of(&self, references: &References) -> String {
+        match &references.data_dir {
+            Ok(dir) => format!("{} in {}", self.of, dir.display()),
+            Err(_) => String::new(),
+        }
+    }
+}
+
+/// Block size of the database, bytes.
+fn block_bytes(subject: Subject<'_>) -> Result<u64, String> {
+    subject.request.target.facts().block_bytes.ok_or_else(|| "the block size of the database is unknown".to_owned())
+}
+
+/// Rows that a query reads, each in a block of its own.
+fn rows_of_a_query(subject: Subject<'_>) -> u32 {
+    let work = &subject.request.work;
+    work.workload.volume.map_or(1, |of| of(&work.params).rows.round() as u32)
+}
+
+/// The smallest of the known figures; if none is known, why the first is not.
+fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, String> {
+    figures
+        .into_iter()
+        .reduce(|a, b| match (a, b) {
+            (Ok(a), Ok(b)) => Ok(a.min(b)),
+            (Ok(known), Err(_)) | (Err(_), Ok(known)) => Ok(known),
+            (Err(first), Err(_)) => Err(first),
+        })
+        .unwrap_or_else(|| Err("no figure was given".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use loadline_collect::CpuSource;
+    use loadline_database::{OpenRequest, Target, Work, open};
+    use loadline_model::Driver;
+
+    use super::*;
+    use crate::figures::Figures;
+    use crate::reference::LogSource;
+    use crate::window::Request;
+
+    fn request(dir: &Path, code: &str, jobs: u32) -> Request {
+        let workload = loadline_workload::find(code).unwrap();
+        let url = format!("sqlite:{}", dir.join("x.db").display());
+        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
+        Request {
+            target,
+            work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
+            driver: Driver::Client,
+            jobs,
+            warmup_s: 0.0,
+            duration_s: 1.0,
+            rate_tps: None,
+            cpu: CpuSource::Local,
+            disk: Some("vda".to_owned()),
+            data_disk: Some("vda".to_owned()),
+            interrupted: Arc::default(),
+        }
+    }
+
+    fn references(data_dir: Result<PathBuf, String>) -> References {
+        References {
+            log: LogSource::None("none".to_owned()),
+            data_dir,
+            test_file: TestFile::default(),
+            elsewhere: None,
+            rows: Default::default(),
+            interrupted: Arc::default(),
+        }
+    }
+
+    fn per_tx(
+        transfers: Transfers,
+        request: &Request,
+        known: &[(&loadline_model::Column, f64)],
+    ) -> Result<f64, String> {
+        let mut figures = Figures::default();
+        known.iter().for_each(|(column, value)| figures.set(column, *value));
+        Device::new(transfers).per_tx(Subject { request, redo_bytes: None, figures: Some(&figures) })
+    }
+
+    #[test]
+    fn reads_served_by_a_cache_or_read_ahead_are_not_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let request = request(dir.path(), "STO-READ", 1);
+        let block_mib = request.target.facts().block_bytes.unwrap() as f64 / MIB;
+        let reads = |database: f64, device: f64, device_blocks: f64| {
+            let known = [
+                (column::COMMIT_THROUGHPUT_TPS, 100.0),
+                (column::BLOCK_READS_PER_S, database),
+                (column::DEVICE_READS_PER_S, device),
+                (column::DEVICE_READ_MIB_PER_S, device_blocks * block_mib),
+            ];
+            per_tx(Transfers::BlockReads, &request, &known).unwrap()
+        };
+        assert_eq!(reads(200.0, 300.0, 400.0), 2.0, "the operating system read ahead");
+        assert_eq!(reads(200.0, 50.0, 400.0), 0.5, "it merged reads");
+        assert_eq!(reads(200.0, 100.0, 100.0), 1.0, "the page cache served half of them");
+        let known = [(column::COMMIT_THROUGHPUT_TPS, 100.0), (column::BLOCK_READS_PER_S, 150.0)];
+        assert_eq!(per_tx(Transfers::BlockReads, &request, &known).unwrap(), 1.5, "the device is on another machine");
+        let why = per_tx(Transfers::BlockReads, &request, &known[..1]).unwrap_err();
+        assert!(why.contains(&column::BLOCK_READS_PER_S.heading()), "{why}");
+    }
+
+    #[test]
+    fn the_log_counts_where_it_shares_the_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut request = request(dir.path(), "STO-WRITE", 1);
+        let known = [
+            (column::COMMIT_THROUGHPUT_TPS, 10.0),
+            (column::PHYSICAL_WRITTEN_MIB_PER_S, 20.0),
+            (column::REDO_MIB_PER_S, 30.0),
+            (column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 2000.0),
+            (column::DEVICE_WRITES_PER_S, 500.0),
+        ];
+        assert_eq!(per_tx(Transfers::SequentialWrites, &request, &known).unwrap(), 5.0 * MIB);
+        assert_eq!(per_tx(Transfers::BlockWrites, &request, &known).unwrap(), 50.0, "writes were merged");
+        request.disk = Some("vdb".to_owned());
+        assert_eq!(per_tx(Transfers::SequentialWrites, &request, &known).unwrap(), 2.0 * MIB);
+        assert_eq!(per_tx(Transfers::BlockWrites, &request, &known).unwrap(), 200.0);
+    }
+
+    #[test]
+    fn the_file_is_measured_without_a_name_in_its_folder() {
+        let (dir, database) = (tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap(), tempfile::tempdir().unwrap());
+        let request = request(database.path(), "STO-READ-ASYNC", 2);
+        let (references, subject) =
+            (references(Ok(dir.path().to_owned())), Subject { request: &request, redo_bytes: None, figures: None });
+        for (transfers, words) in [
+            (Transfers::BlockReads, "2 in flight"),
+            (Transfers::BatchReads, "128 in flight"),
+            (Transfers::SequentialReads, "sequential reads of 1.0 MiB"),
+            (Transfers::BlockWrites, "random writes"),
+            (Transfers::SequentialWrites, "sequential writes"),
+        ] {
+            let mut part = Device::new(transfers);
+            let rate = part.sample(subject, &references).unwrap().unwrap();
+            assert!(rate > 0.0, "{words}");
+            assert!(part.of(&references).contains(words), "{}", part.of(&references));
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_has_a_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let request = request(dir.path(), "STO-READ", 1);
+        let subject = Subject { request: &request, redo_bytes: None, figures: None };
+        let why = |data_dir| Device::new(Transfers::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
+        assert_eq!(why(Err("the data is elsewhere".to_owned())), "the data is elsewhere");
+        assert!(why(Ok(dir.path().join("gone"))).contains("gone"));
+        let needed = check_free_space(dir.path(), "the file", u64::MAX).unwrap_err();
+        assert!(needed.contains("the file needs") && needed.contains("are free"), "{needed}");
+        let memory = Path::new("/dev/shm");
+        if StorageFacts::of(memory).is_ok_and(|facts| facts.kind == Kind::Tmpfs) {
+            let said = why(Ok(memory.to_owned()));
+            assert!(said.contains("tmpfs") || said.contains("free space"), "{said}");
+        }
+    }
+}
