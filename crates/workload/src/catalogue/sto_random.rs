@@ -45,7 +45,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
     sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
-    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads, Limit::BlockWrites, Limit::WriteBandwidth])],
+    instruments: &[
+        Instrument::Device,
+        Instrument::Limit(&[Limit::BlockReads, Limit::BlockWrites, Limit::WriteBandwidth]),
+    ],
     program: |params| {
         let rows = sto::rows(params);
         let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));

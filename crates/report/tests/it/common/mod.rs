@@ -220,7 +220,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
         let limit = tps * (1.2 + 0.01 * f64::from(r.test));
         r.limit = Some(TestLimit {
             name: "log writer".to_owned(),
-            of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
+            of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal, 1.5 KiB of redo per transaction".to_owned(),
             jobs: r.jobs,
             tps: limit,
             samples: vec![limit * 0.99, limit * 1.01],
