@@ -3,6 +3,7 @@
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
 //! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
+//! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -11,6 +12,7 @@ mod arena;
 mod fio;
 mod forms;
 mod load;
+mod named;
 mod pgbench;
 mod procedures;
 mod report;
@@ -43,23 +45,27 @@ enum Command {
     Forms(forms::FormArgs),
     /// The device probe against fio on the same file
     Fio(fio::Args),
+    /// What bounds each workload at its peak, against the component that it is named for
+    Named(named::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
 }
 
 fn main() -> ExitCode {
+    let done = |result: arena::Outcome<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
-        Command::Pgbench(args) => pgbench::run(&args),
-        Command::Select(args) => pgbench::select(&args),
-        Command::Sysbench(args) => sysbench::run(&args),
-        Command::Load(args) => load::run(&args),
-        Command::Procedures(args) => procedures::run(&args),
-        Command::Forms(args) => forms::run(&args),
-        Command::Fio(args) => fio::run(&args),
-        Command::Report(args) => report::run(&args),
+        Command::Pgbench(args) => done(pgbench::run(&args)),
+        Command::Select(args) => done(pgbench::select(&args)),
+        Command::Sysbench(args) => done(sysbench::run(&args)),
+        Command::Load(args) => done(load::run(&args)),
+        Command::Procedures(args) => done(procedures::run(&args)),
+        Command::Forms(args) => done(forms::run(&args)),
+        Command::Fio(args) => done(fio::run(&args)),
+        Command::Named(args) => named::run(&args),
+        Command::Report(args) => done(report::run(&args)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(e) => {
             eprintln!("loadline-bench: {e}");
             ExitCode::FAILURE

@@ -6,7 +6,9 @@
 //! build (`cargo build --release`) and an installed server.
 
 mod harness;
+mod open;
 mod ours;
+mod pairs;
 mod postgres;
 mod raw;
 mod rocksdb;
@@ -18,19 +20,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use loadline_logwriter::device::Via;
-
-use harness::{Contender, Figures, Length, Outcome, duel, measure};
-use ours::{Device, Ours};
+use harness::{Figures, Length, Outcome, measure};
+use open::{DEVICES, LAT1, MIB, Open, SEQUENTIAL, ours_name};
+use ours::Device;
+use pairs::Pairs;
 use postgres::Postgres;
-use raw::{Raw, Stream};
+use raw::Raw;
 use table::Table;
 
-/// LGWR-LAT1: 1.5 KiB of redo per commit.
-const LAT1: usize = 1536;
 /// LGWR-THR: 480 KiB per commit, which does not wait.
 const THR: usize = 480 << 10;
-const MIB: usize = 1 << 20;
 
 /// Compares loadline's reference log writer with its peers.
 #[derive(Debug, Parser)]
@@ -50,6 +49,9 @@ struct Cli {
     /// Jobs of the commits that wait.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 32])]
     jobs: Vec<usize>,
+    /// Parts to run [default: all].
+    #[arg(long, value_enum, value_delimiter = ',', hide_default_value = true, default_values_t = [Part::Lat, Part::Thr, Part::Turns, Part::Postgres])]
+    parts: Vec<Part>,
     /// Only contestants whose name contains one of these words.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -58,18 +60,17 @@ struct Cli {
     check: bool,
 }
 
-/// Log devices. Verdicts use the fastest one, by default the first.
-const DEVICES: [Device; 6] = [
-    Device::Fdatasync,
-    Device::Dsync,
-    Device::DirectDsync(Via::SystemCalls),
-    Device::DirectDsync(Via::Auto),
-    Device::DirectFdatasync(Via::SystemCalls),
-    Device::DirectFdatasync(Via::Auto),
-];
-
-fn ours_name(device: Device) -> String {
-    format!("loadline, {}", device.name())
+/// A part of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Commits that wait.
+    Lat,
+    /// Commits that do not wait.
+    Thr,
+    /// One job and a raw stream on one thread, in turns of a few commits.
+    Turns,
+    /// One job between two slices of it and PostgreSQL.
+    Postgres,
 }
 
 type Run<'a> = Box<dyn Fn(Length) -> Outcome<Figures> + 'a>;
@@ -99,21 +100,19 @@ fn bench(cli: &Cli) -> Outcome<()> {
     let length = Length { warmup: window.min(Duration::from_millis(100)), window };
     let place = cli.dir.clone().map_or_else(std::env::current_dir, Ok)?;
     let root = tempfile::Builder::new().prefix("logwriter-peers-").tempdir_in(&place)?;
-    raw::prepare(root.path())?;
-    let open = Open::all(root.path())?;
+    let mut open = Open::all(root.path())?;
     let written = open.bytes_of_a_commit(length)?;
+    open.raws(root.path(), written)?;
     eprintln!("in {}: {rounds} rounds of {seconds} s each; {written} bytes a commit of one job", place.display());
-    let mut list = lat(cli, &open, root.path(), written);
-    list.extend(thr(&open, root.path()));
+    let mut list = if cli.parts.contains(&Part::Lat) { lat(cli, &open, root.path()) } else { Vec::new() };
+    if cli.parts.contains(&Part::Thr) {
+        list.extend(thr(&open));
+    }
     list.retain(|c| cli.only.is_empty() || cli.only.iter().any(|word| c.name.contains(word.as_str())));
 
     let mut tables = [
         Table::new(&format!("Commits that wait, {LAT1} bytes each (LGWR-LAT1)"), "commits/s", 1.0),
-        Table::new(
-            &format!("Commits that do not wait, {} KiB each (LGWR-THR); raw: writes of 1 MiB", THR >> 10),
-            "MiB/s",
-            MIB as f64,
-        ),
+        Table::new(&format!("Commits that do not wait, {} KiB each (LGWR-THR)", THR >> 10), "MiB/s", MIB as f64),
     ];
     for round in 0..rounds {
         // Random order, so that nobody profits from its predecessor.
@@ -138,8 +137,16 @@ fn bench(cli: &Cli) -> Outcome<()> {
             tables[c.table].add(&c.name, c.jobs, result);
         }
     }
-    let duels = duels(&open, root.path(), written, if cli.check { 1 } else { rounds.div_ceil(3) }, length);
-    report(cli, &tables, &duels);
+    let chosen = |d: &Device| cli.only.is_empty() || cli.only.iter().any(|word| ours_name(*d).contains(word.as_str()));
+    let devices: Vec<Device> = DEVICES.into_iter().filter(chosen).collect();
+    let mut pairs = Vec::new();
+    if cli.parts.contains(&Part::Turns) {
+        pairs.extend(pairs::turns(&open, &devices, rounds.div_ceil(3), length));
+    }
+    if cli.parts.contains(&Part::Postgres) {
+        pairs.extend(pairs::postgres(&open, &devices, &cli.loadline, root.path(), rounds, length));
+    }
+    report(cli, &tables, &pairs);
     let measured = |c: &Contestant| tables[c.table].ratio((&c.name, c.jobs), (&c.name, c.jobs), |f| f.rate).is_some();
     match list.iter().find(|c| cli.check && !measured(c)) {
         Some(c) => Err(format!("{}, {} jobs, was not measured: see above", c.name, c.jobs).into()),
@@ -154,53 +161,15 @@ fn settle(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// An open peer, or why it could not be opened.
-type Peer = (&'static str, Result<Box<dyn Contender>, String>);
-
-/// All contestants that stay open for the whole run.
-struct Open {
-    logs: Vec<(Device, Result<Ours, String>)>,
-    peers: Vec<Peer>,
-}
-
-impl Open {
-    fn all(root: &Path) -> Outcome<Open> {
-        let dir = |name: &str| -> Outcome<PathBuf> {
-            let dir = root.join(name);
-            std::fs::create_dir(&dir)?;
-            Ok(dir)
-        };
-        let mut logs = Vec::new();
-        for device in DEVICES {
-            let log = Ours::open(device, &dir(&format!("log-{}", logs.len()))?);
-            logs.push((device, log.and_then(|log| log.fill().map(|()| log)).map_err(|e| e.to_string())));
-        }
-        let peer = |name, open: fn(&Path) -> Outcome<Box<dyn Contender>>| {
-            (name, dir(name).and_then(|dir| open(&dir)).map_err(|e| e.to_string()))
-        };
-        let peers = vec![
-            peer("RocksDB", rocksdb::open),
-            peer("fjall", rust_peers::fjall),
-            peer("raft-engine", rust_peers::raft_engine),
-        ];
-        Ok(Open { logs, peers })
-    }
-
-    /// Bytes written by a commit of a single job; the raw writer writes the same.
-    fn bytes_of_a_commit(&self, length: Length) -> Outcome<usize> {
-        let log = self.logs.iter().find_map(|(_, log)| log.as_ref().ok()).ok_or("no log device can be opened")?;
-        let (figures, log_bytes) = measure(log, 1, LAT1, length)?;
-        Ok(((log_bytes / figures.rate).round() as usize).next_multiple_of(4096))
-    }
-}
-
 /// Commits that wait.
-fn lat<'a>(cli: &'a Cli, open: &'a Open, root: &'a Path, written: usize) -> Vec<Contestant<'a>> {
+fn lat<'a>(cli: &'a Cli, open: &'a Open, root: &'a Path) -> Vec<Contestant<'a>> {
     let mut list = Vec::new();
     let mut add = |name: String, jobs, every, run: Run<'a>| list.push(Contestant { table: 0, name, jobs, every, run });
     for raw in [Raw::Fdatasync, Raw::Dsync, Raw::DirectDsync] {
-        let stream = Stream::new(raw, root, written);
-        let run = move |length| Ok(measure(&stream, 1, written, length)?.0);
+        let run = move |length| {
+            let stream = open.raw(raw)?;
+            Ok(measure(stream, 1, stream.bytes, length)?.0)
+        };
         add(format!("raw, {}", raw.name()), 1, 1, Box::new(run));
     }
     for jobs in cli.jobs.iter().copied() {
@@ -223,14 +192,16 @@ fn lat<'a>(cli: &'a Cli, open: &'a Open, root: &'a Path, written: usize) -> Vec<
 }
 
 /// Commits that do not wait.
-fn thr<'a>(open: &'a Open, root: &Path) -> Vec<Contestant<'a>> {
-    let stream = Stream::new(Raw::Direct, root, MIB);
-    let run = move |length| {
-        let (figures, _) = measure(&stream, 1, MIB, length)?;
-        Ok(Figures { rate: figures.rate * MIB as f64, ..figures })
-    };
-    let name = format!("raw, {}", Raw::Direct.name());
-    let mut list = vec![Contestant { table: 1, name, jobs: 1, every: 1, run: Box::new(run) }];
+fn thr<'a>(open: &'a Open) -> Vec<Contestant<'a>> {
+    let mut list = Vec::new();
+    for (raw, bytes) in SEQUENTIAL {
+        let run = move |length| {
+            let (figures, _) = measure(open.raw(raw)?, 1, bytes, length)?;
+            Ok(Figures { rate: figures.rate * bytes as f64, ..figures })
+        };
+        let name = format!("raw, {}", raw.name());
+        list.push(Contestant { table: 1, name, jobs: 1, every: 1, run: Box::new(run) });
+    }
     for jobs in [1, 2, 4] {
         for (device, log) in &open.logs {
             // Count what became durable in the window, not what was handed over.
@@ -244,48 +215,18 @@ fn thr<'a>(open: &'a Open, root: &Path) -> Vec<Contestant<'a>> {
     list
 }
 
-/// loadline's log with one job, alternating with a raw stream that syncs in the same way: device, name of the raw stream,
-/// and ratios per round.
-type Duel = (Device, &'static str, Vec<Result<f64, String>>);
-
-fn duels(open: &Open, root: &Path, written: usize, rounds: usize, length: Length) -> Vec<Duel> {
-    let raw = |device| match device {
-        Device::Fdatasync => Raw::Fdatasync,
-        Device::Dsync => Raw::Dsync,
-        Device::DirectDsync(_) => Raw::DirectDsync,
-        Device::DirectFdatasync(_) => Raw::DirectFdatasync,
-    };
-    let mut list: Vec<Duel> = DEVICES.iter().map(|d| (*d, raw(*d).name(), Vec::new())).collect();
-    let length = Length { window: length.window * 3, ..length };
-    for _ in 0..rounds {
-        for ((device, _, ratios), (_, log)) in list.iter_mut().zip(&open.logs) {
-            let stream = Stream::new(raw(*device), root, written);
-            let result = log.as_ref().map_err(Clone::clone).and_then(|log| {
-                let (ours, raw) = duel((log, LAT1), (&stream, written), length).map_err(|e| e.to_string())?;
-                eprintln!("in turns: {}: {ours:.0}/s, raw {raw:.0}/s", ours_name(*device));
-                Ok(ours / raw)
-            });
-            ratios.push(result);
-        }
-    }
-    list
-}
-
-/// Prints both tables, and compares the results with the goals of issue 4.
-fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
+/// Prints both tables, and compares the results with the goals.
+fn report(cli: &Cli, tables: &[Table; 2], pairs: &[Pairs]) {
     let [lat, thr] = tables;
     let raw = format!("raw, {}", Raw::Fdatasync.name());
-    let sequential = format!("raw, {}", Raw::Direct.name());
+    let [sequential, large] = SEQUENTIAL.map(|(raw, _)| format!("raw, {}", raw.name()));
     let rate = |f: &Figures| f.rate;
-    let best = |table: &Table, base: (&str, usize), jobs: usize| {
-        let ratio = |d: &Device| table.ratio((&ours_name(*d), jobs), base, rate).map(|r| (*d, r));
-        DEVICES.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1))
-    };
     let many = cli.jobs.iter().copied().max().unwrap_or(1);
-    let chosen = best(lat, (&raw, 1), many).map_or(Device::Fdatasync, |(d, _)| d);
+    let ratios = DEVICES.iter().filter_map(|d| Some((*d, lat.ratio((&ours_name(*d), many), (&raw, 1), rate)?)));
+    let chosen = ratios.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Device::Fdatasync, |(d, _)| d);
     let name = ours_name(chosen);
     print!("\n{}", lat.text(&[(&raw, 1, "to raw"), (&name, 1, "to loadline, 1"), (&name, many, "to loadline, all")]));
-    print!("\n{}\n", thr.text(&[(&sequential, 1, "to raw")]));
+    print!("\n{}\n", thr.text(&[(&sequential, 1, "to 1 MiB"), (&large, 1, "to 4 MiB")]));
     let say = |what: &str, found: Option<f64>, wanted: f64, least: bool| {
         let met = found.map(|f| if least { f >= wanted } else { f < wanted });
         let met = match met {
@@ -297,10 +238,11 @@ fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
         println!("{met:>12}  {found:>7} {} {wanted}  {what}", if least { "≥" } else { "<" });
     };
     println!("loadline below is '{name}', the fastest at {many} jobs; each figure is a median over the rounds");
-    for (device, raw, ratios) in duels {
-        let found = table::median(ratios.iter().filter_map(|r| r.as_ref().ok().copied()).collect());
-        let what = format!("{}, 1 job, to raw {raw}, same bytes, in turns of a few commits", ours_name(*device));
-        say(&what, found, 0.95, true);
+    for Pairs { what, wanted, ratios } in pairs {
+        let found: Vec<f64> = ratios.iter().filter_map(|r| r.as_ref().ok().copied()).collect();
+        let (low, high) = table::quartiles(&found).unwrap_or_default();
+        let what = format!("{what}: {} pairs, half of them {low:.2} to {high:.2}", found.len());
+        say(&what, table::median(found), *wanted, true);
         if let Some(Err(why)) = ratios.iter().find(|r| r.is_err()) {
             println!("{:>12}  {what}: {why}", "failed");
         }
@@ -317,9 +259,8 @@ fn report(cli: &Cli, tables: &[Table; 2], duels: &[Duel]) {
             );
         }
     }
-    for jobs in [1, 2, 4] {
-        let found = best(thr, (&sequential, 1), jobs);
-        let on = found.map_or("no device", |(d, _)| d.name());
-        say(&format!("THR with {jobs} jobs to the rate of sequential writes ({on})"), found.map(|(_, r)| r), 0.9, true);
+    for (device, jobs) in DEVICES.iter().flat_map(|device| [1, 2, 4].map(|jobs| (ours_name(*device), jobs))) {
+        let what = format!("THR: {device}, {jobs} jobs, to {sequential}");
+        say(&what, thr.ratio((&device, jobs), (&sequential, 1), rate), 0.9, true);
     }
 }

@@ -38,6 +38,12 @@ impl Postgres {
         Ok(Figures { rate, cpu_us: (cpu - short_cpu) / (rate * length.window.as_secs_f64()) })
     }
 
+    /// Commits per second of one round, as reported by loadline.
+    pub(crate) fn rate(&self, root: &Path, jobs: usize, length: Length) -> Outcome<f64> {
+        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
+        Ok(self.once(dir.path(), jobs, Length { warmup: Duration::from_secs(1), ..length })?.1)
+    }
+
     /// CPU time of the whole run, µs, and its throughput.
     fn once(&self, dir: &Path, jobs: usize, length: Length) -> Outcome<(f64, f64)> {
         let seconds = |d: Duration| format!("{}ms", d.as_millis());

@@ -1,17 +1,22 @@
-//! The raw device: one sequential writer of the same bytes to a file that was written before.
+//! The raw device: one sequential writer of the same bytes, in the same order and to files of the same kind as the log's: made
+//! by the log's own maker of files, used in turn, each from its second block on.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_device::{Access, AlignedBuf, open_file};
+use loadline_logwriter::LogDevice as _;
+use loadline_logwriter::device::file::{FileConfig, FileDevice};
 
 use crate::harness::{Contender, Job, Outcome};
 
-/// As much as the log writer's four files.
-const FILE_BYTES: u64 = 256 << 20;
+/// As many files as the log keeps.
+const FILES: u64 = 4;
+/// Start of the log in its files: they begin with a header of one block.
+const FIRST: u64 = 4096;
 
 /// How each write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +29,10 @@ pub(crate) enum Raw {
     DirectDsync,
     /// pwrite with `O_DIRECT`, then fdatasync.
     DirectFdatasync,
-    /// pwrite with `O_DIRECT`, not made durable: the rate of sequential writes.
-    Direct,
+    /// pwrite of 1 MiB with `O_DIRECT`, not made durable.
+    DirectMib,
+    /// The same with 4 MiB, about what the log's groups grow to.
+    DirectLarge,
 }
 
 impl Raw {
@@ -35,47 +42,57 @@ impl Raw {
             Raw::Dsync => "pwrite, O_DSYNC",
             Raw::DirectDsync => "pwrite, O_DIRECT + O_DSYNC",
             Raw::DirectFdatasync => "pwrite, O_DIRECT + fdatasync",
-            Raw::Direct => "pwrite, O_DIRECT",
+            Raw::DirectMib => "pwrite of 1 MiB, O_DIRECT",
+            Raw::DirectLarge => "pwrite of 4 MiB, O_DIRECT",
         }
     }
 }
 
-/// Creates the file of all raw streams, filled and synced.
-pub(crate) fn prepare(dir: &Path) -> Outcome<()> {
-    let file = File::options().create_new(true).write(true).mode(0o600).open(dir.join("raw"))?;
-    let bytes = crate::harness::random(99, 1 << 20);
-    for at in (0..FILE_BYTES).step_by(1 << 20) {
-        file.write_all_at(&bytes, at)?;
-    }
-    Ok(file.sync_all()?)
-}
-
 /// One stream of writes of `bytes` each.
+#[derive(Clone)]
 pub(crate) struct Stream {
-    raw: Raw,
-    path: PathBuf,
-    bytes: usize,
-    /// End of the previous slice.
-    at: Arc<AtomicU64>,
+    pub(crate) raw: Raw,
+    files: Vec<PathBuf>,
+    file_bytes: u64,
+    /// Of each write.
+    pub(crate) bytes: usize,
+    /// Writes so far: a slice continues where the previous one ended.
+    written: Arc<AtomicU64>,
 }
 
 impl Stream {
-    pub(crate) fn new(raw: Raw, dir: &Path, bytes: usize) -> Stream {
-        Stream { raw, path: dir.join("raw"), bytes, at: Arc::default() }
+    /// A stream with files of its own in the new directory `dir`.
+    pub(crate) fn new(raw: Raw, dir: &Path, bytes: usize) -> Outcome<Stream> {
+        std::fs::create_dir(dir)?;
+        let device = FileDevice::open(dir, &FileConfig::default())?;
+        let mut maker = device.file_maker();
+        for file in 0..FILES {
+            maker.make(file, None)?;
+        }
+        let mut files = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Outcome<Vec<_>>>()?;
+        files.sort();
+        Ok(Stream { raw, files, file_bytes: device.file_bytes(), bytes, written: Arc::default() })
     }
 }
 
 impl Contender for Stream {
     fn jobs(&self, _: usize) -> Outcome<Vec<Job>> {
-        let (raw, bytes, at) = (self.raw, self.bytes as u64, Arc::clone(&self.at));
-        let direct = matches!(raw, Raw::DirectDsync | Raw::DirectFdatasync | Raw::Direct);
+        let Stream { raw, files, file_bytes, bytes, written } = self.clone();
+        let direct = !matches!(raw, Raw::Fdatasync | Raw::Dsync);
         let dsync = matches!(raw, Raw::DirectDsync | Raw::Dsync);
-        let file = open_file(&self.path, Access { direct, dsync, ..Access::default() })?;
-        let mut memory = AlignedBuf::new(self.bytes)?;
+        let mut memory = AlignedBuf::new(bytes)?;
+        let mut open: Option<(usize, File)> = None;
         Ok(vec![Box::new(move |record| {
             memory[..record.len()].copy_from_slice(record);
-            let place = at.fetch_add(bytes, Ordering::Relaxed) % (FILE_BYTES / bytes * bytes);
-            file.write_all_at(&memory, place)?;
+            let each = (file_bytes - FIRST) / bytes as u64;
+            let number = written.fetch_add(1, Ordering::Relaxed);
+            let wanted = (number / each) as usize % files.len();
+            let file = match open.take().filter(|(current, _)| *current == wanted) {
+                Some((_, file)) => file,
+                None => open_file(&files[wanted], Access { direct, dsync, ..Access::default() })?,
+            };
+            let (_, file) = open.insert((wanted, file));
+            file.write_all_at(&memory, FIRST + number % each * bytes as u64)?;
             if matches!(raw, Raw::Fdatasync | Raw::DirectFdatasync) {
                 file.sync_data()?;
             }

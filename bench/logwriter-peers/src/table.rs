@@ -28,6 +28,14 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// What half of the values lie between.
+pub(crate) fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some((*sorted.get(last / 4)?, *sorted.get(last - last / 4)?))
+}
+
 fn spread(values: &[f64]) -> Option<(f64, f64)> {
     let low = values.iter().copied().reduce(f64::min)?;
     Some((low, values.iter().copied().reduce(f64::max)?))

@@ -10,7 +10,7 @@ pub mod stats;
 pub mod sweep;
 pub mod waits;
 
-pub use bound::{Bound, BoundBy, bound, bound_of_sweep};
+pub use bound::{Bound, BoundBy, bound, bound_of_sweep, fill_bounded_by};
 pub use compare::{Comparison, Factor, Platform, compare};
 pub use kpi::Metric;
 pub use sawtooth::{Shape, shape};

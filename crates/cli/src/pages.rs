@@ -9,7 +9,7 @@ use loadline_model::Column;
 use loadline_model::Driver;
 use loadline_model::format::Format;
 use loadline_run::plan::Refusal;
-use loadline_workload::{CATALOGUE, GROUPS, Instrument, Template, Workload};
+use loadline_workload::{CATALOGUE, GROUPS, Instead, Instrument, NamedFor, Template, Workload};
 
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
@@ -61,10 +61,11 @@ fn index() -> String {
             continue;
         }
         let _ = writeln!(out, "\n## {} (`--group {}`)\n", group.title, group.code);
-        out += "| workload | what it does | KPIs |\n| --- | --- | --- |\n";
+        out += "| workload | what it does | named for | KPIs |\n| --- | --- | --- | --- |\n";
         for w in &own {
             let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
-            let _ = writeln!(out, "| [{0}]({0}.md) | {1} | {2} |", w.code, cell(w.summary), cell(&kpis.join(", ")));
+            let (what, kpis) = (cell(w.summary), cell(&kpis.join(", ")));
+            let _ = writeln!(out, "| [{0}]({0}.md) | {what} | {1} | {kpis} |", w.code, w.named_for.phrase());
         }
     }
     out += "\n## Where they run\n\nD: in the database, as a procedure that commits in its loop. C: at the client, as \
@@ -102,6 +103,7 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
     let work = Work::new(w, params, SEED, 0.0);
     let mut out = format!("# {}: {}\n\n{}\n\n", w.code, w.summary, w.description);
     let _ = writeln!(out, "Group: {} (`--group {}`)\n\nSpoiled by: {}", w.group().title, w.group, w.spoiled_by);
+    out.push_str(&named_for(w));
     let _ = writeln!(out, "\n## A transaction\n\nWith the parameters at their defaults:\n\n{}", words::program(&work));
     let _ = writeln!(out, "{}\n\n## Data\n\n{}", words::load(w, &work), words::tables(&work));
     out.push_str(&figures(w));
@@ -134,6 +136,23 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
         out.push_str(&family.text());
     }
     Ok(out)
+}
+
+/// What it is named for, and what bounds it where that does not.
+fn named_for(w: &Workload) -> String {
+    let NamedFor { doing, instead, .. } = w.named_for;
+    if w.named_for.components.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\nNamed for: {}: {doing}. At its peak nothing else should bound it.", w.named_for.phrase());
+    if !instead.is_empty() {
+        out += " Where something else does:\n";
+    }
+    out.push('\n');
+    for Instead { component, why } in instead {
+        let _ = writeln!(out, "- {}: {why}", component.phrase());
+    }
+    out
 }
 
 fn figures(w: &Workload) -> String {

@@ -25,17 +25,11 @@ impl From<ReportFormat> for Format {
 /// Everything about a stored run.
 pub(crate) fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
     let mut stored = StoredRun::open(path)?;
-    let mut data = RunData {
-        manifest: stored.manifest.clone(),
-        records: Vec::new(),
-        over_time: Default::default(),
-        histograms: Default::default(),
-        warnings: std::mem::take(&mut stored.warnings),
-    };
+    let warnings = std::mem::take(&mut stored.warnings);
+    let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
     for test in stored.records.iter().map(|r| r.test) {
         data.add(test, &stored.series(test)?, &stored.histograms(test)?);
     }
-    data.records = std::mem::take(&mut stored.records);
     Ok((stored.path().to_owned(), data))
 }
 

@@ -44,7 +44,7 @@ fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
 
 /// One row per workload. Files get two more columns, too wide for a terminal: drivers, and why not on a target.
 fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
-    let mut columns = vec!["code", "group", "summary", "kpis", "needs", "targets"];
+    let mut columns = vec!["code", "group", "summary", "named_for", "kpis", "needs", "targets"];
     if !for_people {
         columns.extend(["drivers", "not_on"]);
     }
@@ -61,6 +61,7 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
             w.code.to_owned(),
             w.group.to_owned(),
             w.summary.to_owned(),
+            w.named_for.phrase(),
             kpis.collect::<Vec<_>>().join("; "),
             needs.collect::<Vec<_>>().join("; "),
             on.iter().map(|k| k.scheme).collect::<Vec<_>>().join(" "),

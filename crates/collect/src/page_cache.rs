@@ -19,7 +19,7 @@ use crate::error::CollectError;
 
 mod keeper;
 
-pub use keeper::{Keeper, Kept};
+pub use keeper::{Keep, Keeper, Kept};
 
 /// Smallest file to look after, bytes. Smaller ones are catalogs, which the database caches itself; there are hundreds.
 const SMALLEST: u64 = 64 << 10;

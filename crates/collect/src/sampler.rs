@@ -15,7 +15,7 @@ use loadline_model::snapshot::{WaitProfile, WaitSample};
 
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu};
+use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, Tasks};
 use worker::{Command, Shared, Worker};
 
 /// A source of a database's counters and wait events. Called from one thread only.
@@ -57,6 +57,10 @@ pub struct SamplerConfig {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
+    /// The threads of loadline's jobs.
+    pub job_threads: Tasks,
+    /// The tasks that run the jobs' database sessions, if they are on this machine and known.
+    pub sessions: Option<Tasks>,
     /// Time limit of the reading at window start or end.
     pub edge_timeout: Duration,
     /// Time limit of [`Sampler::finish`] if the source hangs.
@@ -73,6 +77,8 @@ impl SamplerConfig {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
+            job_threads: Tasks::default(),
+            sessions: None,
             edge_timeout: Duration::from_secs(10),
             finish_timeout: Duration::from_secs(5),
         }
@@ -112,6 +118,10 @@ pub struct Edge {
     pub data_disk: Option<DiskCounters>,
     /// CPU time of loadline itself.
     pub process: Option<ProcessCpu>,
+    /// CPU time of the threads of loadline's jobs.
+    pub job_threads: Option<TaskTimes>,
+    /// CPU time of the jobs' database sessions.
+    pub sessions: Option<TaskTimes>,
 }
 
 /// All readings of a sampler.
@@ -121,6 +131,8 @@ pub struct Collected {
     pub points: Vec<Point>,
     /// Wait samples with their times (ns on [`clock::now_ns`]), in order.
     pub wait_samples: Vec<(u64, WaitSample)>,
+    /// States of the sessions' tasks with their times, in order.
+    pub states: Vec<(u64, TaskStates)>,
     /// What could not be read, each with the number of times.
     pub problems: Vec<String>,
     /// The source, for further use; `None` if it hangs or panicked.
@@ -134,6 +146,16 @@ impl Collected {
         let mut profile = WaitProfile::default();
         self.wait_samples.iter().filter(|(at, _)| (open_ns..close_ns).contains(at)).for_each(|(_, s)| profile.add(s));
         profile
+    }
+
+    /// The sum of the samples of the sessions' states, likewise.
+    #[must_use]
+    pub fn states_between(&self, open_ns: u64, close_ns: u64) -> TaskStates {
+        let inside = self.states.iter().filter(|(at, _)| (open_ns..close_ns).contains(at));
+        inside.fold(TaskStates::default(), |sum, (_, s)| TaskStates {
+            seen: sum.seen + s.seen,
+            in_io: sum.in_io + s.in_io,
+        })
     }
 }
 
@@ -236,6 +258,7 @@ impl Sampler {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             collected.points = std::mem::take(&mut shared.points);
             collected.wait_samples = std::mem::take(&mut shared.wait_samples);
+            collected.states = std::mem::take(&mut shared.states);
             collected.problems = shared.problems();
         }
         match how {

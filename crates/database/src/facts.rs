@@ -17,8 +17,8 @@ pub struct Facts {
     pub rows_in_primary_key: bool,
     /// Fill factor of a table whose rows are updated in place, %.
     pub in_place_pct: u64,
-    /// Whether the database runs inside the loadline process: its CPU time is then part of loadline's own.
-    pub in_process: bool,
+    /// Where the database runs.
+    pub runs: Runs,
     /// Why this target's commits are not compared with a limit; `None` for every database.
     pub no_limit: Option<&'static str>,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
@@ -36,24 +36,33 @@ pub struct Facts {
     pub log_sync_events: &'static [&'static str],
     /// Wait events of a session that waits for a buffer of the block cache, if the database does not count that time.
     pub buffer_wait_events: &'static [&'static str],
+    /// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
+    pub log_write_events: &'static [&'static str],
+    /// Beginnings of the wait events of a session that waits for a lock or latch, if the database does not count that
+    /// time. Events of the log and of buffers are none of them.
+    pub lock_wait_events: &'static [&'static str],
+    /// Wait events of a session that waits for its client.
+    pub idle_events: &'static [&'static str],
     /// The database's files, if the data directory also holds other files, or files that must not be opened by name.
     pub own_files: Option<OwnFiles>,
     /// Note for the record if the database counts a new block of a growing table as written, in addition to the
     /// write of its content.
     pub growth_is_written: Option<&'static str>,
+    /// A query that reads nothing and returns one row: the cost of a statement without its work.
+    pub empty_query: &'static str,
     /// Notes for the record on counters that no column shows, from two snapshots; whole sentences.
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
 impl Facts {
-    /// Facts of an engine in this process without data files.
-    pub(crate) const fn without_data(no_limit: &'static str) -> Facts {
+    /// Facts of an engine without data files.
+    pub(crate) const fn without_data(runs: Runs, no_limit: &'static str) -> Facts {
         Facts {
             nodes: 1,
             block_bytes: None,
             rows_in_primary_key: false,
             in_place_pct: 100,
-            in_process: true,
+            runs,
             no_limit: Some(no_limit),
             commit_unseen: None,
             commits_of_workers: None,
@@ -61,11 +70,26 @@ impl Facts {
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],
+            log_write_events: &[],
+            lock_wait_events: &[],
+            idle_events: &[],
             own_files: None,
             growth_is_written: None,
+            empty_query: "",
             remarks: None,
         }
     }
+}
+
+/// Where a database runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// In processes of its own, perhaps on another machine.
+    Apart,
+    /// In the jobs' threads: its CPU time is part of the loadline process's.
+    InProcess,
+    /// Nowhere: there is only loadline's own loop.
+    Nowhere,
 }
 
 /// The files of a database, all of them.

@@ -39,7 +39,7 @@ mod workload_tables;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::TargetError;
-pub use facts::{Facts, OwnFiles};
+pub use facts::{Facts, OwnFiles, Runs};
 pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;

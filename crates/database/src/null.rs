@@ -10,7 +10,7 @@ use loadline_workload::Arg;
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
@@ -52,7 +52,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data("the null engine writes no log");
+static FACTS: Facts = Facts::without_data(Runs::Nowhere, "the null engine writes no log");
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]

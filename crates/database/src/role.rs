@@ -37,6 +37,6 @@ pub use database_driver::{DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};
 pub use doctor::{Doctor, JobLimit};
 pub use native_reports::NativeReports;
-pub use observation::{Observation, Observer};
+pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
 pub use queries::Queries;

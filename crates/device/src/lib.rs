@@ -16,7 +16,7 @@ mod sync_ring;
 mod sysfs;
 
 pub use buffer::{AlignedBuf, PAGE};
-pub use cached::{cached_bytes, drop_cached};
+pub use cached::{cached_bytes, cached_in, drop_cached, drop_range, start_writing};
 pub use error::{DeviceError, Step};
 pub use facts::{Kind, StorageFacts};
 pub use file::{Access, DirectAlignment, direct_alignment, open_file, preallocate, set_direct};

@@ -77,6 +77,9 @@ pub struct TestRecord {
     /// Id of the column that was swept, if not `jobs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swept: Option<String>,
+    /// What bounds the test, in short (`log sync`). Never stored: computed from the other fields for a report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounded_by: Option<String>,
     /// Limit: what the hardware allows for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TestLimit>,
@@ -126,6 +129,7 @@ impl TestRecord {
             data_source: None,
             kpis: Vec::new(),
             swept: None,
+            bounded_by: None,
             limit: None,
             sizes: Vec::new(),
             waits: WaitProfile::default(),

@@ -125,6 +125,10 @@ pub mod counter {
     /// Time that sessions spent to get a free buffer in the database's cache, ns: waiting for one, or writing a
     /// changed block themselves.
     pub const BUFFER_WAIT_NS: &str = "loadline.buffer_wait_ns";
+    /// Time that sessions waited for locks held by others, ns, measured by the database.
+    pub const LOCK_WAIT_NS: &str = "loadline.lock_wait_ns";
+    /// Time that sessions waited for their turn to write, ns, in a database with one writer at a time.
+    pub const WRITER_WAIT_NS: &str = "loadline.writer_wait_ns";
     /// Rows read from tables or found through indexes.
     pub const ROWS_READ: &str = "loadline.rows_read";
     /// Rows inserted, updated and deleted.

@@ -21,6 +21,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::fill_bounded_by;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
@@ -43,6 +44,13 @@ pub struct RunData {
 }
 
 impl RunData {
+    /// A run with `records`, without series and histograms. Fills in what bounds each test.
+    #[must_use]
+    pub fn new(manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
+        fill_bounded_by(&mut records);
+        RunData { manifest, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings }
+    }
+
     /// Adds the series and histograms of `test`, reduced to what reports show: a full histogram takes 270 KiB, and a test
     /// has up to three.
     pub fn add(&mut self, test: u32, series: &Series, histograms: &[(String, Latencies)]) {

@@ -138,6 +138,11 @@ fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Op
 /// # Errors
 /// If the target fails or does not count its redo.
 pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureError> {
+    measure_expected(target, work, work.workload.redo.map_or(1024.0, |r| r.nominal))
+}
+
+/// The same for transactions of about `expected` bytes of redo.
+pub(crate) fn measure_expected(target: &Arc<dyn Target>, work: &Work, expected: f64) -> Result<f64, MeasureError> {
     target.create(work)?;
     target.load(work, 1)?;
     let mut observer = target.observer()?;
@@ -152,10 +157,9 @@ pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureErro
         session.publish_counters()
     };
     let redo = |o: &mut dyn Observer| o.snapshot().map(|s| s.counters.get(counter::REDO_BYTES).copied());
-    let nominal = work.workload.redo.map_or(1024.0, |r| r.nominal);
     // Whole cycles, so that a mix has its nominal shares.
     let whole = |n: u64| n.next_multiple_of(work.program.cycle()) as u32;
-    let n = whole(u64::from(TRANSACTIONS.max((MIN_BYTES / nominal) as u32)));
+    let n = whole(u64::from(if expected > MIN_BYTES { 4 } else { TRANSACTIONS.max((MIN_BYTES / expected) as u32) }));
     // The first change of a page after a checkpoint logs the whole page: change every row of the job once.
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
     let first = whole((own as f64 / work.program.mean_rows_per_tx().max(1.0)) as u64 + 1);

@@ -10,6 +10,7 @@ pub(crate) mod database;
 mod load;
 pub(crate) mod machine;
 pub(crate) mod series;
+mod shares;
 mod volume;
 
 use loadline_model::{Latencies, column};
@@ -70,6 +71,7 @@ pub(crate) fn figures(
         machine::machine(request, measured),
         machine::client(request, measured, proof.cpus),
         blocks::figures(request, measured, counters, tps),
+        shares::figures(request, measured, counters),
     ] {
         all.add(figures);
     }

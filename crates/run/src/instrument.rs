@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
-use loadline_model::{Column, LogWriterPoint, Manifest, TestRecord};
+use loadline_model::{Column, Manifest, TestRecord};
 use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
 use crate::figures::Figures;
 use crate::figures::counters::Counters;
-use crate::reference::Reference;
+use crate::reference::References;
 use crate::window::{JobResult, Measured, Request, Shared, TestHooks};
 
 pub(crate) use device::data_files;
@@ -57,16 +57,6 @@ struct Kind {
     absent: &'static str,
 }
 
-/// Hardware limit that tests are compared with.
-pub(crate) enum Limits {
-    /// The reference log writer, measured around each test.
-    Reference(Box<Reference>),
-    /// Figures measured elsewhere.
-    Points(Vec<LogWriterPoint>),
-    /// No limit, and why.
-    None(String),
-}
-
 /// The run that a test is part of.
 pub(crate) struct RunContext<'a> {
     /// Plan, target and machine.
@@ -75,8 +65,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) records: &'a [TestRecord],
     /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
-    /// Hardware limit that tests are compared with.
-    pub(crate) limits: &'a Limits,
+    /// What measures the limits of its tests, or why nothing does.
+    pub(crate) references: &'a Result<References, String>,
     /// The data files, or why they cannot be kept out of the page cache.
     pub(crate) data_files: &'a Result<DataFiles, String>,
     /// Size of the database's own block cache, bytes, if known.

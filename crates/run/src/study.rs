@@ -28,9 +28,10 @@ use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
-use crate::instrument::{Limits, data_files};
+use crate::instrument::data_files;
 use crate::plan::{PlanError, reasons};
-use crate::reference::{self, Reference, Role};
+use crate::reference::log::LogWriter;
+use crate::reference::{self, LogSource, References, Role};
 use crate::window::TestError;
 
 /// A run to start or to resume.
@@ -141,8 +142,8 @@ struct Context {
     max_jobs: u32,
     /// What the doctor refused, if the run was forced.
     forced: Option<String>,
-    /// Hardware limit that tests are compared with.
-    limits: Limits,
+    /// What measures the limits of its tests, or why nothing does.
+    references: Result<References, String>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -224,7 +225,7 @@ impl Study {
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
         let data_files = data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
-        let limits = self.limits(target.as_ref(), &info);
+        let references = self.references(target.as_ref(), &info);
         let probes = if self.plan.probe && resumed.is_none() && target.facts().no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
@@ -284,7 +285,7 @@ impl Study {
             data_files,
             max_jobs,
             forced,
-            limits,
+            references,
             interrupted: Arc::clone(&self.interrupted),
         };
         let written = context
@@ -307,22 +308,30 @@ impl Study {
 }
 
 impl Study {
-    /// Hardware limit that the tests are compared with.
-    fn limits(&self, target: &dyn Target, info: &TargetInfo) -> Limits {
+    /// What measures the limits of the tests.
+    fn references(&self, target: &dyn Target, info: &TargetInfo) -> Result<References, String> {
         if let Some(reason) = target.facts().no_limit {
-            return Limits::None(reason.to_owned());
+            return Err(reason.to_owned());
         }
-        if let Some(points) = &self.limits {
-            return Limits::Points(points.clone());
+        if !self.plan.probe && self.limits.is_none() {
+            return Err("not measured (--no-probe)".to_owned());
         }
-        if !self.plan.probe {
-            return Limits::None("not measured (--no-probe)".to_owned());
-        }
-        let dir = reference::writable_dir(info, Role::Log, &self.request.scratch);
-        match dir.and_then(|dir| Reference::open(&dir, &self.interrupted)) {
-            Ok(reference) => Limits::Reference(Box::new(reference)),
-            Err(reason) => Limits::None(reason),
-        }
+        let dir = |role| reference::writable_dir(info, role, &self.request.scratch);
+        let log = match &self.limits {
+            Some(points) => LogSource::Points(points.clone()),
+            None => match dir(Role::Log).and_then(|dir| LogWriter::open(&dir, &self.interrupted)) {
+                Ok(writer) => LogSource::Measured(Box::new(writer)),
+                Err(reason) => LogSource::None(reason),
+            },
+        };
+        let elsewhere = (!info.local).then(|| "the database runs on another machine than loadline".to_owned());
+        Ok(References {
+            log,
+            data_dir: dir(Role::Data),
+            elsewhere,
+            rows: Default::default(),
+            interrupted: Arc::clone(&self.interrupted),
+        })
     }
 }
 

@@ -16,9 +16,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use loadline_collect::os::Tasks;
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Source};
 use loadline_database::clock::now_ns;
-use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Target, TargetError, Work};
+use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Runs, Target, TargetError, Work};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitProfile, WaitSample};
@@ -219,6 +220,16 @@ struct Job {
 
 struct Ready {
     outcome: Result<Canceller, TargetError>,
+    /// The job's thread in the operating system.
+    thread: u32,
+}
+
+/// Jobs that are ready.
+#[derive(Default)]
+struct ReadyJobs {
+    jobs: Vec<Job>,
+    cancellers: Vec<Canceller>,
+    threads: Vec<u32>,
 }
 
 /// Runs one test. Calls `tick` about once a second with the seconds since the start and the transactions completed so
@@ -235,7 +246,8 @@ pub fn run_test(
     let before = observer.snapshot().map_err(|e| e.to_string());
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
-    let (jobs, cancellers) = open_jobs(request, &shared, &ready, &inbox)?;
+    let ReadyJobs { jobs, cancellers, threads } = open_jobs(request, &shared, &ready, &inbox)?;
+    let sessions = session_tasks(request, observer.as_mut(), &threads);
     if let Err(e) = hooks.start(request, &shared) {
         end_jobs(jobs, &cancellers, &shared);
         return Err(e.into());
@@ -256,6 +268,8 @@ pub fn run_test(
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
+    config.job_threads = Tasks::own(threads);
+    config.sessions = sessions;
     let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
         Ok(s) => s,
         Err(e) => {
@@ -294,7 +308,7 @@ fn open_jobs(
     shared: &Arc<Shared>,
     ready: &Sender<Ready>,
     inbox: &Receiver<Ready>,
-) -> Result<(Vec<Job>, Vec<Canceller>), TestError> {
+) -> Result<ReadyJobs, TestError> {
     let mut jobs = Vec::new();
     for job in 0..request.jobs {
         let (go, wait) = channel();
@@ -312,12 +326,14 @@ fn open_jobs(
             }
         }
     }
-    let mut cancellers = Vec::new();
-    let mut failure = None;
+    let (mut cancellers, mut threads, mut failure) = (Vec::new(), Vec::new(), None);
     for _ in 0..jobs.len() {
         match inbox.recv() {
-            Ok(Ready { outcome: Ok(canceller) }) => cancellers.push(canceller),
-            Ok(Ready { outcome: Err(e) }) => {
+            Ok(Ready { outcome: Ok(canceller), thread }) => {
+                cancellers.push(canceller);
+                threads.push(thread);
+            }
+            Ok(Ready { outcome: Err(e), .. }) => {
                 failure.get_or_insert(e);
             }
             Err(_) => break,
@@ -327,7 +343,18 @@ fn open_jobs(
         end_jobs(jobs, &cancellers, shared);
         return Err(e.into());
     }
-    Ok((jobs, cancellers))
+    Ok(ReadyJobs { jobs, cancellers, threads })
+}
+
+/// The tasks that run the jobs' sessions, if they are on this machine and all are known.
+fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> Option<Tasks> {
+    match request.target.facts().runs {
+        Runs::InProcess => return Some(Tasks::own(threads.to_vec())),
+        Runs::Nowhere => return None,
+        Runs::Apart => {}
+    }
+    let tasks = observer.session_tasks().ok().filter(|_| request.cpu == CpuSource::Local)?;
+    (tasks.ids.len() == threads.len()).then(|| Tasks::of_command(tasks.ids, tasks.commands)).flatten()
 }
 
 fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
@@ -339,7 +366,7 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
         }
         Err(e) => (None, Err(e)),
     };
-    let _ = ready.send(Ready { outcome });
+    let _ = ready.send(Ready { outcome, thread: nix::unistd::gettid().as_raw().unsigned_abs() });
     // No timing: another session could not be opened, or the user interrupted.
     match (session.as_mut(), go.recv()) {
         (Some(session), Ok(timing)) => {

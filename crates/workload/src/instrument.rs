@@ -1,5 +1,7 @@
 //! Instruments: what a workload measures or proves in addition to its jobs.
 
+use crate::limit::Limit;
+
 /// An instrument in [`crate::Workload::instruments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instrument {
@@ -16,8 +18,8 @@ pub enum Instrument {
     Workers(&'static str),
     /// Replaces the jobs: sweeps the size of one session's transactions.
     SizeScan(SizeScan),
-    /// Runs the reference log writer with the same work directly before and after each test.
-    Limit,
+    /// Measures what the machine allows for the same work, directly before and after each test. The lowest counts.
+    Limit(&'static [Limit]),
 }
 
 impl Instrument {

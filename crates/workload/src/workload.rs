@@ -6,6 +6,8 @@ use loadline_model::{Capability, Column};
 
 use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
+use crate::limit::Limit;
+use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::table::Table;
@@ -120,6 +122,8 @@ pub struct Workload {
     pub summary: &'static str,
     /// What it does and what its figures mean.
     pub description: &'static str,
+    /// The component that bounds it at its peak.
+    pub named_for: NamedFor,
     /// What can spoil its figures.
     pub spoiled_by: &'static str,
     /// Key performance metrics, the most important first.
@@ -161,6 +165,7 @@ impl Workload {
         group: "",
         summary: "",
         description: "",
+        named_for: NamedFor::NOTHING,
         spoiled_by: "",
         kpis: &[],
         tables: &[],
@@ -217,6 +222,15 @@ impl Workload {
     #[must_use]
     pub fn scan(&self) -> Option<SizeScan> {
         self.instruments.iter().find_map(|i| if let Instrument::SizeScan(scan) = i { Some(*scan) } else { None })
+    }
+
+    /// What bounds its work without the database; the lowest counts. Empty if it states none.
+    #[must_use]
+    pub fn limits(&self) -> &'static [Limit] {
+        self.instruments
+            .iter()
+            .find_map(|i| if let Instrument::Limit(of) = i { Some(*of) } else { None })
+            .unwrap_or(&[])
     }
 
     /// The group.

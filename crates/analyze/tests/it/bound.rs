@@ -254,7 +254,7 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
-const READ: [&Column; 19] = [
+const READ: [&Column; 32] = [
     column::RATE_TPS,
     column::COMMIT_THROUGHPUT_TPS,
     column::COMMIT_LATENCY_MS,
@@ -274,6 +274,19 @@ const READ: [&Column; 19] = [
     column::BLOCK_READS_PER_S,
     column::READ_TIME_US_MEAN,
     column::READ_WAIT_PCT,
+    column::SESSION_CPU_PCT,
+    column::SESSION_CPU_WAIT_PCT,
+    column::SESSION_IO_PCT,
+    column::SESSION_IDLE_PCT,
+    column::CLIENT_JOB_CPU_PCT,
+    column::CLIENT_JOB_CPU_WAIT_PCT,
+    column::LOCK_WAIT_PCT,
+    column::LOG_WRITE_WAIT_PCT,
+    column::WRITE_WAIT_PCT,
+    column::WRITER_WAIT_PCT,
+    column::DATA_DEVICE_UTIL_PCT,
+    column::DEVICE_READ_MIB_PER_S,
+    column::PHYSICAL_WRITTEN_MIB_PER_S,
 ];
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -308,11 +321,22 @@ proptest! {
         let at_least = |column: &'static Column, least: f64| has(column) && r.figure(column).unwrap() >= least;
         prop_assert!(match b.by {
             BoundBy::Rate => has(column::RATE_TPS),
-            BoundBy::Client => has(column::CLIENT_CPU_PCT) || has(column::CLIENT_CPU_US_PER_TX) || has(column::OUTSIDE_TX_PCT),
-            BoundBy::Cpu => at_least(column::CPU_BUSY_PCT, 90.0),
-            BoundBy::SingleWriter => jobs > 1 && has(column::COMMITS_PER_REDO_SYNC),
+            BoundBy::Client => {
+                has(column::CLIENT_CPU_PCT)
+                    || has(column::CLIENT_CPU_US_PER_TX)
+                    || has(column::OUTSIDE_TX_PCT)
+                    || has(column::CLIENT_JOB_CPU_PCT)
+            }
+            BoundBy::Cpu => at_least(column::CPU_BUSY_PCT, 90.0) || has(column::SESSION_CPU_PCT),
+            BoundBy::SingleWriter => (jobs > 1 && has(column::COMMITS_PER_REDO_SYNC)) || has(column::WRITER_WAIT_PCT),
             BoundBy::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
-            BoundBy::StorageReads => at_least(column::READ_WAIT_PCT, 50.0),
+            BoundBy::StorageReads => {
+                has(column::READ_WAIT_PCT) || has(column::SESSION_IO_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0)
+            }
+            BoundBy::StorageWrites => has(column::WRITE_WAIT_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0),
+            BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
+            BoundBy::Locks => has(column::LOCK_WAIT_PCT),
+            BoundBy::RoundTrip => has(column::SESSION_IDLE_PCT),
             BoundBy::LogSync => has(column::LOG_FILE_SYNC_MS) || has(column::COMMIT_TIME_NS_MEAN),
             BoundBy::Unknown => {
                 b.because.contains("no figure points to one limit") || b.because.contains("no figure that could show it")

@@ -94,3 +94,40 @@ fn limits_are_brought_from_the_databases_own_machine() {
     let bad = run(&["run", "--limits", shown, "--results", path]);
     assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
 }
+
+#[test]
+fn what_bounds_a_test_is_what_its_workload_lists() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let fixed = ["--results", path, "--size", "4MiB", "--jobs", "1,2", "--duration", "400ms", "--warmup", "200ms"];
+    for (target, workloads) in [
+        (
+            "sqlite:",
+            &["SRV-QUERY1", "SRV-SCAN", "DA-SCAN", "DA-AGG", "DA-JOIN", "DA-SORT", "DA-WINDOW", "TP-LIGHT"][..],
+        ),
+        ("postgres-temp:", &["SRV-SCAN", "DA-JOIN", "PLS-ADD", "PLS-MIXED", "TP-MEDIUM"]),
+    ] {
+        let named = workloads.iter().flat_map(|code| ["--workload", code]);
+        let args: Vec<&str> = ["run", "--target", target].into_iter().chain(fixed).chain(named).collect();
+        let tests = tests_of(&ok(&args).folder());
+        for code in workloads {
+            let listed = loadline_workload::find(code).unwrap().limits();
+            let of_code: Vec<_> = tests.iter().filter(|t| t["workload"] == *code).collect();
+            assert!(!of_code.is_empty(), "{code} on {target}");
+            for t in of_code {
+                let limit = &t["limit"];
+                let Some(name) = limit["name"].as_str() else { panic!("{code} on {target}: {}", t["absent"]) };
+                assert!(name.split(" + ").all(|part| listed.iter().any(|l| l.name() == part)), "{code}: {name}");
+                // One job does after each other what several do at once.
+                let in_series = t["jobs"] == 1 && listed.iter().filter(|l| l.is_in_series()).count() > 1;
+                assert_eq!(name.contains(" + "), in_series, "{code} with {} jobs: {name}", t["jobs"]);
+                let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{code} on {target}: no {id}"));
+                let share = figure("commit_throughput_tps") / figure("limit_tps") * 100.0;
+                assert!(share > 0.0 && (figure("limit_share_pct") - share).abs() < 1e-6, "{code} on {target}: {share}");
+                let samples = limit["samples"].as_array().unwrap();
+                assert!(samples.len() == 2 && samples.iter().all(|s| s.as_f64().unwrap() > 0.0), "{samples:?}");
+            }
+        }
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}

@@ -4,6 +4,7 @@
 
 mod analytics;
 mod bad_input;
+mod bound;
 mod common;
 mod first_use;
 mod kill;

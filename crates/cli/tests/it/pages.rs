@@ -101,7 +101,7 @@ fn renewing_removes_pages_of_workloads_that_are_no_more_and_nothing_else() {
 fn the_listing_says_on_which_targets_and_with_which_driver() {
     let csv = ok(&["workloads", "--format", "csv", "--output", "-"]).out;
     let mut lines = csv.lines();
-    assert_eq!(lines.next().unwrap(), "code,group,summary,kpis,needs,targets,drivers,not_on");
+    assert_eq!(lines.next().unwrap(), "code,group,summary,named_for,kpis,needs,targets,drivers,not_on");
     let workloads = workloads();
     assert_eq!(lines.clone().count(), workloads.len(), "a line each");
     let schemes: Vec<String> =

@@ -31,20 +31,14 @@ fn every_workload_on(target: &str, driver: &str) {
     for plan in plans {
         let plan = plan.to_str().unwrap();
         let more = ["--target", target, "--driver", driver, "--jobs", "2", "--no-probe", "--results", path];
-        let run = || crate::common::run(&[&["run", plan], &more[..]].concat());
-        let noise = |tests: &[serde_json::Value]| tests.iter().filter(|t| t["valid"] != true).count();
-        let mut ran = run();
+        let ran = crate::common::run(&[&["run", plan], &more[..]].concat());
         if ran.code == 2 && ran.err.contains("nothing to run") {
             assert_eq!(target, "wal:", "{}", ran.said());
             continue;
         }
-        let mut done = tests_of(&ran.folder());
-        // Other tests run at the same time: a round that nothing but they spoiled has a second go.
-        if done.iter().all(valid) && noise(&done) * 10 > done.len() {
-            ran = run();
-            done = tests_of(&ran.folder());
-        }
-        let noisy = noise(&done);
+        let done = tests_of(&ran.folder());
+        let noisy = done.iter().filter(|t| t["valid"] != true).count();
+        // Other tests run at the same time: they may spoil one window in ten, for time that jobs waited for a CPU.
         let sound = done.iter().all(valid) && noisy * 10 <= done.len();
         assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
         tests.extend(done);
@@ -127,7 +121,7 @@ fn every_workload_runs_on_mariadb_in_the_database() {
 const REST: &str = r#"
 group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
 size = "1MiB"
-duration = "300ms"
+duration = "500ms"
 warmup = "200ms"
 allow-cached = true
 
@@ -138,6 +132,7 @@ rows = 2
 [parameters.DBL-12]
 rows = 20
 [parameters.DBL-22]
+rows = 500
 indexes = 1
 [parameters.DA-AGG]
 groups = 10

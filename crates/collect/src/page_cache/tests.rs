@@ -59,7 +59,7 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
     std::os::unix::fs::symlink(dir.path(), elsewhere.path().join("back")).unwrap();
     let files = below(dir.path(), None);
     files.drop_all().unwrap();
-    let keeper = Keeper::start(files, MS).unwrap();
+    let keeper = Keeper::start(files, Keep::Out, MS).unwrap();
     let table = elsewhere.path().join("base/file");
     let mut rest = Vec::new();
     File::open(&table).unwrap().read_to_end(&mut rest).unwrap();
@@ -78,9 +78,43 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
 }
 
 #[test]
+fn what_is_read_ahead_is_dropped_one_pass_after_it_is_used() {
+    let dir = place();
+    let files = below(dir.path(), None);
+    files.drop_all().unwrap();
+    let table = dir.path().join("base/file");
+    let read = || drop(std::fs::read(&table).unwrap());
+    if cached(&table).is_none() {
+        return;
+    }
+    // Nothing is new for it: only the time starts a pass, and the second one drops what the first one saw.
+    let keeper = Keeper::start(files, Keep::OutOnceUsed { new_bytes: 1 << 40 }, MS).unwrap();
+    read();
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(cached(&table).unwrap() >= 1 << 20, "dropped at once");
+    let end = Instant::now() + Duration::from_secs(5);
+    while cached(&table).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
+        std::thread::sleep(MS);
+    }
+    assert!(cached(&table).unwrap() <= 1 << 18);
+    drop(keeper);
+}
+
+#[test]
+fn what_is_only_written_stays_cached() {
+    let dir = place();
+    let keeper = Keeper::start(below(dir.path(), None), Keep::Written, MS).unwrap();
+    let table = dir.path().join("base/file");
+    std::fs::write(&table, vec![8; 1 << 20]).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(cached(&table).is_none_or(|bytes| bytes >= 1 << 20));
+    assert!(keeper.stop().passes > 1);
+}
+
+#[test]
 fn a_file_is_opened_once_and_stays_open() {
     let dir = place();
-    let keeper = Keeper::start(below(dir.path(), None), MS).unwrap();
+    let keeper = Keeper::start(below(dir.path(), None), Keep::Out, MS).unwrap();
     let before = descriptors(dir.path());
     // Descriptors that are closed and reopened take the lowest free number: this one is in the way.
     let _lower = File::open("/proc/self/stat").unwrap();
@@ -99,11 +133,11 @@ fn a_file_is_opened_once_and_stays_open() {
 fn the_largest_files_are_kept_where_not_all_may_be_opened() {
     let dir = place();
     std::fs::write(dir.path().join("base/large"), vec![7; 2 << 20]).unwrap();
-    let keeper = Keeper::with_at_most(below(dir.path(), None), MS, 1).unwrap();
+    let keeper = Keeper::with_at_most(below(dir.path(), None), Keep::Out, MS, 1).unwrap();
     assert!(descriptors(dir.path())[0].1.ends_with("large"));
     let kept = keeper.stop();
     assert_eq!((kept.files, kept.missed), (1, Missed { unreadable: 0, beyond_limit: 2 }));
-    let error = Keeper::with_at_most(below(dir.path(), None), MS, 0).unwrap_err().to_string();
+    let error = Keeper::with_at_most(below(dir.path(), None), Keep::Out, MS, 0).unwrap_err().to_string();
     assert!(error.contains("ulimit -n") && !error.contains("may read"), "{error}");
     let (mut missed, no_more) = (Missed::default(), std::io::Error::from(Errno::EMFILE));
     missed.count(&no_more);
@@ -130,7 +164,7 @@ fn only_the_files_of_a_list_are_touched_and_locks_on_open_ones_stay() {
     let files = DataFiles::These { open: vec![open], named: vec![database.clone(), log.clone()] };
     let dropped = files.drop_all().unwrap();
     assert_eq!((dropped.files, dropped.bytes), (2, 2 << 20), "a name of an open file is that file");
-    let keeper = Keeper::start(files.clone(), MS).unwrap();
+    let keeper = Keeper::start(files.clone(), Keep::Out, MS).unwrap();
     std::thread::sleep(SEARCH_EVERY + Duration::from_millis(100));
     let touched: Vec<PathBuf> = descriptors(dir.path()).into_iter().map(|(_, to)| to).collect();
     assert_eq!(touched.len(), 2, "{touched:?}");
@@ -154,7 +188,7 @@ fn libc_lock() -> nix::libc::flock {
 #[test]
 fn nothing_to_keep_is_said() {
     let dir = tempfile::tempdir().unwrap();
-    let kept = Keeper::start(below(dir.path(), None), MS).unwrap().stop();
+    let kept = Keeper::start(below(dir.path(), None), Keep::Out, MS).unwrap().stop();
     assert_eq!(kept.files, 0, "files may come later");
     let error = below(&dir.path().join("none"), None).drop_all().unwrap_err().to_string();
     assert!(error.contains("none"), "{error}");

@@ -9,10 +9,12 @@ use loadline_model::snapshot::WaitSample;
 use super::schedule::{GUARD_NS, WaitSlots, next_second};
 use super::{CpuSource, Edge, Point, SamplerConfig, Source};
 use crate::clock;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu};
+use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;
+/// Samples of the sessions' states per second. One takes about 10 µs per session.
+const STATE_HZ: f64 = 50.0;
 
 /// A command to the thread.
 pub(super) enum Command {
@@ -26,6 +28,7 @@ pub(super) enum Command {
 pub(super) struct Shared {
     pub(super) points: Vec<Point>,
     pub(super) wait_samples: Vec<(u64, WaitSample)>,
+    pub(super) states: Vec<(u64, TaskStates)>,
     /// Text and count, in order of appearance.
     problems: Vec<(String, u64)>,
     /// Problems beyond [`MAX_PROBLEMS`].
@@ -75,6 +78,7 @@ pub(super) struct Worker {
     origin_ns: u64,
     next_tick_ns: u64,
     waits: Option<WaitSlots>,
+    states: Option<WaitSlots>,
     /// Announced edges, the earliest first.
     edges: Vec<EdgeWanted>,
 }
@@ -88,6 +92,7 @@ impl Worker {
     ) -> Worker {
         let now = clock::now_ns();
         let (origin_ns, waits) = (config.origin_ns, WaitSlots::new(now, config.wait_hz));
+        let states = config.sessions.as_ref().and_then(|_| WaitSlots::new(now, STATE_HZ));
         let mut worker = Worker {
             config,
             source,
@@ -95,6 +100,7 @@ impl Worker {
             shared,
             origin_ns,
             waits,
+            states,
             next_tick_ns: next_second(origin_ns, now),
             edges: Vec::new(),
         };
@@ -126,8 +132,8 @@ impl Worker {
 
     fn due_ns(&self) -> u64 {
         let edge = self.edges.first().map_or(u64::MAX, |e| e.at_ns);
-        let wait = self.waits.as_ref().map_or(u64::MAX, WaitSlots::due_ns);
-        edge.min(wait).min(self.next_tick_ns)
+        let slots = [&self.waits, &self.states].into_iter().flatten().map(WaitSlots::due_ns).min();
+        edge.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns)
     }
 
     /// Edges first; other readings in the guard time before an edge are skipped.
@@ -158,6 +164,14 @@ impl Worker {
                 slots.advance(clock::now_ns());
             }
         }
+        if let (Some(slots), Some(sessions)) = (self.states.as_mut(), &self.config.sessions)
+            && slots.due_ns() <= now
+        {
+            // Needs no answer from the database, so it does not delay an edge.
+            let states = sessions.states(self.shared.lock().unwrap_or_else(PoisonError::into_inner).states.len());
+            slots.advance(clock::now_ns());
+            self.with_shared(|s| s.states.push((now, states)));
+        }
     }
 
     /// Advances to the next future second; those that passed meanwhile are counted as missed.
@@ -172,6 +186,9 @@ impl Worker {
 
     fn read_edge(&mut self, wanted: EdgeWanted) {
         let process = self.kept(ProcessCpu::own().map_err(|e| e.to_string()));
+        // Without them their columns say why; a job that lost its session is reported otherwise.
+        let job_threads = TaskTimes::of(&self.config.job_threads).ok();
+        let sessions = self.config.sessions.as_ref().and_then(|tasks| TaskTimes::of(tasks).ok());
         let (mut point, snapshot) = self.read_counters();
         let (at_ns, cpu, disk, data_disk) = (point.at_ns, point.cpu, point.disk, point.data_disk);
         // `cpu` has the parsed text; the series does not need it.
@@ -182,7 +199,17 @@ impl Worker {
             self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
         }
         // The requester may have given up.
-        let _ = wanted.reply.send(Edge { name: wanted.name, at_ns, snapshot, cpu, disk, data_disk, process });
+        let _ = wanted.reply.send(Edge {
+            name: wanted.name,
+            at_ns,
+            snapshot,
+            cpu,
+            disk,
+            data_disk,
+            process,
+            job_threads,
+            sessions,
+        });
     }
 
     fn read_point(&mut self) {

@@ -58,6 +58,9 @@ pub(super) fn fill(counters: &mut BTreeMap<String, f64>) {
             counters.insert((*neutral).to_owned(), value);
         }
     }
+    if let Some(ms) = counters.get("Innodb_row_lock_time").copied() {
+        counters.insert(counter::LOCK_WAIT_NS.to_owned(), ms * 1e6);
+    }
     for (neutral, sources) in ROWS {
         if let Some(value) = sum(counters, sources)
             && !counters.contains_key(neutral)

@@ -35,6 +35,9 @@ pub(super) fn log_sync_events(pool: bool) -> &'static [&'static str] {
     if pool { WITH_POOL } else { LOG_SYNC_EVENTS }
 }
 
+/// The threads that run the sessions: MariaDB names them (MySQL does so in performance_schema only).
+const THREADS: &str = "SELECT ID, TID FROM information_schema.PROCESSLIST";
+
 /// The server's ids of the jobs' sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobSessions(Arc<Mutex<BTreeSet<u32>>>);
@@ -53,6 +56,24 @@ impl JobSessions {
         let rows = c.query(SESSIONS)?;
         count(&rows, &self.0.lock().unwrap_or_else(PoisonError::into_inner), sample);
         Ok(())
+    }
+
+    /// The threads of the operating system that run the sessions; none on MySQL. With a thread pool, any of its threads
+    /// runs any session, so none belongs to a job.
+    ///
+    /// # Errors
+    /// If the query fails.
+    pub(super) fn threads(&self, c: &mut Connection) -> Result<Vec<u32>, TargetError> {
+        let pool = c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool"));
+        if pool || !c.version.mariadb {
+            return Ok(Vec::new());
+        }
+        let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let number = |v: Option<&Option<Vec<u8>>>| std::str::from_utf8(v?.as_ref()?).ok()?.parse::<u32>().ok();
+        let of_job = |row: &Vec<Option<Vec<u8>>>| {
+            number(row.first()).filter(|id| jobs.contains(id)).and_then(|_| number(row.get(1)))
+        };
+        Ok(c.query(THREADS)?.iter().filter_map(of_job).collect())
     }
 }
 

@@ -12,7 +12,7 @@ use super::version::Version;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::role::Observer;
+use crate::role::{Observer, SessionTasks};
 
 /// Beginning of the query for a snapshot's counters; [`data_counters::STATUS`] follows. It needs no privilege.
 const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
@@ -152,6 +152,14 @@ impl Observer for MysqlObserver {
             session.jobs.sample(&mut session.connection, &mut sample)?;
         }
         Ok(Some(sample))
+    }
+
+    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
+        let mut ids = Vec::new();
+        for session in &mut self.0 {
+            ids.extend(session.jobs.threads(&mut session.connection)?);
+        }
+        Ok(SessionTasks { ids, commands: &["mariadbd", "mysqld"] })
     }
 }
 

@@ -11,7 +11,7 @@ use super::job_sessions;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::workload_tables::LoadedTables;
 
@@ -41,7 +41,7 @@ impl Mysql {
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
             rows_in_primary_key: true,
             in_place_pct: 100,
-            in_process: false,
+            runs: Runs::Apart,
             no_limit: None,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
@@ -52,8 +52,12 @@ impl Mysql {
             counter_lag_s: 0.0,
             log_sync_events: job_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
             buffer_wait_events: &[],
+            log_write_events: &[],
+            lock_wait_events: &[],
+            idle_events: &["Client:idle"],
             own_files: None,
             growth_is_written: None,
+            empty_query: "SELECT 1",
             remarks: None,
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };

@@ -14,7 +14,7 @@ use super::session::{Bind, Connector, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSessio
 use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::number::Number;
 use crate::request::OpenRequest;
 use crate::role::{
@@ -73,7 +73,7 @@ impl Oracle {
             block_bytes,
             rows_in_primary_key: false,
             in_place_pct: 100,
-            in_process: false,
+            runs: Runs::Apart,
             no_limit: None,
             commit_unseen: None,
             commits_of_workers: None,
@@ -81,8 +81,12 @@ impl Oracle {
             counter_lag_s: 0.0,
             log_sync_events: counters::LOG_SYNC_EVENTS,
             buffer_wait_events: &[],
+            log_write_events: &[],
+            lock_wait_events: &[],
+            idle_events: &[],
             own_files: None,
             growth_is_written: None,
+            empty_query: "SELECT 1 FROM DUAL",
             remarks: Some(counters::remarks),
         };
         let (run, awr) = (request.run.clone(), request.native_report);

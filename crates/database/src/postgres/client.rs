@@ -1,6 +1,6 @@
 //! The client driver: prepared statements, with as few writes and reads as possible.
 
-use loadline_workload::{Arg, Commit};
+use loadline_workload::Arg;
 
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
@@ -45,9 +45,7 @@ impl PgClientSession {
         work: &Work,
         job: u32,
     ) -> Result<PgClientSession, TargetError> {
-        let nowait = work.program.commit == Commit::Nowait;
-        let mut connection =
-            endpoint.connect(SessionRole::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
+        let mut connection = endpoint.connect(SessionRole::job(work, job))?;
         let texts: Vec<_> = work
             .program
             .statements

@@ -6,7 +6,7 @@ use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
-use super::observer::{BUFFER_WAIT_EVENTS, CounterGaps, LOG_SYNC_EVENTS, uncounted_syncs};
+use super::observer::{BUFFER_WAIT_EVENTS, CounterGaps, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, uncounted_syncs};
 use super::settings::PgSettings;
 use super::sql;
 use super::temp::TempServer;
@@ -14,7 +14,7 @@ use super::versions::Version;
 use super::wire::Connection;
 use crate::data_set::Loader;
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::workload_tables::LoadedTables;
 
@@ -116,7 +116,7 @@ impl Postgres {
             block_bytes: Some(block_bytes),
             rows_in_primary_key: false,
             in_place_pct: sql::IN_PLACE_PCT,
-            in_process: false,
+            runs: Runs::Apart,
             no_limit: None,
             commit_unseen: None,
             // Measured on 15: 2 to 3 for each worker that starts.
@@ -128,8 +128,12 @@ impl Postgres {
             counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
             log_sync_events: LOG_SYNC_EVENTS,
             buffer_wait_events: BUFFER_WAIT_EVENTS,
+            log_write_events: LOG_WRITE_EVENTS,
+            lock_wait_events: &["Lock:", "LWLock:", "IPC:XactGroupUpdate", "IPC:ProcarrayGroupUpdate"],
+            idle_events: &["Client:idle", "Client:ClientRead"],
             own_files: None,
             growth_is_written: version.growth_is_written(),
+            empty_query: "SELECT 1",
             remarks: None,
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
+use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
@@ -25,6 +26,7 @@ use crate::secret::Secret;
 use crate::stream::{Local, Stream};
 use crate::tcp::{Names, Peer};
 use crate::tls::SslMode;
+use crate::work::Work;
 
 const NAMES: Names =
     Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
@@ -45,6 +47,11 @@ const WORK_SETTINGS: [(&str, &str); 6] = [
     ("idle_session_timeout", "0"),
 ];
 
+/// A session that writes changed blocks itself, because no free buffer is left, starts their write-out after 32 of them,
+/// as checkpointer and background writer do by default, and waits while the device's queue is full. Without it the
+/// operating system takes blocks at the speed of memory, and the figure is none of the device.
+const WRITE_THROUGH: (&str, &str) = ("backend_flush_after", "32");
+
 /// Purpose of a session; shown in its application name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SessionRole {
@@ -56,8 +63,21 @@ pub(super) enum SessionRole {
     Lock,
     /// Reads counters.
     Observer,
-    /// Runs transactions; `nowait`: commits do not wait; `workers`: parallel workers of its queries.
-    Job { job: u32, nowait: bool, workers: u32 },
+    /// Runs transactions; `nowait`: commits do not wait; `workers`: parallel workers of its queries; `writes_through`:
+    /// changed blocks that the session writes must soon reach the device.
+    Job { job: u32, nowait: bool, workers: u32, writes_through: bool },
+}
+
+impl SessionRole {
+    /// Of `job`, which runs `work`.
+    pub(super) fn job(work: &Work, job: u32) -> SessionRole {
+        SessionRole::Job {
+            job,
+            nowait: work.program.commit == Commit::Nowait,
+            workers: work.parallel_workers().unwrap_or(1),
+            writes_through: work.workload.has(Instrument::Device) && work.program.writes(),
+        }
+    }
 }
 
 /// How to reach one node.
@@ -194,6 +214,9 @@ impl Endpoint {
         parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));
         if let SessionRole::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
+        }
+        if let SessionRole::Job { writes_through: true, .. } = role {
+            parameters.push(WRITE_THROUGH);
         }
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;

@@ -12,11 +12,21 @@ use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::role::Observer;
+use crate::role::{Observer, SessionTasks};
 
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
+
+/// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
+pub(super) const LOG_WRITE_EVENTS: &[&str] = &[
+    "LWLock:WALInsert",
+    "LWLock:WALBufMapping",
+    "IO:WALInitWrite",
+    "IO:WalInitWrite",
+    "IO:WALInitSync",
+    "IO:WalInitSync",
+];
 
 /// Wait events of a session that frees a buffer of the block cache, extends a table, or waits for a block that another
 /// session reads, writes or holds. `BufferIO` is an IPC event from version 14 on.
@@ -41,6 +51,10 @@ const WAITS: &str = "SELECT CASE WHEN a.state IS NULL AND a.query = '<insufficie
      FROM pg_stat_get_activity(NULL) a \
      WHERE starts_with(a.application_name, $1) \
      AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1";
+
+/// The processes of the job sessions, without parallel workers.
+const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1) \
+     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.backend_type = 'client backend'";
 
 /// Counters that cannot be read, and why.
 #[derive(Debug, Clone, Default)]
@@ -170,5 +184,14 @@ impl Observer for PgObserver {
             }
         }
         Ok(Some(sample))
+    }
+
+    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
+        let mut ids = Vec::new();
+        for session in &mut self.sessions {
+            let rows = session.connection.query_with(PROCESSES, &[&self.job_prefix])?;
+            ids.extend(rows.into_iter().filter_map(|row| row.into_iter().next()??.parse::<u32>().ok()));
+        }
+        Ok(SessionTasks { ids, commands: &["postgres"] })
     }
 }

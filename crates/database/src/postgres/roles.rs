@@ -322,7 +322,6 @@ impl ParallelQueries for Postgres {
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(instance) = self.instances.first() else { return Ok(None) };
-        let role = SessionRole::Job { job: 0, nowait: false, workers: work.parallel_workers().unwrap_or(1) };
-        self.session(instance, role, |c| parallel::count_workers(c, work))
+        self.session(instance, SessionRole::job(work, 0), |c| parallel::count_workers(c, work))
     }
 }

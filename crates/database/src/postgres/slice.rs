@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Commit, JobStart};
+use loadline_workload::JobStart;
 
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
@@ -32,9 +32,7 @@ impl PgDatabaseSession {
         work: &Work,
         job: u32,
     ) -> Result<PgDatabaseSession, TargetError> {
-        let nowait = work.program.commit == Commit::Nowait;
-        let mut connection =
-            endpoint.connect(SessionRole::Job { job, nowait, workers: work.parallel_workers().unwrap_or(1) })?;
+        let mut connection = endpoint.connect(SessionRole::job(work, job))?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;

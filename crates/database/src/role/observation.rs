@@ -40,4 +40,21 @@ pub trait Observer: Send {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         Ok(None)
     }
+
+    /// The processes or threads of the server that run the job sessions; empty if unknown.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
+        Ok(SessionTasks::default())
+    }
+}
+
+/// Processes or threads of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionTasks {
+    /// Their ids, as the server sees them: in a container they may differ from those of the machine.
+    pub ids: Vec<u32>,
+    /// Texts of which each one's command line holds one.
+    pub commands: &'static [&'static str],
 }

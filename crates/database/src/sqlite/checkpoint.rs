@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use loadline_workload::Instrument;
+use loadline_workload::{Instrument, RowCount};
 use rusqlite::Connection;
 
 use super::failed;
@@ -17,6 +17,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Pages of the log for workloads that measure the storage: changed pages must reach the database file about as fast as
 /// they are changed. With SQLite's default of 1,000, a window of one second has one checkpoint or none.
 const SHORT_LOG_PAGES: u64 = 100;
+/// The same in transactions, if these change many pages each: a checkpoint syncs twice, which many pages share.
+const SHORT_LOG_TRANSACTIONS: u64 = 32;
 /// Maximum size of the log for workloads with a checkpoint on demand, bytes: all changes wait for it.
 const LONG_LOG_BYTES: u64 = 512 << 20;
 
@@ -30,7 +32,11 @@ pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     if workload.has(Instrument::Checkpoint) {
         return Some(LONG_LOG_BYTES / page_size.max(512));
     }
-    (workload.has(Instrument::Device) && work.program.writes()).then_some(SHORT_LOG_PAGES)
+    // Rows that are changed are in a page each; new rows share pages.
+    let changes = workload.tables.iter().any(|t| t.rows != RowCount::Empty);
+    let pages = if changes { work.program.rows_changed_per_tx() } else { 0 };
+    let measured = workload.has(Instrument::Device) && work.program.writes();
+    measured.then(|| pages.saturating_mul(SHORT_LOG_TRANSACTIONS).max(SHORT_LOG_PAGES))
 }
 
 /// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are

@@ -21,6 +21,8 @@ pub(super) struct DataCounters {
     pub(super) writes: AtomicU64,
     /// Bytes written.
     pub(super) write_bytes: AtomicU64,
+    /// Time of writes and syncs, ns. A job makes them itself, in a checkpoint or to free a page of its cache.
+    pub(super) write_ns: AtomicU64,
     /// Syncs of the database file: one per checkpoint that copied pages.
     pub(super) checkpoints: AtomicU64,
     /// Cache accesses, pages.
@@ -33,7 +35,7 @@ pub(super) struct DataCounters {
 
 impl DataCounters {
     /// All counters with their neutral names.
-    pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 10] {
+    pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 11] {
         [
             (counter::BLOCK_GETS, &self.gets),
             (counter::BLOCK_READS, &self.misses),
@@ -43,6 +45,7 @@ impl DataCounters {
             (counter::BLOCK_WRITES, &self.writes),
             (counter::WRITE_CALLS, &self.writes),
             (counter::WRITE_BYTES, &self.write_bytes),
+            (counter::BUFFER_WAIT_NS, &self.write_ns),
             (counter::CHECKPOINTS, &self.checkpoints),
             (counter::ROWS_CHANGED, &self.changed),
         ]

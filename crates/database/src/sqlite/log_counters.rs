@@ -29,6 +29,8 @@ pub(super) struct LogCounters {
     pub(super) sync_ns: AtomicU64,
     /// Time spent in writes, ns.
     pub(super) write_ns: AtomicU64,
+    /// Time in which jobs waited for their turn to write, ns.
+    pub(super) writer_wait_ns: AtomicU64,
     /// Operations on the database.
     pub(super) data: DataCounters,
 }
@@ -190,9 +192,13 @@ unsafe extern "C" fn write_database(
     // SAFETY: SQLite calls this on a database that is open, with arguments valid for the real function.
     unsafe {
         let table = table(file);
-        table.counters.data.writes.fetch_add(1, Ordering::Relaxed);
-        table.counters.data.write_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
-        (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset))
+        let data_counters = &table.counters.data;
+        data_counters.writes.fetch_add(1, Ordering::Relaxed);
+        data_counters.write_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
+        let begin = clock::now_ns();
+        let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
+        data_counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        code
     }
 }
 
@@ -201,8 +207,12 @@ unsafe extern "C" fn sync_database(file: *mut ffi::sqlite3_file, flags: c_int) -
     // SAFETY: as for `write_database`.
     unsafe {
         let table = table(file);
-        table.counters.data.checkpoints.fetch_add(1, Ordering::Relaxed);
-        (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags))
+        let data_counters = &table.counters.data;
+        data_counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        let begin = clock::now_ns();
+        let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
+        data_counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        code
     }
 }
 

@@ -23,7 +23,7 @@ use loadline_workload::{Commit, Instrument, Piece, Template, limit, rotated};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
-use crate::facts::{Facts, OwnFiles};
+use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
@@ -115,7 +115,7 @@ impl Sqlite {
             block_bytes: Some(page_size),
             rows_in_primary_key: true,
             in_place_pct: 100,
-            in_process: true,
+            runs: Runs::InProcess,
             no_limit: None,
             commit_unseen: None,
             commits_of_workers: None,
@@ -123,8 +123,12 @@ impl Sqlite {
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],
+            log_write_events: &[],
+            lock_wait_events: &[],
+            idle_events: &[],
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
             growth_is_written: None,
+            empty_query: "SELECT 1",
             remarks: None,
         };
         Ok(Sqlite {
@@ -223,6 +227,7 @@ impl Observer for LogObserver {
             (counter::REDO_SYNCS, read(&self.0.syncs)),
             (counter::LOG_WAIT_NS, read(&self.0.sync_ns)),
             (counter::REDO_SYNC_NS, read(&self.0.sync_ns)),
+            (counter::WRITER_WAIT_NS, read(&self.0.writer_wait_ns)),
             (counter::REDO_WRITE_NS, read(&self.0.write_ns)),
         ];
         let data = self.0.data.neutral();

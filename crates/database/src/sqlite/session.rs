@@ -1,7 +1,9 @@
 //! A job's connection to SQLite.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use loadline_workload::{Arg, Effect};
@@ -29,8 +31,20 @@ const MAX_RETRIES: i32 = 60_000;
 /// while the writer is free most of that time.
 pub(super) fn wait_for_writer(retries: i32) -> bool {
     let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
+    let begin = crate::clock::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
+    let waited = crate::clock::now_ns().saturating_sub(begin);
+    COUNTERS.with_borrow(|counters| {
+        if let Some(counters) = counters {
+            counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
+        }
+    });
     retries < MAX_RETRIES
+}
+
+thread_local! {
+    /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.
+    static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
 }
 
 pub(super) struct SqliteSession {
@@ -61,6 +75,7 @@ impl SqliteSession {
             }
         }
         let writes = work.program.writes();
+        COUNTERS.set(Some(Arc::clone(&counters)));
         Ok(SqliteSession {
             db,
             statements,

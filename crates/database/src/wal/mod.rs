@@ -18,7 +18,7 @@ use loadline_workload::{Commit, Step};
 
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
@@ -79,7 +79,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data("it is itself the limit with which databases are compared");
+static FACTS: Facts = Facts::without_data(Runs::InProcess, "it is itself the limit with which databases are compared");
 
 struct Wal {
     address: WalUrl,

@@ -17,7 +17,7 @@ pub(super) enum Device {
     Best,
     /// write(2) and fdatasync(2).
     Fdatasync,
-    /// Opened with `O_DSYNC`.
+    /// Opened with `O_DSYNC`; fdatasync from 1 MiB on.
     Dsync,
     /// `O_DIRECT` and `O_DSYNC`, through system calls.
     Direct,

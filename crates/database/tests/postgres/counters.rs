@@ -65,6 +65,13 @@ fn commits_are_counted_exactly() {
     assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64), "a slice's commits show when it returns");
 }
 
+/// The task of one session: a process of this machine.
+fn assert_one_process(tasks: &loadline_database::SessionTasks) {
+    let [id] = tasks.ids[..] else { panic!("{tasks:?}") };
+    let command = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap();
+    assert!(tasks.commands.iter().any(|c| command.contains(c)), "{command}");
+}
+
 #[test]
 fn waits_of_the_job_sessions_are_sampled() {
     let db = server().database("waits");
@@ -77,6 +84,7 @@ fn waits_of_the_job_sessions_are_sampled() {
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let idle = target.client_session(&work, 3).unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions, [("Client:idle".to_owned(), 1)].into());
+    assert_one_process(&observer.session_tasks().unwrap());
     drop(idle);
     let workers: Vec<_> = (0..3)
         .map(|job| {

@@ -13,6 +13,10 @@ use nix::fcntl::posix_fallocate;
 
 use super::{DeviceError, FileMaker};
 
+/// New files are filled in writes of this size, bytes. The page cache may keep what one write brings as one unit (a large
+/// folio), and each later write of a block costs time in proportion to its unit: with 1 MiB a durable commit took 3 % longer.
+const FILL: usize = 64 << 10;
+
 /// A directory of log files.
 #[derive(Clone, Debug)]
 pub(super) struct LogDir(pub(super) PathBuf);
@@ -131,7 +135,7 @@ impl DirMaker {
             Ok(()) | Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::EINVAL) => {}
             Err(cause) => return Err(DeviceError::io("preallocate", path, cause.into())),
         }
-        let zeros = vec![0; 1 << 20];
+        let zeros = vec![0; FILL];
         let mut at = 0;
         while at < self.file_bytes {
             let more = usize::try_from(self.file_bytes - at).unwrap_or(zeros.len()).min(zeros.len());

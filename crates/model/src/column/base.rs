@@ -8,6 +8,10 @@ const CPU: &[(&str, &str)] = &[
     ("*", "/proc/stat of the database's machine, at window start and end"),
 ];
 
+/// The database runs in the jobs' threads.
+const OWN_PART: &str =
+    "getrusage(RUSAGE_SELF) without the jobs' threads (/proc/TID/schedstat), plus their time outside transactions";
+
 /// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
 
@@ -129,10 +133,18 @@ define! {
         OWN;
     CLIENT_CPU_US_PER_TX: "client_cpu_us_per_tx", "Client CPU", "µs/tx", Format::Fixed(2),
         "CPU time of the loadline process per transaction.",
-        &[("*", "getrusage(RUSAGE_SELF) at window start and end")];
+        &[
+            ("sqlite", OWN_PART),
+            ("wal", OWN_PART),
+            ("*", "getrusage(RUSAGE_SELF) at window start and end")
+        ];
     CLIENT_CPU_PCT: "client_cpu_pct", "Client CPU", "%", Format::Integer,
         "CPU time of the loadline process as a share of its machine's CPUs.",
-        &[("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")];
+        &[
+            ("sqlite", OWN_PART),
+            ("wal", OWN_PART),
+            ("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")
+        ];
     DEVICE_WRITES_PER_S: "device_writes_per_s", "Log device writes", "1/s", Format::Integer,
         "Writes completed per second by the device that holds the log.", &[("*", "/proc/diskstats")];
     DEVICE_WRITE_MIB_PER_S: "device_write_mib_per_s", "Log device data", "MiB/s", Format::Fixed(2),

@@ -1,6 +1,6 @@
 //! Columns of the log: writes, syncs, commit waits, and the limit of its device.
 
-use super::{Column, NOT, OWN, define};
+use super::{Column, NOT, OWN, define, text_or_absent};
 use crate::format::Format;
 
 define! {
@@ -68,8 +68,12 @@ define! {
     LIMIT_SHARE_PCT: "limit_share_pct", "Share of the limit", "%", Format::Integer,
         "Throughput as a share of limit_tps.",
         &[("*", "commit_throughput_tps / limit_tps")];
+    LIMIT_OF: "limit_of", "Limit of", "", Format::Text,
+        "What limit_tps is the rate of: the lowest of the workload's references (see its page).",
+        &[("*", "measured right before and after the test, or --limits FILE")],
+        |r| text_or_absent(r.limit.as_ref().map(|l| &l.name));
     LIMIT_TPS: "limit_tps", "Limit", "tps", Format::Integer,
-        "Throughput that the hardware allows for the same work: the reference log writer with the same jobs and redo per transaction on the filesystem of the database's log, measured right before and after the test.",
+        "Throughput that the machine allows for the same work, as measured by the reference in limit_of right before and after the test.",
         OWN;
     COMMITS_PER_REDO_SYNC: "commits_per_redo_sync", "Commits per redo sync", "", Format::Fixed(2),
         "Group commit: commits made durable by one sync of the log; never more than the number of jobs.",

@@ -9,12 +9,14 @@ use crate::record::TestRecord;
 
 mod base;
 mod log;
+mod shares;
 mod storage;
 mod tables;
 mod work;
 
 pub use base::*;
 pub use log::*;
+pub use shares::*;
 pub use storage::*;
 pub use tables::*;
 pub use work::*;
@@ -99,8 +101,8 @@ macro_rules! define {
 }
 use define;
 
-const PARTS: [&[&Column]; 4] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS];
-const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len();
+const PARTS: [&[&Column]; 5] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS, shares::COLUMNS];
+const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len() + PARTS[4].len();
 
 /// Joins `PARTS`.
 const fn joined() -> [&'static Column; COUNT] {

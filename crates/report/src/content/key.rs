@@ -2,7 +2,7 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, Estimate, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
-use loadline_model::format::{ABSENT, bytes, duration_ns};
+use loadline_model::format::{ABSENT, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 
@@ -186,16 +186,12 @@ fn limit(records: &[TestRecord], point: &SweepPoint, notes: &mut Notes) -> Cell 
 }
 
 fn what_limits(limit: &TestLimit) -> String {
-    let work = format!(
-        "{}, {} of redo per transaction",
-        count(limit.jobs as usize, "job", "jobs"),
-        bytes(limit.redo_bytes_per_tx)
-    );
+    let jobs = count(limit.jobs as usize, "job", "jobs");
     let source = match limit.source {
         LimitSource::Run => "measured right before and after the test",
         LimitSource::File => "from --limits FILE",
     };
-    format!("{}, {work}, {source}", limit.of)
+    format!("{}: {}, {jobs}, {source}", limit.name, limit.of)
 }
 
 /// `14,900 ± 120`, or the mean alone without an interval.

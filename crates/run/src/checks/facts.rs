@@ -1,5 +1,6 @@
 //! Input of the checks of every test.
 
+use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
 use loadline_workload::{Commit, RedoSize};
@@ -77,7 +78,13 @@ impl<'a> Facts<'a> {
         let whole = measured.before.as_ref().ok().zip(measured.after.as_ref().ok());
         let through = workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
         let through = through.filter(|_| !program.writes());
-        let cpu = figures.figure(column::CLIENT_CPU_PCT).map(|pct| pct / 100.0);
+        let cpu = match request.target.facts().runs {
+            Runs::Apart => figures
+                .figure(column::CLIENT_CPU_PCT)
+                .map(|pct| pct / 100.0)
+                .ok_or_else(|| figures.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
+            Runs::InProcess | Runs::Nowhere => Err("there is no client apart from the database".to_owned()),
+        };
         Facts {
             schedule: measured.schedule,
             jobs: &measured.jobs,
@@ -99,8 +106,7 @@ impl<'a> Facts<'a> {
             evidence_counts: workload.evidence.map_or("", |e| e.counts),
             consistency: &proof.consistency,
             redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
-            client_cpu_share: cpu
-                .ok_or_else(|| figures.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
+            client_cpu_share: cpu,
             cpus: proof.cpus,
             client_driver: request.driver == Driver::Client,
         }

@@ -2,14 +2,15 @@
 
 use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CpuSource, Edge};
+use loadline_database::Runs;
 use loadline_model::{Column, column};
 
 use super::collected::Figures;
+use super::outside_share;
 use crate::window::{Measured, Request};
 
 /// Why an embedded database has no client CPU.
-const IN_PROCESS: &str =
-    "the database runs inside the loadline process: its CPU time cannot be separated from loadline's";
+const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
 const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
 
 /// Figures of the database's machine.
@@ -49,16 +50,20 @@ pub(crate) fn seconds_between(open: &Edge, close: &Edge) -> f64 {
 
 /// Figures of the loadline process, on a machine with `cpus` CPUs.
 pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figures {
+    const BOTH: [&Column; 2] = [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT];
     let mut out = Figures::default();
-    if request.target.facts().in_process {
-        out.set_all_absent(&[column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT], IN_PROCESS);
-        return out;
-    }
     let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
     let process = open.process.as_ref().zip(close.process.as_ref());
     let Some(ns) = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64) else {
-        let why = "the CPU time of this process could not be read";
-        out.set_all_absent(&[column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT], why);
+        out.set_all_absent(&BOTH, "the CPU time of this process could not be read");
+        return out;
+    };
+    let ns = match request.target.facts().runs {
+        Runs::InProcess => own_part(request, measured, ns),
+        Runs::Apart | Runs::Nowhere => Some(ns),
+    };
+    let Some(ns) = ns else {
+        out.set_all_absent(&BOTH, IN_PROCESS);
         return out;
     };
     let seconds = seconds_between(open, close);
@@ -67,4 +72,18 @@ pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figur
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, per_tx, "no transaction completed in the window");
     out.set(column::CLIENT_CPU_PCT, ns / 1e9 / seconds / f64::from(cpus.max(1)) * 100.0);
     out
+}
+
+/// loadline's part of the `ns` of CPU time of a process that also runs the database: all but the jobs' threads, and of
+/// these the time outside transactions. A thread that was ready to run was on a CPU for the same share of its time inside
+/// and outside. `None` in an open loop, in which jobs also wait outside transactions.
+fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
+    let edges = [&measured.edges.at_open, &measured.edges.at_close];
+    let [a, b] = edges.map(|e| e.job_threads);
+    let (a, b) = a.zip(b).filter(|_| request.rate_tps.is_none())?;
+    let run = b.run_ns.checked_sub(a.run_ns)? as f64;
+    let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;
+    let jobs_ns = measured.schedule.window_ns() as f64 * measured.jobs.len() as f64;
+    let outside = outside_share(&measured.schedule, &measured.jobs) * jobs_ns * run / (run + wait);
+    Some((ns - run).max(0.0) + outside.clamp(0.0, run)).filter(|ns| ns.is_finite())
 }

@@ -1,9 +1,12 @@
-//! Keeps the data files out of the page cache during a test, and proves reads and writes by the device's counters.
+//! Makes a test's reads come from the device and its changes reach it, and proves both by the device's counters.
+//!
+//! If transactions read, the data files are kept out of the page cache. If they only change or add rows, the changes are
+//! written at once, and what the database reads to change it may come from the page cache: its writes are measured.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_collect::page_cache::{DataFiles, Keeper, Missed};
+use loadline_collect::page_cache::{DataFiles, Keep, Keeper, Missed};
 use loadline_database::{Target, TargetError, Work};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -31,11 +34,14 @@ pub(super) const KIND: Kind = Kind {
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
 /// 3 % of the usual data set.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Maximum pause for sequential reads, so that blocks read ahead are used before they are dropped.
-const MAX_PAUSE: Duration = Duration::from_millis(200);
-/// Rate of a fast device, bytes per second. In one pause it reads a tenth of the data; on average half of that is
-/// still cached.
-const FAST_SCAN: u64 = 500 << 20;
+/// The same for sequential reads.
+const SCAN_PAUSE: Duration = Duration::from_millis(2);
+/// Bytes that an operating system may read ahead for a reader: Linux reads two windows, usually of 128 KiB each, on
+/// virtual disks of up to 8 MiB.
+const READ_AHEAD: u64 = 16 << 20;
+/// Part of a small table that may be read between two passes, even if that drops what is read ahead before it is used:
+/// proved is that blocks come from the device.
+const SCAN_PARTS: u64 = 24;
 /// A larger share of the files that stays in the page cache after it was emptied is noted.
 const MAX_LEFT_SHARE: f64 = 0.05;
 
@@ -44,7 +50,7 @@ const MAX_READ_RATIO: f64 = 1.3;
 
 #[derive(Default)]
 struct Device {
-    keeper: Option<Keeper>,
+    keeper: Option<(Keep, Keeper)>,
     facts: CacheFacts,
     notes: Vec<String>,
 }
@@ -59,7 +65,7 @@ impl Instrument for Device {
         self.facts.cache_bytes = run.cache_bytes;
         self.facts.table_bytes = bytes;
         self.facts.allow_cached = run.manifest.plan.allow_cached;
-        if let Err(why) = self.keep_out(run.data_files, work) {
+        if let Err(why) = self.keep(run.data_files, work, request.jobs) {
             self.notes.push(format!("the data files were not kept out of the page cache: {why}"));
             self.facts.not_kept_out = Some(why);
         }
@@ -67,17 +73,24 @@ impl Instrument for Device {
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        if let Some(kept) = self.keeper.take().map(Keeper::stop) {
-            let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
-            self.notes.push(format!(
-                "{} data files were kept out of the operating system's page cache during the test by at least {} \
-                passes over them (the longest took {:.0} ms), at a cost of {cpu:.1} % of a CPU; changed blocks were written to the device at once{}",
-                kept.files,
-                kept.passes,
-                kept.slowest_pass_ns as f64 / 1e6,
-                missed(kept.missed)
-            ));
-        }
+        let Some((keep, keeper)) = self.keeper.take() else { return };
+        let kept = keeper.stop();
+        let what = match keep {
+            Keep::Written => "changed blocks were written to the device at once",
+            _ => {
+                "what was read was dropped from the operating system's page cache, and changed blocks were written to \
+                the device at once"
+            }
+        };
+        let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
+        self.notes.push(format!(
+            "{what}, by at least {} passes over {} data files during the test (the longest took {:.0} ms), at a cost of \
+            {cpu:.1} % of a CPU{}",
+            kept.passes,
+            kept.files,
+            kept.slowest_pass_ns as f64 / 1e6,
+            missed(kept.missed)
+        ));
     }
 
     fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
@@ -107,20 +120,36 @@ impl Instrument for Device {
 }
 
 impl Device {
-    /// Drops the data files from the page cache, and keeps doing so during the test.
-    fn keep_out(&mut self, files: &Result<DataFiles, String>, work: &Work) -> Result<(), String> {
+    /// Starts what is done with the data files during the test of `jobs` jobs.
+    fn keep(&mut self, files: &Result<DataFiles, String>, work: &Work, jobs: u32) -> Result<(), String> {
         let files = files.clone()?;
-        let dropped = files.drop_all().map_err(|e| e.to_string())?;
-        if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * MAX_LEFT_SHARE) {
-            self.notes.push(format!(
-                "{2} of {0} in {1} data files stayed in the page cache when it was emptied",
-                format::bytes(dropped.bytes as f64),
-                dropped.files,
-                format::bytes(left as f64)
-            ));
+        let (keep, pause) = kept(work, self.facts.table_bytes, jobs);
+        if keep != Keep::Written {
+            let dropped = files.drop_all().map_err(|e| e.to_string())?;
+            if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * MAX_LEFT_SHARE) {
+                self.notes.push(format!(
+                    "{2} of {0} in {1} data files stayed in the page cache when it was emptied",
+                    format::bytes(dropped.bytes as f64),
+                    dropped.files,
+                    format::bytes(left as f64)
+                ));
+            }
         }
-        self.keeper = Some(Keeper::start(files, pause(work)).map_err(|e| e.to_string())?);
+        self.keeper = Some((keep, Keeper::start(files, keep, pause).map_err(|e| e.to_string())?));
         Ok(())
+    }
+}
+
+/// What is done with the data files, and how often. `table_bytes`: size of the tables read.
+fn kept(work: &Work, table_bytes: Option<u64>, jobs: u32) -> (Keep, Duration) {
+    match (work.program.reads(), Access::of(work)) {
+        (false, _) => (Keep::Written, PAUSE),
+        (true, Access::Random) => (Keep::Out, PAUSE),
+        (true, Access::Sequential) => {
+            // Two to three times as much is cached at a time, of which other scans may use a part.
+            let most = table_bytes.map_or(u64::MAX, |bytes| bytes / SCAN_PARTS);
+            (Keep::OutOnceUsed { new_bytes: (u64::from(jobs) * READ_AHEAD).min(most) }, SCAN_PAUSE)
+        }
     }
 }
 
@@ -152,7 +181,8 @@ fn read_share(out: &mut Figures, work: &Work, w: &Counters<'_>, device: Option<R
     if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
         out.notes.push(format!(
             "the data device read {ratio:.1} bytes for each byte that the database read: others use the device, or \
-            the operating system's read-ahead is dropped from its cache before it is used, which costs throughput; a larger --size keeps it longer"
+            what the operating system reads ahead is dropped from its cache before it is used, which costs throughput; \
+            with a larger --size it stays until then"
         ));
     }
     let more = device.count / (calls / w.seconds);
@@ -191,14 +221,6 @@ pub(crate) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataF
     Ok(DataFiles::Below { directory, except: info.log_dir.as_ref().map(PathBuf::from) })
 }
 
-/// Pause of the keeper between two passes.
-fn pause(work: &Work) -> Duration {
-    if Access::of(work) == Access::Random {
-        return PAUSE;
-    }
-    Duration::from_millis(work.params.size_bytes() / 10 / (FAST_SCAN / 1000)).clamp(PAUSE, MAX_PAUSE)
-}
-
 #[cfg(test)]
 mod tests {
     use loadline_model::Outcome;
@@ -216,6 +238,27 @@ mod tests {
         let DataFiles::These { open, named } = files else { panic!("{files:?}") };
         assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));
         assert_eq!(open[0].metadata().unwrap().len(), std::fs::metadata(&path).unwrap().len());
+    }
+
+    #[test]
+    fn what_is_done_with_the_page_cache_follows_from_the_work() {
+        let of = |code: &str, bytes: Option<u64>, jobs| {
+            let workload = loadline_workload::find(code).unwrap();
+            let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+            kept(&work, bytes, jobs).0
+        };
+        assert_eq!(of("STO-READ", Some(1 << 30), 8), Keep::Out);
+        assert_eq!(of("STO-RANDOM", Some(1 << 30), 8), Keep::Out, "it reads as well");
+        for code in ["STO-WRITE", "DBWR-THR"] {
+            assert_eq!(of(code, Some(1 << 30), 8), Keep::Written, "{code}");
+        }
+        let scan = |bytes, jobs| match of("STO-SCAN", bytes, jobs) {
+            Keep::OutOnceUsed { new_bytes } => new_bytes,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((scan(None, 1), scan(None, 4)), (READ_AHEAD, 4 * READ_AHEAD), "all that is read ahead stays");
+        let small = 96 << 20;
+        assert!(scan(Some(small), 4) * 3 < small / 5, "nearly all must come from the device");
     }
 
     #[test]

@@ -1,42 +1,48 @@
-//! The hardware limit of a test: the reference log writer does the same work directly before and after it.
+//! The limit of a test: what the machine allows for the same work, measured directly before and after it.
 
 use loadline_database::TargetError;
-use loadline_model::{LogWriterPoint, TestLimit, column};
-use loadline_workload::{Commit, Instrument as InstrumentSpec};
+use loadline_model::{LimitSource, TestLimit, column};
+use loadline_workload::{Instrument as InstrumentSpec, Limit};
 
-use super::{EndedTest, Instrument, Kind, Limits, RunContext};
+use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::figures::Figures;
-use crate::reference::PendingLimit;
+use crate::reference::{Part, References, Subject, part};
 use crate::window::Request;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| {
-        (listed == InstrumentSpec::Limit).then(|| Box::new(Limit { pending: Ok(None) }) as Box<dyn Instrument>)
+    make: |listed| match listed {
+        InstrumentSpec::Limit(of) => Some(Box::new(Limits { parts: of.iter().copied().map(Measured::new).collect() })),
+        _ => None,
     },
     columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
-    absent: "the limit of the log is measured only for workloads defined by their redo",
+    absent: "the workload states nothing that bounds it",
 };
 
-struct Limit {
-    /// The measurement before the test, if one is made, or why it failed.
-    pending: Result<Option<PendingLimit>, String>,
+/// The lowest of several limits is the limit.
+struct Limits {
+    parts: Vec<Measured>,
 }
 
-impl Instrument for Limit {
+/// One of the limits of a test.
+struct Measured {
+    limit: Limit,
+    part: Box<dyn Part>,
+    /// Measurement before the test, or why it failed; `None` if the part can only measure after it.
+    before: Result<Option<f64>, String>,
+}
+
+impl Instrument for Limits {
     fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
-        self.pending = match run.limits {
-            Limits::Reference(reference) => {
-                redo_bytes(request, run).and_then(|redo| reference.before(&request.work, redo, request.jobs)).map(Some)
-            }
-            Limits::Points(_) => Ok(None),
-            Limits::None(reason) => Err(reason.clone()),
-        };
+        if let Ok(references) = run.references {
+            let subject = subject(request, run, None);
+            self.parts.iter_mut().for_each(|m| m.before = m.part.sample(subject, references));
+        }
         Ok(())
     }
 
     fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
         let mut out = Figures::default();
-        match self.limit(ended) {
+        match self.lowest(ended) {
             Ok(limit) => {
                 out.set(column::LIMIT_TPS, limit.tps);
                 let share = ended.figures.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
@@ -49,27 +55,98 @@ impl Instrument for Limit {
     }
 }
 
-impl Limit {
-    /// Measures after the test, or looks the limit up.
-    fn limit(&mut self, ended: &EndedTest<'_>) -> Result<TestLimit, String> {
-        let pending = std::mem::replace(&mut self.pending, Ok(None))?;
-        match (pending, ended.run.limits) {
-            (Some(pending), Limits::Reference(reference)) => reference.after(pending),
-            (_, Limits::Points(points)) => {
-                let seen = ended.figures.figure(column::REDO_BYTES_PER_TX);
-                let redo = redo_bytes(ended.request, ended.run)
-                    .or_else(|_| seen.ok_or("the redo of its transactions is unknown"))?;
-                let work = &ended.request.work;
-                let mix = work.program.varies().then_some(work.workload.code);
-                LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, ended.request.jobs)
+impl Limits {
+    fn lowest(&mut self, ended: &EndedTest<'_>) -> Result<TestLimit, String> {
+        let references = ended.run.references.as_ref().map_err(Clone::clone)?;
+        let subject = subject(ended.request, ended.run, Some(ended.figures));
+        let (mut in_series, mut limits) = (None, Vec::new());
+        for measured in &mut self.parts {
+            let name = measured.limit.name();
+            let limit = measured.after(subject, references).map_err(|why| format!("{name}: {why}"))?;
+            if ended.request.jobs == 1 && measured.limit.is_in_series() {
+                in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
+            } else {
+                limits.push(limit);
             }
-            _ => Err("it was not measured".to_owned()),
         }
+        let lowest = limits.into_iter().chain(in_series).min_by(|a, b| a.tps.total_cmp(&b.tps));
+        lowest.ok_or_else(|| KIND.absent.to_owned())
     }
 }
 
-/// Redo per transaction for the limit, bytes, as calibrated.
-fn redo_bytes(request: &Request, run: &RunContext<'_>) -> Result<f64, String> {
-    let calibrated = run.manifest.calibration.get(request.work.workload.code).and_then(|c| c.redo_bytes_per_tx);
-    calibrated.ok_or_else(|| "the redo of its transactions is unknown before the test".to_owned())
+/// The limit of one job that does one after the other: the times of both add up.
+fn one_after_the_other(a: &TestLimit, b: &TestLimit) -> TestLimit {
+    let pairs = a.samples.iter().cycle().zip(b.samples.iter().cycle()).take(a.samples.len().max(b.samples.len()));
+    let samples: Vec<f64> = pairs.map(|(a, b)| 1.0 / (1.0 / a + 1.0 / b)).collect();
+    let from_file = [a, b].iter().any(|limit| limit.source == LimitSource::File);
+    TestLimit {
+        name: format!("{} + {}", a.name, b.name),
+        of: format!("{}, then {}", a.of, b.of),
+        jobs: a.jobs,
+        tps: samples.iter().sum::<f64>() / samples.len() as f64,
+        samples,
+        source: if from_file { LimitSource::File } else { LimitSource::Run },
+    }
+}
+
+impl Measured {
+    fn new(limit: Limit) -> Measured {
+        Measured { limit, part: part(limit), before: Ok(None) }
+    }
+
+    /// Measures after the test, or looks the limit up.
+    fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<TestLimit, String> {
+        if let Some(known) = self.part.known(subject, references) {
+            return known;
+        }
+        let mut sample = || {
+            let rate = self.part.sample(subject, references)?;
+            rate.ok_or_else(|| "it was not measured".to_owned())
+        };
+        let rates = match std::mem::replace(&mut self.before, Ok(None))? {
+            Some(before) => [before, sample()?],
+            None => [sample()?, sample()?],
+        };
+        let per_tx = self.part.per_tx(subject)?;
+        let samples = rates.map(|rate| rate / per_tx);
+        let tps = (samples[0] + samples[1]) / 2.0;
+        if !(tps.is_finite() && tps > 0.0) {
+            return Err("the test did none of the work that it bounds".to_owned());
+        }
+        Ok(TestLimit {
+            name: self.limit.name().to_owned(),
+            of: self.part.of(references),
+            jobs: subject.request.jobs,
+            tps,
+            samples: samples.to_vec(),
+            source: LimitSource::Run,
+        })
+    }
+}
+
+fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Figures>) -> Subject<'a> {
+    let calibration = run.manifest.calibration.get(request.work.workload.code);
+    Subject { request, redo_bytes: calibration.and_then(|c| c.redo_bytes_per_tx), figures }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
+        let tps = samples.iter().sum::<f64>() / samples.len() as f64;
+        TestLimit { name: name.into(), of: name.into(), jobs: 1, tps, samples: samples.to_vec(), source }
+    }
+
+    #[test]
+    fn times_of_one_job_add_up() {
+        let statements = limit("empty statements", &[1000.0, 500.0], LimitSource::Run);
+        let log = limit("log writer", &[1000.0, 500.0], LimitSource::Run);
+        let both = one_after_the_other(&statements, &log);
+        assert_eq!((both.name.as_str(), both.tps), ("empty statements + log writer", 375.0));
+        assert_eq!((both.samples, both.source), (vec![500.0, 250.0], LimitSource::Run));
+        // A figure from a file has no second sample: it counts for both.
+        let known = one_after_the_other(&statements, &limit("log writer", &[500.0], LimitSource::File));
+        assert_eq!((known.samples, known.source), (vec![1000.0 / 3.0, 250.0], LimitSource::File));
+    }
 }

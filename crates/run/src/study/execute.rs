@@ -5,12 +5,13 @@ use std::sync::Arc;
 use loadline_database::{TargetError, Work};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
-use loadline_workload::SizeScan;
+use loadline_workload::{Instrument, SizeScan};
 
 use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, window_length};
 use crate::event::{Event, Listener, TestPosition};
+use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
 use crate::instrument::{EndedTest, Instruments, RunContext, size_scan};
 use crate::record::{Finished, Identity};
@@ -69,7 +70,9 @@ impl PlannedTest<'_> {
             e => e,
         })?;
         target.reset(work, self.workload.driver).map_err(failed)?;
-        let unsettled = target.settle().map_err(failed)?;
+        // A checkpoint here would make some databases log each block once more in the test.
+        let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
+        let unsettled = if steady { None } else { target.settle().map_err(failed)? };
         let before = BeforeTest::query(target, work).map_err(failed)?;
         let plan = &context.manifest.plan;
         let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
@@ -93,7 +96,7 @@ impl PlannedTest<'_> {
                     manifest: &context.manifest,
                     records: &context.records,
                     repetition: self.position.repetition,
-                    limits: &context.limits,
+                    references: &context.references,
                     data_files: &context.data_files,
                     cache_bytes,
                 };

@@ -153,7 +153,7 @@ fn two_tests(
         data_files: Err(String::new()),
         max_jobs: 2,
         forced: None,
-        limits: Limits::None("not probed".into()),
+        references: Err("not probed".to_owned()),
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     context.measure(&mut Silent).unwrap();

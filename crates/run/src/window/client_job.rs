@@ -13,6 +13,9 @@ use super::schedule::{Schedule, Shared};
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
+/// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
+/// this long, ns: another session may wait for their rows.
+const CATCH_UP_NS: u64 = 1_000_000_000;
 
 /// Runs a transaction of one statement, with its commit in the same call.
 struct WithCommit<'a> {
@@ -97,13 +100,13 @@ pub(crate) fn run(
         let _ = nix::sys::prctl::set_timerslack(1);
     }
     sleep_until(timing.start_ns, shared);
-    while !shared.stopped() {
+    let never_began = loop {
         let intended_ns = pace.as_mut().map(Pace::next_start_ns);
         if let Some(at) = intended_ns {
             sleep_until(at, shared);
-            if shared.stopped() {
-                break;
-            }
+        }
+        if shared.stopped() && !intended_ns.is_some_and(|at| catches_up(at, &schedule, shared)) {
+            break intended_ns;
         }
         let start_ns = now_ns();
         result.intended_ns.extend(intended_ns.filter(|_| job == 0));
@@ -141,7 +144,7 @@ pub(crate) fn run(
                     } else {
                         format!("{MAX_FAILURES_IN_A_ROW} transactions in a row failed, the last with: {e}")
                     });
-                    break;
+                    break None;
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -157,13 +160,19 @@ pub(crate) fn run(
             publish(session, &mut result);
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
-    }
+    };
     if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
         // Transactions due before the window end that never began count as due too.
-        let due = std::iter::repeat_with(|| pace.next_start_ns());
+        let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
         result.intended_ns.extend(due.take_while(|at| *at < schedule.close_ns));
     }
     result
+}
+
+/// Whether a job that may end still begins the transaction that was due at `at`, ns.
+fn catches_up(at: u64, schedule: &Schedule, shared: &Shared) -> bool {
+    let late = now_ns().checked_sub(schedule.close_ns);
+    late.is_some_and(|ns| ns < CATCH_UP_NS) && at < schedule.close_ns && !shared.interrupted.load(Ordering::Relaxed)
 }
 
 fn publish(session: &mut dyn ClientSession, result: &mut JobResult) {

@@ -6,6 +6,7 @@
 use loadline_model::{Capability, column};
 
 use crate::data::{FACT, fact_groups, fact_rows};
+use crate::named_for::{Component, NamedFor};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::Table;
@@ -14,6 +15,7 @@ use crate::workload::{Kpi, Volume, Workload};
 /// Common fields.
 pub(super) const BASE: Workload = Workload {
     group: "data-analytics",
+    named_for: NamedFor { components: &[Component::Cpu], doing: "analytic queries on cached data", instead: &[] },
     spoiled_by: "Different memory settings for sorts, hashes and temporary tables on the compared platforms (they are in the manifest). A data set that does not fit the cache when the CPU is to be measured, or fits it when storage is. Other work on the CPUs. A window in which few queries complete says little; it is made longer if a query takes more than half of it.",
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows of the fact table" },
@@ -65,7 +67,7 @@ pub(super) const GROUPS_PARAM: Param = Param {
 pub(super) const GROUPS: &[i64] = &[10, 10_000, 1_000_000];
 
 /// The column of the fact table with the number of values that the parameter `groups` asks for.
-pub(super) fn group_column(params: &Params) -> &'static str {
+pub(crate) fn group_column(params: &Params) -> &'static str {
     match params.get("groups") {
         ..=10 => "g10",
         11..=10_000 => "g10k",

@@ -3,6 +3,8 @@
 use loadline_model::column;
 
 use super::da;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::workload::{Sweep, Workload};
 
 /// DA-AGG.
@@ -15,5 +17,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     sweep: Sweep::Parameter { name: "groups", values: da::GROUPS, column: column::GROUPS, then_jobs: false },
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Group)])],
     ..da::BASE
 };

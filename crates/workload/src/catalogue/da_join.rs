@@ -1,6 +1,8 @@
 //! DA-JOIN: the fact table with two dimensions.
 
 use super::da;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::program::{Generator, Step};
 use crate::workload::{Volume, Workload};
 
@@ -20,5 +22,6 @@ pub(super) static WORKLOAD: Workload = Workload {
                    ORDER BY revenue DESC, p.category, c.region {first 20}";
         da::program(&[segment, below, da::EVERY_DAY], &[(sql, 20)])
     },
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Join)])],
     ..da::BASE
 };

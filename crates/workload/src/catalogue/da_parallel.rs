@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::da;
 use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::params::Param;
 use crate::workload::{Kpi, Sweep, Workload};
 
@@ -39,7 +40,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         column: column::THREADS,
         then_jobs: false,
     },
-    instruments: &[Instrument::Workers("workers")],
+    instruments: &[Instrument::Workers("workers"), Instrument::Limit(&[Limit::Loop(Loop::Group)])],
     volume: Some(da::aggregation_volume),
     program: da::aggregation,
     ..da::BASE

@@ -1,6 +1,8 @@
 //! DA-SCAN: reads the whole fact table, filters and counts.
 
 use super::da;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::program::{Generator, Step};
 use crate::workload::Workload;
 
@@ -14,5 +16,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         let sql = "SELECT COUNT(*) AS n, SUM(amount) AS total FROM {fact} WHERE day < :below AND day >= :from AND amount >= 50000";
         da::program(&[below, da::EVERY_DAY], &[(sql, 1)])
     },
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Scan)])],
     ..da::BASE
 };

@@ -4,6 +4,8 @@ use loadline_model::column;
 
 use super::da;
 use crate::data::fact_rows;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::workload::{Kpi, Workload};
 
 /// Rows that each of the two queries returns.
@@ -30,5 +32,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         );
         da::program(&[da::EVERY_DAY], &[(&sort, ROWS), (&top, ROWS)])
     },
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Sort)])],
     ..da::BASE
 };

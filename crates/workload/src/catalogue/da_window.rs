@@ -1,6 +1,8 @@
 //! DA-WINDOW: window functions over each customer's rows.
 
 use super::da;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::workload::Workload;
 
 /// DA-WINDOW.
@@ -15,5 +17,6 @@ pub(super) static WORKLOAD: Workload = Workload {
                    FROM {fact} WHERE day >= :from) ranked";
         da::program(&[da::EVERY_DAY], &[(sql, 1)])
     },
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Window)])],
     ..da::BASE
 };

@@ -1,11 +1,30 @@
 //! Common parts of the data-load workloads: the inserted rows.
 
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::{Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 use crate::workload::Evidence;
 
 /// Bytes of payload per row.
 const PAYLOAD: u32 = 120;
+
+/// What conventional inserts are named for.
+pub(super) const INSERTS: NamedFor = NamedFor {
+    components: &[Component::Log, Component::Cpu],
+    doing: "the way of a few rows through statements to a durable commit",
+    instead: &[ONE_WRITER],
+};
+
+/// What bulk loads are named for.
+pub(super) const BULK: NamedFor = NamedFor {
+    components: &[Component::Cpu, Component::Log, Component::DeviceWrites],
+    doing: "the way of many rows through the loader to log and data files",
+    instead: &[ONE_WRITER],
+};
+
+/// What the building of an index is named for.
+pub(super) const BUILD: NamedFor =
+    NamedFor { components: &[Component::Cpu], doing: "one process that sorts rows into an index", instead: &[] };
 
 /// What can spoil the figures of these workloads.
 pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that extends its file on slow storage, checkpoints and cleaners that write during the load (they belong to it, but a window of less than a minute may contain none or one), replication triggers.";

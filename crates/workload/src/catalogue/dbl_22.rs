@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::Table;
@@ -27,6 +29,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "data-load",
     summary: "bulk load by the fastest path, without and with indexes",
     description: "Each transaction adds 10,000 rows to an empty table by the database's fastest way for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
+    named_for: dbl::BULK,
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows loaded" },
@@ -35,6 +38,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::BulkLoad],
+    instruments: &[Instrument::Limit(&[Limit::Log, Limit::Copy, Limit::WriteBandwidth])],
     sweep: Sweep::Parameter { name: "indexes", values: &[0, 1], column: column::INDEXES, then_jobs: true },
     evidence: Some(Evidence {
         query: "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM {heap} UNION ALL SELECT COUNT(*) AS n FROM {indexed}) both_tables",

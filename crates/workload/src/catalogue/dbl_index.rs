@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use super::dbl;
+use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::params::Param;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -30,6 +32,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "data-load",
     summary: "builds an index over rows in random order and drops it, repeatedly",
     description: "Each transaction creates an index on a column whose values are in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the time includes the drop, which takes little). One process builds it; the server's settings determine the memory of its sort.",
+    named_for: dbl::BUILD,
     spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
@@ -38,6 +41,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Keys), Limit::WriteBandwidth])],
     sweep: Sweep::Once,
     volume: Some(|params| Volume {
         rows: params.get("rows") as f64,

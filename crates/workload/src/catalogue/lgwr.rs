@@ -7,6 +7,8 @@
 use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
+use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -45,13 +47,14 @@ pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {red
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
     group: "log-writer",
+    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[ONE_WRITER] },
     spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: LATENCY_KPIS,
     tables: TABLES,
     needs: NEEDS_WAIT,
     evidence: Some(EVIDENCE),
     at_most: AT_MOST,
-    instruments: &[Instrument::Limit],
+    instruments: &[Instrument::Limit(&[Limit::Log])],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
 };
@@ -125,3 +128,18 @@ pub(super) fn program(params: &Params, commit: Commit) -> Program {
     steps.insert(0, Step::bind("seq", Generator::Sequence));
     Program { statements: vec![statement], body: steps, commit }
 }
+
+/// Transactions of any redo, with which the reference log writer measures the limit of other workloads' commits.
+pub static LOG_APPENDS: Workload = Workload {
+    code: "LOG-APPENDS",
+    params: &[
+        Param { name: "rows", default: 1, min: 1, max: 65_536, meaning: "records per transaction" },
+        PAYLOAD,
+        Param { name: "own-rows", default: 1, min: 1, max: 1, meaning: "not used" },
+        Param { name: "wait", default: 1, min: 0, max: 1, meaning: "whether the commit waits" },
+    ],
+    at_most: &[],
+    redo: redo_kib(0.0, 1.0, 65_536.0),
+    program: |params| program(params, if params.get("wait") == 1 { Commit::Wait } else { Commit::Nowait }),
+    ..BASE
+};

@@ -1,8 +1,10 @@
 //! The catalogue of workloads, one file each. To add one, write its file and list it here.
 
+pub use lgwr::LOG_APPENDS;
+
 use crate::workload::Workload;
 
-mod da;
+pub(crate) mod da;
 mod da_agg;
 mod da_join;
 mod da_parallel;

@@ -2,6 +2,9 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor};
 use crate::params::Params;
 use crate::program::{Commit, Generator, Kernel, Program, Step};
 use crate::workload::{Kpi, Volume, Workload};
@@ -9,6 +12,7 @@ use crate::workload::{Kpi, Volume, Workload};
 /// Common fields.
 pub(super) const BASE: Workload = Workload {
     group: "procedural-code",
+    named_for: NamedFor { components: &[Component::Cpu], doing: "the database's own language", instead: &[] },
     spoiled_by: "Other work on the CPUs, a changing CPU clock, an active debugger or profiler of the database's language. The transactions read and write no rows.",
     kpis: &[
         Kpi { column: column::MOPS_PER_S, title: "operations of all jobs" },
@@ -16,6 +20,7 @@ pub(super) const BASE: Workload = Workload {
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a transaction" },
     ],
     needs: &[Capability::Procedures],
+    instruments: &[Instrument::Limit(&[Limit::Kernel])],
     ..Workload::BASE
 };
 

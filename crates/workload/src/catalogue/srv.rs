@@ -1,11 +1,16 @@
 //! Common parts of the server workloads: a table that fits every cache, read by key.
 
 use crate::data::{LOOKUP, LOOKUPS};
+use crate::named_for::{Component, NamedFor};
 use crate::program::{Effect, Generator, Statement, Step};
 use crate::table::Table;
 
 /// The table that is read.
 pub(super) const TABLES: &[Table] = &[LOOKUP];
+
+/// What they are named for.
+pub(super) const NAMED_FOR: NamedFor =
+    NamedFor { components: &[Component::Cpu], doing: "executing queries on cached blocks", instead: &[] };
 
 /// What can spoil the figures of these workloads.
 pub(super) const SPOILED_BY: &str = "A cache that does not hold the table (the hit ratio is checked), a client short of CPU, other work on the CPUs. With the client driver, also the network.";

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
@@ -19,6 +20,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
     description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -28,7 +30,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: srv::TABLES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |params| {
         let times = |name: &str| params.get(name).max(1) as u32;
         let seq = || Step::bind("seq", Generator::Sequence);

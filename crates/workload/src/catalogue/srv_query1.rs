@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -13,6 +14,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "one row by primary key, from the cache",
     description: "Each transaction is one query that fetches one random row by its primary key; the table is in the database's cache. The figures are how many such queries the CPUs execute per second and how long one takes: the cost of executing a prepared query, few locks, an index search and sending one row.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -20,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |_| Program {
         statements: vec![srv::one_row()],
         body: vec![Step::bind("seq", Generator::Sequence), srv::key(1, 0), Step::Execute { statement: 0 }],

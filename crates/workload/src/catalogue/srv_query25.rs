@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::srv;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -13,6 +14,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "25 rows by a range of the primary key, from the cache",
     description: "Each transaction is one query that fetches 25 consecutive rows by primary key, starting at a random one; the table is in the database's cache. The figures are queries and rows per second.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
@@ -21,7 +23,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |_| Program {
         statements: vec![srv::range()],
         body: vec![

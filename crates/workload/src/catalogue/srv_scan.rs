@@ -5,6 +5,7 @@ use loadline_model::{Capability, column};
 use super::srv;
 use crate::data::LOOKUPS;
 use crate::instrument::Instrument;
+use crate::limit::{Limit, Loop};
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Volume, Workload};
 
@@ -14,6 +15,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "server",
     summary: "full scan of a cached table with a filter",
     description: "Each transaction is one query that reads a table of 100,000 rows completely from the database's cache and sums one column of the rows that pass a filter (one in ten). No index helps, and queries do not run in parallel: more jobs are more queries. The figures are MiB (of the table as stored) and rows per second.",
+    named_for: srv::NAMED_FOR,
     spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data scanned" },
@@ -22,7 +24,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: srv::TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Memory, Limit::Loop(Loop::Lookup)])],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
         statements: vec![srv::scan()],

@@ -4,6 +4,8 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Sweep, Workload};
@@ -28,6 +30,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "random reads and updates of a table much larger than the cache, 80/20 and 50/50",
     description: "Each transaction reads random rows of a large table by primary key and changes one other random row: four reads per change (80/20), or one (50/50). The cache is so small that nearly every statement reads a block, and every change leaves a dirty block that must be written before its buffer is free again. The figures are reads and writes of data files per second, and the share of the jobs' time spent waiting for a free buffer or freeing one by writing a block. The commit does not wait: the log is not measured. One update per transaction, so deadlocks are impossible. First one job with both mixes, then a sweep over jobs with 80/20.",
+    named_for: NamedFor {
+        components: &[Component::DeviceReads, Component::DeviceWrites],
+        doing: "random reads of single blocks, and writes of changed ones to make room for them",
+        instead: &[ONE_WRITER],
+    },
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::IO_PER_S, title: "reads and writes" },
@@ -38,7 +45,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitNowait],
     sweep: Sweep::Parameter { name: "write-pct", values: &[20, 50], column: column::WRITE_PCT, then_jobs: true },
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     program: |params| {
         let rows = sto::rows(params);
         let one = Statement::fixed("SELECT id, n, payload FROM {blocks} WHERE id = :id", Effect::Read(1));

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
@@ -13,6 +14,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "random single-block reads from the device, one at a time",
     description: "Each transaction is one query that fetches one random row of a large table by its primary key. The database's cache is too small for the table but holds the index above it, so a transaction is one block read, and a job waits for each. The figures are these reads per second and their time: the mean as timed by the database, if it times reads; the median, p99 and the share of up to 512 µs from the transaction times, which include the work around the read (the histogram is that of the transactions). They are given only if a transaction was 0.9 to 1.25 reads. Over a network, times at the client include a round trip: prefer the database driver.",
+    named_for: sto::READS,
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
@@ -21,7 +23,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: sto::READ_TABLES,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     program: |params| Program {
         statements: vec![sto::one_row()],
         body: vec![

@@ -4,6 +4,7 @@ use loadline_model::{Capability, column};
 
 use super::sto;
 use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -47,6 +48,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "random block reads from the device in batches, so that many can run at once",
     description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours are anywhere in a large table. So it needs as many random blocks, and knows all of them before it reads the first. A database that prefetches or reads asynchronously has many of these reads in flight; one that reads block by block has one per job. The difference to STO-READ shows which. The figures are block reads and MiB per second; the block size is the database's (column Block: usually 8 KiB or 16 KiB).",
+    named_for: sto::READS,
     spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
@@ -56,7 +58,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     tables: &[SPREAD],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
         let width = width(params);

@@ -3,6 +3,8 @@
 use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
+use crate::limit::Limit;
+use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -30,6 +32,21 @@ pub(super) static WORKLOAD: Workload = Workload {
     group: "storage",
     summary: "parallel creation of a large table",
     description: "Each transaction adds 8,192 rows of about 430 bytes to a table by the database's fastest way for many rows. All jobs add to the same table, which is empty before each test. The figure is MiB of the finished table per second. Next to it are the bytes that the database wrote to its data files in the window (each byte is logged as well) and the bytes written to the device; the check data-written compares both with the rows.",
+    named_for: NamedFor {
+        components: &[Component::DeviceWrites],
+        doing: "new blocks, at the bandwidth of the device",
+        instead: &[
+            ONE_WRITER,
+            Instead {
+                component: Component::Log,
+                why: "A database that logs new rows writes each byte to its log first and once more to the data files, so sessions wait for the log before the data device is busy. Needed: a log on a device of its own, or a load that is not logged.",
+            },
+            Instead {
+                component: Component::Cpu,
+                why: "On a fast device, making, checking and logging the rows takes longer than writing them. Needed: more CPUs for the same device.",
+            },
+        ],
+    },
     spoiled_by: "A window so short that the blocks stay in memory: a window of several times the memory's size, or of minutes, shows what storage can take. A test that has not written nine tenths of its rows at the window end is invalid. Disk space: the table grows with rate and window.",
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "table created" },
@@ -40,7 +57,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: PARAMS,
     needs: &[Capability::Rows, Capability::BulkLoad, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {made}", counts: "rows" }),
-    instruments: &[Instrument::Device],
+    instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads, Limit::BlockWrites])],
     program: |params| Program {
         statements: Vec::new(),
         body: vec![

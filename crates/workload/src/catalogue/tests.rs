@@ -67,6 +67,22 @@ fn codes_are_unique_and_groups_known() {
 }
 
 #[test]
+fn each_is_named_for_a_component_and_gives_a_reason_for_each_other_one() {
+    for w in CATALOGUE {
+        let named = w.named_for;
+        assert!(!named.components.is_empty() && !named.doing.is_empty(), "{}", w.code);
+        assert!(named.components.iter().all(|c| named.phrase().contains(c.phrase())), "{}", named.phrase());
+        for (i, instead) in named.instead.iter().enumerate() {
+            let what = (w.code, instead.component);
+            assert!(!named.is(instead.component), "{what:?}: it is named for it");
+            assert!(!named.instead[..i].iter().any(|other| other.component == instead.component), "{what:?} twice");
+            assert!(instead.why.contains("Needed: ") && instead.why.ends_with('.'), "{what:?}: {}", instead.why);
+            assert_eq!(named.why(instead.component), Some(instead.why));
+        }
+    }
+}
+
+#[test]
 fn defaults_are_within_their_ranges_and_programs_sound() {
     for w in CATALOGUE {
         let params = w.params(&BTreeMap::new()).unwrap();

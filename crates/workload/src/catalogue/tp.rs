@@ -5,6 +5,9 @@
 
 use loadline_model::{Capability, column};
 
+use crate::instrument::Instrument;
+use crate::limit::Limit;
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -137,6 +140,16 @@ pub(super) const NEEDS_CHANGE: &[Capability] = &[Capability::Rows, Capability::C
 /// Needs of those that do both.
 pub(super) const NEEDS_BOTH: &[Capability] = &[Capability::Rows, Capability::ReadRows, Capability::CommitWait];
 
+/// What those that only read are named for.
+pub(super) const READS: NamedFor =
+    NamedFor { components: &[Component::Cpu], doing: "short transactions on cached rows", instead: &[] };
+/// What those that change rows are named for: a transaction as a whole.
+pub(super) const CHANGES: NamedFor = NamedFor {
+    components: &[Component::Log, Component::Cpu],
+    doing: "whole transactions: statements, locks and a durable commit",
+    instead: &[ONE_WRITER],
+};
+
 /// What can spoil those that only read.
 pub(super) const SPOILED_BY_READ: &str = "A cache that does not hold the table (report it with the figure, or make the table larger than the cache to measure storage as well), a client short of CPU. With the client driver, also the network.";
 /// What can spoil those that change rows.
@@ -184,8 +197,14 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
 
 /// Common fields of all.
-pub(super) const BASE: Workload =
-    Workload { group: "transaction-processing", spoiled_by: SPOILED_BY, kpis: KPIS, ..Workload::BASE };
+pub(super) const BASE: Workload = Workload {
+    group: "transaction-processing",
+    named_for: CHANGES,
+    spoiled_by: SPOILED_BY,
+    kpis: KPIS,
+    instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
+    ..Workload::BASE
+};
 
 /// Common fields of those that order.
 pub(super) const ORDERING: Workload = Workload {

@@ -3,6 +3,7 @@
 //! Workloads are `&'static`, because those of the catalogue are. So what is read from a file is leaked; [`register`]
 //! reads each file only once per process.
 
+use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use loadline_model::Capability;
@@ -11,6 +12,8 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 use crate::catalogue::CATALOGUE;
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::program::Commit;
 use crate::table::Table;
 use crate::template::Piece;
@@ -141,7 +144,8 @@ fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, Use
         given: Some(Box::leak(Box::new(given))),
         ..Workload::BASE
     };
-    let workload = Workload { needs: needs(&source, &fields, &workload)?, ..workload };
+    let workload =
+        Workload { needs: needs(&source, &fields, &workload)?, instruments: instruments(&workload), ..workload };
     Ok(Box::leak(Box::new(workload)))
 }
 
@@ -209,6 +213,18 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
         out.push(Kpi { column: found, title: leak(f.text("title")?) });
     }
     Ok(if out.is_empty() { KPIS } else { out.leak() })
+}
+
+/// What bounds the transactions of its default parameters: the statements, and the log if they write.
+fn instruments(workload: &Workload) -> &'static [Instrument] {
+    let Ok(params) = workload.params(&BTreeMap::new()) else { return &[] };
+    let program = workload.make(&params);
+    match (program.statements.is_empty(), program.writes()) {
+        (false, true) => &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
+        (false, false) => &[Instrument::Limit(&[Limit::Statements])],
+        // Without statements, it adds rows in bulk.
+        (true, _) => &[Instrument::Limit(&[Limit::Log, Limit::Copy])],
+    }
 }
 
 /// The capabilities that the program needs. The program is made with the default, lowest and highest parameters, and must

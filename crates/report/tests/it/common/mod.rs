@@ -219,12 +219,11 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
         let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
         let limit = tps * (1.2 + 0.01 * f64::from(r.test));
         r.limit = Some(TestLimit {
+            name: "log writer".to_owned(),
             of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
             jobs: r.jobs,
-            redo_bytes_per_tx: r.figure(column::REDO_KIB_PER_TX).unwrap() * 1024.0,
             tps: limit,
             samples: vec![limit * 0.99, limit * 1.01],
-            latency_ns_mean: f64::from(r.jobs) / limit * 1e9,
             source: LimitSource::Run,
         });
         r.set(column::LIMIT_TPS, limit);

@@ -126,6 +126,22 @@ fn open_loop_counts_from_the_intended_start() {
 }
 
 #[test]
+fn what_was_due_in_the_window_still_begins_for_a_second_after_it() {
+    // 2 ms of work every 1 ms: half of it is late at the window end, and done soon after.
+    let ran = run_for(&mut engine(), 50, 200, Some(1000.0));
+    let due = |(result, schedule): &(JobResult, Schedule)| {
+        result.intended_ns.iter().filter(|ns| **ns < schedule.close_ns).count() as u64
+    };
+    assert_eq!(ran.0.total, due(&ran), "all that was due");
+    assert!(ran.0.behind_ns > 50_000_000, "behind by {} ns at the window end", ran.0.behind_ns);
+    // 30 ms of work: not within a second.
+    let began = std::time::Instant::now();
+    let ran = run_for(&mut Scripted { sleep_ms: 30, ..engine() }, 50, 200, Some(1000.0));
+    assert!(began.elapsed() >= Duration::from_millis(1250));
+    assert!(ran.0.total < due(&ran) / 2, "{} of {}", ran.0.total, due(&ran));
+}
+
+#[test]
 fn open_loop_below_capacity_keeps_the_rate() {
     let (result, schedule) = run_for(&mut engine(), 50, 500, Some(100.0));
     let tps = result.transaction.count() as f64 / (schedule.window_ns() as f64 / 1e9);

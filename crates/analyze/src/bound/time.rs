@@ -1,0 +1,246 @@
+//! What the jobs' time was spent on.
+//!
+//! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
+//! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
+//! timed or sampled, so a wait is at most the time that its session slept. While a session waits for its client, loadline's
+//! own thread is on a CPU, waits for one, or neither: the rest is the round trip (network and wake-ups).
+//!
+//! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
+//! not measured can be larger. If the second is nearly as large, the reason says so.
+
+use loadline_model::format::number;
+use loadline_model::{Column, TestRecord, column};
+
+use super::{Bound, BoundBy, DEVICE_FULL, Evidence, ONE_BY_ONE, pct, top_wait};
+use crate::kpi::LATENCY;
+
+/// Share of the largest part from which on the second counts as nearly as large.
+const CLOSE: f64 = 0.8;
+
+/// A part of the jobs' time.
+struct Part<'a> {
+    by: BoundBy,
+    /// Its share, %.
+    share: f64,
+    evidence: Evidence<'a>,
+}
+
+/// The largest part, if it is a limit.
+pub(super) fn largest_part(record: &TestRecord, _: f64) -> Option<Bound> {
+    let mut parts = parts(record);
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let unexplained = unexplained(&parts);
+    let mut parts = parts.into_iter();
+    let first = parts.next().filter(|first| first.share > 0.0 && first.share >= unexplained)?;
+    let mut evidence = first.evidence;
+    if let Some(second) = parts.next().filter(|second| second.share >= first.share * CLOSE) {
+        let text = format!("nearly as much: {} ({} and {})", second.by.name(), pct(second.share), pct(first.share));
+        evidence = evidence.add(&second.evidence.from, text);
+    }
+    Some(evidence.bound(first.by))
+}
+
+/// The data device, if it was busy and the largest part of the jobs' time is that of sessions that slept in statements for
+/// a reason that was not measured. What moved more bytes names the cause.
+pub(super) fn busy_device(record: &TestRecord, _: f64) -> Option<Bound> {
+    let e = Evidence::new(record);
+    let asleep = 100.0 - e.figure(column::SESSION_CPU_PCT)? - e.figure(column::SESSION_CPU_WAIT_PCT)?;
+    // In an embedded database sessions are never idle, and have no such figure.
+    let idle = e.figure(column::SESSION_IDLE_PCT).unwrap_or(0.0);
+    let parts = parts(record);
+    let unexplained = unexplained(&parts).min(asleep - idle);
+    let util = e.figure(column::DATA_DEVICE_UTIL_PCT).filter(|util| *util >= DEVICE_FULL)?;
+    let [read, written] = [column::DEVICE_READ_MIB_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S].map(|c| e.figure(c));
+    let (read, written) = (read?, written?);
+    let larger = parts.iter().all(|part| unexplained > part.share);
+    let by = if read > written { BoundBy::StorageReads } else { BoundBy::StorageWrites };
+    let text = format!(
+        "sessions slept in statements {} of the jobs' time for reasons that the database does not time, while the data device \
+         was busy {}: {} MiB/s read, {} MiB/s written by the database",
+        pct(unexplained),
+        pct(util),
+        number(read, 1),
+        number(written, 1)
+    );
+    let from = [
+        column::SESSION_CPU_PCT,
+        column::SESSION_CPU_WAIT_PCT,
+        column::DATA_DEVICE_UTIL_PCT,
+        column::DEVICE_READ_MIB_PER_S,
+        column::PHYSICAL_WRITTEN_MIB_PER_S,
+    ];
+    (larger && read.max(written) > 0.0).then(|| e.add(&from, text).bound(by))
+}
+
+/// Adds the parts and what they leave unexplained, if the sessions' CPU time is known.
+pub(super) fn add_parts<'a>(evidence: Evidence<'a>, record: &'a TestRecord) -> Evidence<'a> {
+    if evidence.figure(column::SESSION_CPU_PCT).is_none() {
+        return evidence;
+    }
+    let parts = parts(record);
+    let named: Vec<String> = parts.iter().map(|p| format!("{} {}", p.by.name(), pct(p.share))).collect();
+    let from: Vec<&'static Column> = parts.iter().flat_map(|p| p.evidence.from.clone()).collect();
+    let text = format!("of the jobs' time {}; {} unexplained", named.join(", "), pct(unexplained(&parts)));
+    evidence.add(&from, text)
+}
+
+fn unexplained(parts: &[Part<'_>]) -> f64 {
+    (100.0 - parts.iter().map(|p| p.share).sum::<f64>()).max(0.0)
+}
+
+fn parts(record: &TestRecord) -> Vec<Part<'_>> {
+    let e = Evidence::new(record);
+    let cpu = e.figure(column::SESSION_CPU_PCT).zip(e.figure(column::SESSION_CPU_WAIT_PCT));
+    let asleep = cpu.map_or(100.0, |(run, wait)| (100.0 - run - wait).max(0.0));
+    let log = log(record);
+    let log_share = log.as_ref().map_or(0.0, |log| log.share.min(asleep));
+    let client = client_parts(record, asleep);
+    [
+        cpu.map(|(run, wait)| on_cpu(record, run, wait, client.cpu_wait)),
+        log,
+        reads(record, log_share),
+        wait(record, column::WRITE_WAIT_PCT, BoundBy::StorageWrites, "wrote blocks or waited for one in the cache"),
+        wait(record, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
+        wait(record, column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
+        client.own,
+        client.round_trip,
+    ]
+    .into_iter()
+    .flatten()
+    .map(|part| match part.by {
+        BoundBy::Cpu => part,
+        _ => Part { share: part.share.min(asleep), ..part },
+    })
+    .collect()
+}
+
+fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> Part<'a> {
+    let mut text = format!("sessions were on a CPU {} of the jobs' time", pct(run));
+    if wait >= 1.0 {
+        text.push_str(&format!(" and waited {} for one", pct(wait)));
+    }
+    let mut evidence = Evidence::new(record).add(&[column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], text);
+    if client_wait >= 1.0 {
+        let text = format!("loadline's threads waited {} for one", pct(client_wait));
+        evidence = evidence.add(&[column::CLIENT_JOB_CPU_WAIT_PCT, column::SESSION_IDLE_PCT], text);
+    }
+    let evidence = evidence.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    Part { by: BoundBy::Cpu, share: run + wait + client_wait, evidence }
+}
+
+/// A wait of sessions, counted or sampled.
+fn wait<'a>(record: &'a TestRecord, column: &'static Column, by: BoundBy, doing: &str) -> Option<Part<'a>> {
+    let mut e = Evidence::new(record);
+    let share = e.figure(column)?;
+    e = e.add(&[column], format!("sessions {doing} for {} of the jobs' time", pct(share)));
+    if let Some((event, sessions)) = top_wait(record) {
+        e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
+    }
+    let evidence = e.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    Some(Part { by, share, evidence })
+}
+
+/// Where the time goes while a session waits for its client.
+#[derive(Default)]
+struct ClientParts<'a> {
+    /// Waits of loadline's threads for a CPU, %.
+    cpu_wait: f64,
+    own: Option<Part<'a>>,
+    round_trip: Option<Part<'a>>,
+}
+
+fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
+    let e = || Evidence::new(record);
+    let figures = e().figure(column::SESSION_IDLE_PCT).zip(e().figure(column::CLIENT_JOB_CPU_PCT));
+    let (Some((idle, own)), Some(cpu_wait)) = (figures, e().figure(column::CLIENT_JOB_CPU_WAIT_PCT)) else {
+        return ClientParts::default();
+    };
+    let idle = idle.min(asleep);
+    let own = own.min(idle);
+    let cpu_wait = cpu_wait.min(idle - own);
+    let rest = idle - own - cpu_wait;
+    let from = [column::SESSION_IDLE_PCT, column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
+    let text = format!(
+        "sessions waited for their client {} of the jobs' time; its threads were on a CPU {} and waited for one {}",
+        pct(idle),
+        pct(own),
+        pct(cpu_wait)
+    );
+    let part = |by, share| Some(Part { by, share, evidence: e().add(&from, text.clone()) });
+    ClientParts { cpu_wait, own: part(BoundBy::Client, own), round_trip: part(BoundBy::RoundTrip, rest) }
+}
+
+/// Reads as timed by the database. A share above 100 % of the jobs' time is read-ahead, for which no job waits, so it
+/// proves nothing. Read times taken from transactions would always fill the jobs' time. Without the database's clock:
+/// the time in which the operating system held sessions for I/O, without that of the log, if blocks were read.
+fn reads(record: &TestRecord, log_share: f64) -> Option<Part<'_>> {
+    let e = Evidence::new(record);
+    let (share, column, whose) = match e.figure(column::READ_WAIT_PCT) {
+        Some(share) if share <= ONE_BY_ONE * 100.0 => (share, column::READ_WAIT_PCT, "the database's own clock"),
+        Some(_) => return None,
+        None => {
+            e.figure(column::BLOCK_READS_PER_S).filter(|reads| *reads > 0.0)?;
+            let share = (e.figure(column::SESSION_IO_PCT)? - log_share).max(0.0);
+            (share, column::SESSION_IO_PCT, "the operating system's states of the sessions")
+        }
+    };
+    let waiting = number(share / 100.0 * f64::from(record.jobs), 1);
+    let text = format!("on average {waiting} of {} jobs waited for a read, by {whose}", record.jobs);
+    let evidence = e
+        .add(&[column], text)
+        .add_figure(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
+        .add_figure(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    Some(Part { by: BoundBy::StorageReads, share, evidence })
+}
+
+/// Waits for the log: at the commit, and before it for a place in its buffers.
+fn log(record: &TestRecord) -> Option<Part<'_>> {
+    let before =
+        wait(record, column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
+    let (sync, before) = match (log_sync(record), before) {
+        (Some(sync), Some(before)) => (sync, before),
+        (sync, before) => return sync.or(before),
+    };
+    let share = sync.share + before.share;
+    let (larger, smaller) = if sync.share >= before.share { (sync, before) } else { (before, sync) };
+    let mut evidence = larger.evidence;
+    if smaller.share >= 1.0 {
+        evidence = evidence.add(&smaller.evidence.from, format!("{} {}", smaller.by.name(), pct(smaller.share)));
+    }
+    Some(Part { by: larger.by, share, evidence })
+}
+
+fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
+    let e = Evidence::new(record);
+    let whole = e.figure(LATENCY).filter(|ms| *ms > 0.0)?;
+    let decimals = if whole < 1.0 { 3 } else { 2 };
+    let (ms, e) = if let Some(wait) = e.figure(column::LOG_FILE_SYNC_MS) {
+        let text = format!(
+            "sessions waited {} of {} ms per commit for the log",
+            number(wait, decimals),
+            number(whole, decimals)
+        );
+        (wait, e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text))
+    } else {
+        // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
+        let commit = e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6;
+        e.figure(column::COMMITS_PER_REDO_SYNC).filter(|n| *n <= f64::from(record.jobs) * ONE_BY_ONE)?;
+        let text = format!(
+            "the commit took {} of {} ms per transaction, with no more commits per sync than jobs",
+            number(commit, decimals),
+            number(whole, decimals)
+        );
+        (commit, e.add(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], text))
+    };
+    let evidence = e
+        .add_figure(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
+        .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
+        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+    // The quotient of two finite figures may be infinite.
+    Some(ms / whole * 100.0).filter(|share| share.is_finite()).map(|share| Part {
+        by: BoundBy::LogSync,
+        share,
+        evidence,
+    })
+}

@@ -1,0 +1,171 @@
+//! What bounds a test by the largest part of its jobs' time: each cause, and its near miss.
+
+use crate::common::record;
+use loadline_analyze::{BoundBy, bound, fill_bounded_by};
+use loadline_model::{Column, TestRecord, column};
+
+/// A test with `jobs` jobs whose sessions were on a CPU `cpu` % of their time, and `figures`.
+fn test(jobs: u32, cpu: f64, figures: &[(&Column, f64)]) -> TestRecord {
+    let mut r = record("pg", 1, jobs);
+    let always = [
+        (column::COMMIT_THROUGHPUT_TPS, 1_000.0),
+        (column::COMMIT_LATENCY_MS, f64::from(jobs)),
+        (column::CPU_BUSY_PCT, 40.0),
+        (column::SESSION_CPU_PCT, cpu),
+        (column::SESSION_CPU_WAIT_PCT, 0.0),
+    ];
+    always.iter().chain(figures).for_each(|(column, value)| r.set(column, *value));
+    r
+}
+
+#[track_caller]
+fn assert_by(r: &TestRecord, by: BoundBy, says: &str) {
+    let b = bound(r).unwrap();
+    assert!(b.by == by && b.because.contains(says), "{}", b.sentence());
+}
+
+#[test]
+fn one_session_that_is_always_on_a_cpu_is_bounded_by_it() {
+    let one = test(1, 71.0, &[(column::CPU_BUSY_PCT, 52.0)]);
+    assert_by(&one, BoundBy::Cpu, "sessions were on a CPU 71 % of the jobs' time; CPU busy 52 %");
+    // Eight sessions share the CPUs: waiting for one is the CPU's as well.
+    let eight = test(8, 20.0, &[(column::SESSION_CPU_WAIT_PCT, 45.0)]);
+    assert_by(&eight, BoundBy::Cpu, "on a CPU 20 % of the jobs' time and waited 45 % for one");
+    // The rest could be anything.
+    assert_by(&test(1, 49.0, &[]), BoundBy::Unknown, "of the jobs' time CPU 49 %; 51 % unexplained");
+}
+
+#[test]
+fn each_wait_names_its_component() {
+    let busy = column::COMMITS_PER_REDO_SYNC;
+    for (figures, by, says) in [
+        (&[(column::LOG_FILE_SYNC_MS, 4.8), (busy, 3.0)][..], BoundBy::LogSync, "waited 4.80 of 8.00 ms per commit"),
+        (&[(column::READ_WAIT_PCT, 60.0)], BoundBy::StorageReads, "4.8 of 8 jobs waited for a read"),
+        (
+            &[(column::WRITE_WAIT_PCT, 60.0)],
+            BoundBy::StorageWrites,
+            "wrote blocks or waited for one in the cache for 60 %",
+        ),
+        (&[(column::LOG_WRITE_WAIT_PCT, 60.0)], BoundBy::LogWrite, "waited for a place in it for 60 %"),
+        (&[(column::LOCK_WAIT_PCT, 60.0)], BoundBy::Locks, "locks or latches of other sessions for 60 %"),
+        (
+            &[(column::WRITER_WAIT_PCT, 60.0)],
+            BoundBy::SingleWriter,
+            "waited for their turn to write (one at a time) for 60 %",
+        ),
+    ] {
+        assert_by(&test(8, 20.0, figures), by, says);
+        // Half as large, a wait is smaller than what is unexplained.
+        let half: Vec<_> = figures.iter().map(|(column, value)| (*column, value / 2.0)).collect();
+        assert_by(&test(8, 20.0, &half), BoundBy::Unknown, "50 % unexplained");
+    }
+}
+
+#[test]
+fn waits_for_the_log_count_together() {
+    let both =
+        [(column::LOG_FILE_SYNC_MS, 2.8), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
+    assert_by(&test(8, 20.0, &both), BoundBy::LogSync, "log write 20 %");
+    let near =
+        [(column::LOG_FILE_SYNC_MS, 1.4), (column::COMMITS_PER_REDO_SYNC, 3.0), (column::LOG_WRITE_WAIT_PCT, 20.0)];
+    assert_by(&test(8, 20.0, &near), BoundBy::Unknown, "42 % unexplained");
+}
+
+#[test]
+fn long_transactions_that_rarely_commit_are_no_single_writer() {
+    // PostgreSQL, 8 loads: one commit at a time by chance; the sessions wait for an extension of the table.
+    let loads = [
+        (column::COMMIT_LATENCY_MS, 57.1),
+        (column::COMMIT_THROUGHPUT_TPS, 140.0),
+        (column::COMMIT_TIME_NS_MEAN, 5.7e6),
+        (column::LOG_FILE_SYNC_MS, 5.0),
+        (column::COMMITS_PER_REDO_SYNC, 0.99),
+        (column::LOCK_WAIT_PCT, 48.0),
+    ];
+    assert_by(&test(8, 21.0, &loads), BoundBy::Locks, "locks or latches of other sessions for 48 %");
+}
+
+#[test]
+fn a_wait_is_at_most_the_time_asleep() {
+    // Blocks copied from the page cache: the database times them as reads, the CPU does the work.
+    let copies = test(1, 97.0, &[(column::READ_WAIT_PCT, 58.8)]);
+    assert_by(&copies, BoundBy::Cpu, "on a CPU 97 %");
+}
+
+#[test]
+fn reads_that_the_database_does_not_time_are_seen_by_the_system() {
+    let io = |figures: &[(&Column, f64)]| {
+        let mut r = test(8, 20.0, &[(column::SESSION_IO_PCT, 70.0)]);
+        figures.iter().for_each(|(column, value)| r.set(column, *value));
+        r
+    };
+    let reads = (column::BLOCK_READS_PER_S, 9_000.0);
+    assert_by(
+        &io(&[reads]),
+        BoundBy::StorageReads,
+        "5.6 of 8 jobs waited for a read, by the operating system's states",
+    );
+    // Without reads it is other I/O; and time in the log's sync is not time in reads.
+    assert_by(&io(&[]), BoundBy::Unknown, "unexplained");
+    let log = [reads, (column::LOG_FILE_SYNC_MS, 5.2), (column::COMMITS_PER_REDO_SYNC, 3.0)];
+    assert_by(&io(&log), BoundBy::LogSync, "5.20 of 8.00 ms");
+}
+
+#[test]
+fn a_busy_data_device_explains_sleep_that_nobody_timed() {
+    let device = |util: f64, idle: f64, read: f64| {
+        let figures = [
+            (column::DATA_DEVICE_UTIL_PCT, util),
+            (column::SESSION_IDLE_PCT, idle),
+            (column::DEVICE_READ_MIB_PER_S, read),
+            (column::PHYSICAL_WRITTEN_MIB_PER_S, 90.0),
+        ];
+        test(8, 20.0, &figures)
+    };
+    assert_by(
+        &device(92.0, 0.0, 300.0),
+        BoundBy::StorageReads,
+        "data device was busy 92 %: 300.0 MiB/s read, 90.0 MiB/s",
+    );
+    assert_by(&device(92.0, 0.0, 20.0), BoundBy::StorageWrites, "slept in statements 80 % of the jobs' time");
+    assert_by(&device(60.0, 0.0, 20.0), BoundBy::Unknown, "80 % unexplained");
+    // Sessions that wait for their client do not wait for the device.
+    assert_by(&device(92.0, 70.0, 20.0), BoundBy::Unknown, "80 % unexplained");
+}
+
+#[test]
+fn time_between_statements_is_the_clients_or_the_way_to_it() {
+    let idle = |own: f64, cpu_wait: f64| {
+        let figures = [
+            (column::SESSION_IDLE_PCT, 75.0),
+            (column::CLIENT_JOB_CPU_PCT, own),
+            (column::CLIENT_JOB_CPU_WAIT_PCT, cpu_wait),
+        ];
+        test(1, 25.0, &figures)
+    };
+    assert_by(&idle(45.0, 0.0), BoundBy::Client, "their client 75 % of the jobs' time; its threads were on a CPU 45 %");
+    assert_by(&idle(20.0, 0.0), BoundBy::RoundTrip, "its threads were on a CPU 20 %");
+    // A client that waits for a CPU waits for the same CPUs.
+    assert_by(&idle(20.0, 40.0), BoundBy::Cpu, "loadline's threads waited 40 % for one");
+    // In the database driver the session is never idle: the client's threads do not count.
+    let inside =
+        [(column::SESSION_IDLE_PCT, 0.0), (column::CLIENT_JOB_CPU_PCT, 80.0), (column::CLIENT_JOB_CPU_WAIT_PCT, 0.0)];
+    assert_by(&test(1, 95.0, &inside), BoundBy::Cpu, "on a CPU 95 %");
+}
+
+#[test]
+fn parts_of_nearly_the_same_size_are_both_named() {
+    let two = test(2, 42.0, &[(column::READ_WAIT_PCT, 50.0)]);
+    assert_by(&two, BoundBy::StorageReads, "nearly as much: CPU (42 % and 50 %)");
+    let far = test(2, 39.0, &[(column::READ_WAIT_PCT, 50.0)]);
+    assert!(!bound(&far).unwrap().because.contains("nearly"), "{far:?}");
+}
+
+#[test]
+fn the_column_holds_the_short_cause() {
+    let mut records = [test(1, 90.0, &[]), test(1, 10.0, &[])];
+    assert_eq!(column::BOUNDED_BY.plain(&records[0]), "", "not before it is filled");
+    fill_bounded_by(&mut records);
+    let cells = records.each_ref().map(|r| column::BOUNDED_BY.plain(r));
+    assert_eq!(cells, ["CPU", ""], "empty if unknown");
+}

@@ -1,0 +1,103 @@
+//! What bounds a test, end to end: each test makes one cause on purpose.
+
+use std::path::Path;
+
+use crate::common::{Server, ok, results};
+
+/// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
+const ONE_ROW: &str = r#"
+code = "ONE-ROW"
+summary = "all jobs change the same row"
+program = [{ execute = "change" }, { execute = "hold" }]
+[[table]]
+name = "t"
+rows = 1
+column = [{ name = "id", type = "int", fill = "key" }, { name = "n", type = "int", fill = "zero" }]
+[[statement]]
+name = "change"
+sql = "UPDATE {t} SET n = n + 1"
+effect = { change = 1 }
+[[statement]]
+name = "hold"
+sql = "SELECT pg_sleep(0.003)"
+effect = { read = 1 }
+"#;
+
+/// Runs it for a moment and returns its tests as the JSON report has them.
+fn tests_of(target: &str, options: &[&str]) -> Vec<serde_json::Value> {
+    let dir = results();
+    let folder = dir.path().to_str().unwrap();
+    let short = ["--duration", "1s", "--warmup", "300ms", "--no-probe", "--results", folder];
+    let ran = ok(&[&["run", "--target", target], &short[..], options].concat());
+    report_of(&ran.folder())
+}
+
+fn report_of(folder: &Path) -> Vec<serde_json::Value> {
+    let json = ok(&["report", folder.to_str().unwrap(), "--format", "json", "--output", "-"]).out;
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let tests = report["runs"][0]["tests"].as_array().unwrap().clone();
+    assert!(!tests.is_empty());
+    // The CSV says the same; an unknown cause is an empty cell.
+    let columns = ["report", folder.to_str().unwrap(), "--format", "csv", "--columns", "bounded_by", "--output", "-"];
+    let csv = ok(&columns).out;
+    let cells = tests.iter().map(|t| t["bounded_by"].as_str().unwrap_or(""));
+    assert!(csv.lines().skip(1).eq(cells), "{csv}");
+    tests
+}
+
+/// Whether something else kept all CPUs busy: then they bound the test, whatever it was made for.
+fn disturbed(test: &serde_json::Value) -> bool {
+    test["cpu_busy_pct"].as_f64().unwrap() >= 90.0
+}
+
+#[track_caller]
+fn assert_bounded(test: &serde_json::Value, by: &str) {
+    assert!(test["bounded_by"] == by || (disturbed(test) && test["bounded_by"] == "CPU"), "{by}: {test:#}");
+}
+
+fn share(test: &serde_json::Value, id: &str) -> f64 {
+    test[id].as_f64().unwrap_or_else(|| panic!("{id}: {test:#}"))
+}
+
+#[test]
+fn locks_log_and_cpu_of_postgres_are_told_apart() {
+    // The session that writes the log waits 5 ms first, and the others wait for it.
+    let server = Server::start(&["commit_delay=5000", "commit_siblings=0"]);
+    let dir = results();
+    let one_row = dir.path().join("one-row.toml");
+    std::fs::write(&one_row, ONE_ROW).unwrap();
+    let (url, client) = (server.url(), ["--driver", "client"]);
+    let log = tests_of(&url, &[&["--workload", "LGWR-LAT1", "--jobs", "8"], &client[..]].concat());
+    assert_bounded(&log[0], "log sync");
+    let of_file = ["--workload-file", one_row.to_str().unwrap(), "--jobs", "8"];
+    let locks = tests_of(&url, &[&of_file[..], &client[..]].concat());
+    assert_bounded(&locks[0], "locks");
+    assert!(share(&locks[0], "lock_wait_pct") > 50.0, "{:#}", locks[0]);
+    let cpu = tests_of(&url, &["--workload", "PLS-ADD", "--jobs", "1"]);
+    assert_bounded(&cpu[0], "CPU");
+    let busy = share(&cpu[0], "session_cpu_pct") + share(&cpu[0], "session_cpu_wait_pct");
+    assert!(busy > 80.0 && share(&cpu[0], "client_job_cpu_pct") < 20.0, "{:#}", cpu[0]);
+}
+
+#[test]
+fn a_single_writer_the_client_and_a_rate_are_told_apart() {
+    let sqlite = tests_of("sqlite:", &["--workload", "LGWR-LAT1", "--jobs", "1,8"]);
+    assert_bounded(&sqlite[1], "single writer");
+    assert!(share(&sqlite[1], "writer_wait_pct") > 50.0, "{:#}", sqlite[1]);
+    assert_eq!(share(&sqlite[0], "writer_wait_pct"), 0.0, "one job has nobody to wait for");
+    let rate = tests_of("sqlite:", &["--workload", "LGWR-LAT1", "--jobs", "2", "--rate", "50"]);
+    assert_eq!(rate[0]["bounded_by"], "requested rate", "{:#}", rate[0]);
+    let null = tests_of("null:", &["--workload", "LGWR-LAT1", "--jobs", "1"]);
+    assert_eq!(null[0]["bounded_by"], "client", "{:#}", null[0]);
+}
+
+#[test]
+fn a_client_far_away_is_a_round_trip() {
+    let server = Server::start(&[]);
+    let url = server.url();
+    let test = &tests_of(&url, &["--workload", "SRV-QUERY1", "--jobs", "1", "--driver", "client"])[0];
+    // Client, session and the way between them share the time of one job; which is the largest depends on the machine.
+    let all = ["session_cpu_pct", "session_cpu_wait_pct", "session_idle_pct"].map(|id| share(test, id));
+    assert!((60.0..=140.0).contains(&all.iter().sum::<f64>()), "{test:#}");
+    assert!(["CPU", "client", "round trip"].contains(&test["bounded_by"].as_str().unwrap_or("")), "{test:#}");
+}

@@ -1,0 +1,100 @@
+//! The limit of queries that read whole tables: the same queries as loops over the same rows in memory.
+
+use std::hint::black_box;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadline_database::Work;
+use loadline_workload::{Loop, LoopRows, Looping, Params, Stream};
+
+use super::threads::{calls_per_s, threads};
+use super::{Part, References, Subject};
+
+/// Maximum size of the rows of a table in memory, bytes.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// Rows of the last workload that was measured: the next one usually needs the same.
+#[derive(Default)]
+pub(crate) struct LastRows(Mutex<Option<(Key, Arc<LoopRows>)>>);
+
+/// What rows follow from.
+#[derive(PartialEq)]
+struct Key {
+    tables: Vec<&'static str>,
+    params: Params,
+    seed: u64,
+    compressibility: f64,
+}
+
+impl LastRows {
+    fn of(&self, work: &Work) -> Arc<LoopRows> {
+        let tables = work.workload.tables;
+        let key = Key {
+            tables: tables.iter().map(|t| t.name).collect(),
+            params: work.params.clone(),
+            seed: work.seed,
+            compressibility: work.compressibility,
+        };
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((of, rows)) if *of == key => Arc::clone(rows),
+            _ => {
+                // First frees the others.
+                *last = None;
+                let rows = LoopRows::new(tables, &work.params, work.seed, work.compressibility, MAX_BYTES);
+                let rows = Arc::new(rows);
+                *last = Some((key, Arc::clone(&rows)));
+                rows
+            }
+        }
+    }
+}
+
+/// Queries of a test as loops.
+pub(super) struct Loops {
+    of: Loop,
+    threads: u32,
+    /// Rows of the large table in memory and in the database.
+    rows: (u64, u64),
+}
+
+impl Loops {
+    pub(super) fn new(of: Loop) -> Loops {
+        Loops { of, threads: 0, rows: (0, 0) }
+    }
+}
+
+impl Part for Loops {
+    /// Work of the loop ([`Loop::work`]) per second.
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+        references.on_its_machine()?;
+        let work = subject.request.work.as_ref();
+        let rows = references.rows.of(work);
+        self.rows = (rows.rows(), rows.of_all());
+        if self.rows.0 == 0 {
+            return Err("the table has no rows".to_owned());
+        }
+        self.threads = threads(subject.request.jobs.saturating_mul(work.parallel_workers().unwrap_or(1)));
+        let streams: Result<Vec<Stream>, _> = (0..self.threads).map(|job| work.stream(job)).collect();
+        let streams = streams.map_err(|e| e.to_string())?;
+        let query = |thread: u32| {
+            let (mut stream, mut looping) = (streams[thread as usize].clone(), Looping::new(self.of, &rows));
+            move || {
+                // A wrong number of rows would be an error of the database as well.
+                let _ = black_box(stream.transaction(black_box(&mut looping)));
+                black_box(&looping);
+            }
+        };
+        let transactions = calls_per_s(self.threads, &references.interrupted, query)?;
+        Ok(Some(transactions * self.of.work(self.rows.0)))
+    }
+
+    fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
+        Ok(self.of.work(self.rows.1))
+    }
+
+    fn of(&self, _: &References) -> String {
+        let (held, all) = self.rows;
+        let of = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
+        format!("the same queries as loops over {of} in memory, by {} threads", self.threads)
+    }
+}

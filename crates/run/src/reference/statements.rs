@@ -1,0 +1,71 @@
+//! The limit of statements: the same transactions with an empty statement in place of each.
+
+use std::sync::Arc;
+
+use loadline_database::{Target, Work};
+use loadline_model::Driver;
+use loadline_workload::{Arm, EMPTY, Effect, Program, Statement, Step};
+
+use super::{Part, References, Subject, throughput};
+use crate::window::Request;
+
+/// Warm-up and window of one measurement, s.
+const WARMUP_S: f64 = 0.1;
+const WINDOW_S: f64 = 0.3;
+
+/// Transactions of empty statements.
+#[derive(Default)]
+pub(super) struct Statements {
+    request: Option<Request>,
+}
+
+impl Part for Statements {
+    fn sample(&mut self, subject: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
+        if self.request.is_none() {
+            let like = subject.request;
+            let work = Arc::new(emptied(like.target.as_ref(), &like.work)?);
+            if like.driver == Driver::Database {
+                let driver = like.target.abilities().driver().map_err(|e| e.to_string())?;
+                driver.install(&work).map_err(|e| e.to_string())?;
+            }
+            let (warmup_s, duration_s) = (WARMUP_S, WINDOW_S);
+            let request =
+                Request { work, warmup_s, duration_s, rate_tps: None, disk: None, data_disk: None, ..like.clone() };
+            self.request = Some(request);
+        }
+        self.request.as_ref().map(throughput).transpose().map_err(|e| e.to_string())
+    }
+
+    fn of(&self, _: &References) -> String {
+        let driver = self.request.as_ref().map_or("", |r| r.driver.name());
+        format!("the same transactions with empty statements ({driver} driver)")
+    }
+}
+
+/// The transactions of `work` without their work.
+fn emptied(target: &dyn Target, work: &Work) -> Result<Work, String> {
+    let nothing = target.facts().empty_query;
+    let statement = Statement::new(nothing, Effect::Read(1)).map_err(|e| e.to_string())?;
+    let statements = work.program.statements.iter().map(|_| statement.clone()).collect();
+    let program = Program { statements, body: steps(&work.program.body), commit: work.program.commit };
+    Ok(Work {
+        workload: &EMPTY,
+        params: EMPTY.params(&Default::default()).map_err(|e| e.to_string())?,
+        program,
+        ..work.clone()
+    })
+}
+
+/// The steps without computations and loads.
+fn steps(body: &[Step]) -> Vec<Step> {
+    let one = |step: &Step| match step {
+        Step::Bulk { .. } | Step::Compute { .. } => None,
+        Step::Repeat { times, body } => Some(Step::Repeat { times: *times, body: steps(body) }),
+        Step::Choose { var, arms } => {
+            let arms = arms.iter().map(|arm| Arm { share: arm.share, body: steps(&arm.body) }).collect();
+            Some(Step::Choose { var, arms })
+        }
+        Step::Bind { .. } | Step::Execute { .. } => Some(step.clone()),
+    };
+    body.iter().filter_map(one).collect()
+}

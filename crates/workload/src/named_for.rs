@@ -1,0 +1,95 @@
+//! What a workload is named for: the component that bounds it at its peak.
+//!
+//! A workload that something else bounds measures that. So each states its component, and, for databases or machines on
+//! which another one bounds it, why that is so and what would be needed.
+
+/// What can bound a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// The CPUs that execute queries, code or loads.
+    Cpu,
+    /// The log: its syncs or its bandwidth.
+    Log,
+    /// Reads from the data device.
+    DeviceReads,
+    /// Writes of changed or new blocks to the data files and their device.
+    DeviceWrites,
+    /// A database that executes changes of one session at a time.
+    SingleWriter,
+    /// Locks and latches that sessions hold for each other.
+    Locks,
+    /// loadline itself.
+    Client,
+    /// The way between client and session.
+    RoundTrip,
+    /// The rate that is asked for.
+    Rate,
+}
+
+impl Component {
+    /// In words: `reads from the data device`.
+    #[must_use]
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Component::Cpu => "CPU",
+            Component::Log => "log",
+            Component::DeviceReads => "reads from the data device",
+            Component::DeviceWrites => "writes to the data files",
+            Component::SingleWriter => "single writer",
+            Component::Locks => "locks",
+            Component::Client => "client",
+            Component::RoundTrip => "round trips",
+            Component::Rate => "requested rate",
+        }
+    }
+}
+
+/// What a workload is named for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedFor {
+    /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
+    /// them; none in workloads of users.
+    pub components: &'static [Component],
+    /// What it uses them for, after their names: `executing queries by key`.
+    pub doing: &'static str,
+    /// Components that bound it on some databases or machines instead.
+    pub instead: &'static [Instead],
+}
+
+/// Another component that can bound a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instead {
+    /// The component.
+    pub component: Component,
+    /// Why, and what would be needed; sentences. They name abilities, not databases.
+    pub why: &'static str,
+}
+
+/// Why a single writer bounds work that changes rows.
+pub(crate) const ONE_WRITER: Instead = Instead {
+    component: Component::SingleWriter,
+    why: "A database with one writer at a time makes the other jobs wait until its commit is done, so neither log, device nor CPUs have more than one job's work. Needed: a database whose sessions write at the same time.",
+};
+
+impl NamedFor {
+    /// Nothing is stated.
+    pub const NOTHING: NamedFor = NamedFor { components: &[], doing: "", instead: &[] };
+
+    /// The components in words: `CPU or log`.
+    #[must_use]
+    pub fn phrase(&self) -> String {
+        self.components.iter().map(|c| c.phrase()).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// Whether one of its components is `component`.
+    #[must_use]
+    pub fn is(&self, component: Component) -> bool {
+        self.components.contains(&component)
+    }
+
+    /// Why `component` bounds it instead, if that is stated.
+    #[must_use]
+    pub fn why(&self, component: Component) -> Option<&'static str> {
+        self.instead.iter().find(|i| i.component == component).map(|i| i.why)
+    }
+}

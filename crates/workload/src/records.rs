@@ -1,0 +1,65 @@
+//! Rows of a table in memory, as the loops of [`crate::Loop`] read them.
+
+use crate::params::Params;
+use crate::pool::pool;
+use crate::table::{Datum, Fill, Table};
+
+/// Rows of a table with all columns, one after the other in records of a fixed number of 8-byte words: a number is one
+/// word, a byte string as many as it needs.
+#[derive(Debug)]
+pub(crate) struct Records {
+    words: Vec<i64>,
+    width: usize,
+}
+
+/// Words of a record of `table`, whose columns must have fixed sizes.
+pub(crate) const fn width(table: &Table) -> usize {
+    let (mut words, mut i) = (0, 0);
+    while i < table.columns.len() {
+        words += match table.columns[i].fill {
+            Fill::PayloadOf(bytes) => bytes.div_ceil(8) as usize,
+            _ => 1,
+        };
+        i += 1;
+    }
+    words
+}
+
+impl Records {
+    /// The first rows of `table`, up to about `max_bytes`, exactly as a database gets them.
+    pub(crate) fn of(table: &Table, params: &Params, seed: u64, compressibility: f64, max_bytes: u64) -> Records {
+        let width = width(table);
+        let most = max_bytes / (width as u64 * 8);
+        let rows = table.total_rows(params, 0).min(most);
+        let mut words = Vec::with_capacity(rows as usize * width);
+        for batch in 0..rows.div_ceil(table.batch_rows(params).max(1)) {
+            let (pool, mut row) = (pool(seed, batch as u32, compressibility), Vec::new());
+            for (index, key) in table.batch(params, 0, batch).take_while(|key| (*key as u64) < rows).enumerate() {
+                table.row(key, index as u64, params, &pool, &mut row);
+                for datum in &row {
+                    match datum {
+                        Datum::Int(number) => words.push(*number),
+                        Datum::Bytes(bytes) => words.extend(bytes.chunks(8).map(word)),
+                    }
+                }
+            }
+        }
+        Records { words, width }
+    }
+
+    /// Its records, if they have `WIDTH` words; else none.
+    pub(crate) fn rows<const WIDTH: usize>(&self) -> &[[i64; WIDTH]] {
+        if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
+    }
+
+    /// Number of records.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len() / self.width.max(1)
+    }
+}
+
+fn word(bytes: &[u8]) -> i64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    i64::from_le_bytes(word)
+}
