@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use thiserror::Error;
 
-use crate::workload::Workload;
-
 /// A parameter of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param {
@@ -89,9 +87,15 @@ pub enum ParamError {
 }
 
 impl Params {
-    /// The defaults of `of`, replaced by those in `given`.
-    pub(crate) fn new(of: &Workload, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        let Workload { code: workload, params, choices, at_most, .. } = *of;
+    /// The defaults of `params`, replaced by those in `given`. `choices`: parameters with a list of allowed values. `at_most`:
+    /// pairs of which the first must not be larger than the second.
+    pub(crate) fn new(
+        workload: &'static str,
+        params: &[Param],
+        choices: &[(&'static str, &'static [i64])],
+        at_most: &[(&'static str, &'static str)],
+        given: &BTreeMap<String, i64>,
+    ) -> Result<Params, ParamError> {
         let mut values: BTreeMap<&'static str, i64> = params.iter().map(|p| (p.name, p.default)).collect();
         for (name, value) in given {
             let Some(p) = params.iter().find(|p| p.name == name) else {

@@ -191,7 +191,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or a value that is not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        Params::new(self, given)
+        Params::new(self.code, self.params, self.choices, self.at_most, given)
     }
 
     /// The transaction program for `params`.
