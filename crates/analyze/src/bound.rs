@@ -21,6 +21,7 @@
 //! redo.
 
 use loadline_model::format::number;
+use loadline_model::limits::LOG_WRITER;
 use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
@@ -266,6 +267,8 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let mib = e.figure(column::DEVICE_WRITE_MIB_PER_S)?;
     let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
+    // A share of another limit says nothing about the log.
+    record.limit.as_ref().is_none_or(|limit| limit.name == LOG_WRITER).then_some(())?;
     // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.add(

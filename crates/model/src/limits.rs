@@ -22,9 +22,11 @@ pub struct TestLimit {
     pub source: LimitSource,
 }
 
-/// Name of the only limit that older records have.
+/// Name of the limit of the reference log writer, the only one that older records have.
+pub const LOG_WRITER: &str = "log writer";
+
 fn log_writer() -> String {
-    "log writer".to_owned()
+    LOG_WRITER.to_owned()
 }
 
 /// Source of a limit.

@@ -52,7 +52,7 @@ impl Limit {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Log => "log writer",
+            Limit::Log => loadline_model::limits::LOG_WRITER,
             Limit::Statements => "empty statements",
             Limit::BlockReads => "block reads",
             Limit::BatchReads => "batches of block reads",

@@ -2,7 +2,7 @@
 
 use crate::common::record;
 use loadline_analyze::{BoundBy, bound, bound_of_sweep, sweeps};
-use loadline_model::limits::SizePoint;
+use loadline_model::limits::{LOG_WRITER, LimitSource, SizePoint, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 use proptest::prelude::*;
 
@@ -147,6 +147,19 @@ fn large_writes_at_the_limit_are_bandwidth() {
     assert!(why.contains("440.0 MiB/s in writes of 501 KiB and was busy 93 %") && why.contains("92 % of the limit"));
     // The reference log writer gets more from the device; without it the limit is unknown.
     assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, BoundBy::LogSync);
+    // Nor is a share of another limit, such as that of the device's writes of blocks.
+    let mut other = throughput.clone();
+    other.limit = Some(TestLimit {
+        name: "block writes".to_owned(),
+        of: "writes of 8 KiB".to_owned(),
+        jobs: 8,
+        tps: 19_000.0,
+        samples: Vec::new(),
+        source: LimitSource::Run,
+    });
+    assert_eq!(verdict(&other).0, BoundBy::LogSync);
+    other.limit.as_mut().unwrap().name = LOG_WRITER.to_owned();
+    assert_eq!(verdict(&other).0, BoundBy::DeviceBandwidth);
     let mut unknown = throughput;
     unknown.leave_out(column::LIMIT_SHARE_PCT, "not measured");
     assert_eq!(verdict(&unknown).0, BoundBy::LogSync);

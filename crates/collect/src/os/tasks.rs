@@ -91,6 +91,8 @@ impl TaskTimes {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::TryRecvError;
+
     use super::*;
 
     #[test]
@@ -115,7 +117,7 @@ mod tests {
             let (stop, stopped) = std::sync::mpsc::channel::<()>();
             let handle = std::thread::spawn(move || {
                 let _ = send.send(nix::unistd::gettid().as_raw() as u32);
-                while busy && stopped.try_recv().is_err() {
+                while busy && stopped.try_recv() == Err(TryRecvError::Empty) {
                     std::hint::black_box(0);
                 }
                 let _ = stopped.recv();
