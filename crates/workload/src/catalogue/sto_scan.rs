@@ -49,7 +49,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-SCAN",
     group: "storage",
     summary: "parallel sequential reads of a large table from the device",
-    description: "Each transaction is one query that reads a piece of a large table (32,768 rows of about 1 KiB) by a range of the primary key, in which order the table is stored, and sums a column of 8 bytes: little work per byte. Pieces are random, so jobs read different ones. Serial queries: more in flight come from more jobs, and from what the database or the operating system reads ahead. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
+    description: "Each transaction is one query that reads a piece of a large table (32,768 rows of about 1 KiB) by a range of the primary key, in which order the table is stored, and sums a column of 8 bytes: little work per byte. Pieces are random, so jobs read different ones. Serial queries: more in flight come from more jobs, and from what the database or the operating system reads ahead. What is read ahead stays in the page cache until it is used with a --size of 512 MiB or more; a smaller table would then be read from the cache, so it is dropped earlier, and the device reads it again. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
     named_for: NamedFor {
         components: &[Component::DeviceReads],
         doing: "sequential reads, at the bandwidth of the device",
