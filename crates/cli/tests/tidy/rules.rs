@@ -133,7 +133,7 @@ const USES: &[(&str, &[&str])] = &[
     ("probe", &["model", "device"]),
     ("collect", &["model", "device", "database"]),
     ("store", &["model"]),
-    ("run", &["model", "workload", "database", "collect", "store", "probe"]),
+    ("run", &["model", "workload", "device", "database", "collect", "store", "probe"]),
     ("analyze", &["model"]),
     ("report", &["model", "store", "analyze"]),
 ];
