@@ -80,9 +80,10 @@ impl TaskTimes {
     }
 
     fn parse(text: &str) -> Result<TaskTimes, CollectError> {
-        let mut fields = text.split_whitespace().map(str::parse::<u64>);
-        match (fields.next(), fields.next()) {
-            (Some(Ok(run_ns)), Some(Ok(wait_ns))) if run_ns > 0 => Ok(TaskTimes { run_ns, wait_ns }),
+        let fields: Vec<u64> = text.split_whitespace().map_while(|f| f.parse().ok()).collect();
+        match fields[..] {
+            // Time on a CPU, time waiting for one, times it was given one. A young task may have run for 0 ns so far.
+            [run_ns, wait_ns, turns] if turns > 0 => Ok(TaskTimes { run_ns, wait_ns }),
             // Without its statistics the kernel prints zeros.
             _ => Err(CollectError::Format { file: "/proc/TID/schedstat", what: format!("'{}'", text.trim()) }),
         }
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn times_need_the_kernels_statistics() {
         assert_eq!(TaskTimes::parse("5000 70 3\n").unwrap(), TaskTimes { run_ns: 5000, wait_ns: 70 });
-        for none in ["0 0 0\n", "", "5", "a b c"] {
+        assert_eq!(TaskTimes::parse("0 70 1\n").unwrap(), TaskTimes { run_ns: 0, wait_ns: 70 }, "a young task");
+        for none in ["0 0 0\n", "", "5", "5 6", "a b c"] {
             assert!(TaskTimes::parse(none).is_err(), "{none}");
         }
     }
