@@ -6,14 +6,15 @@
 //! 1. **Rate**: an open loop that meets its requested rate reaches no limit.
 //! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait; that is no limit of
 //!    the database.
-//! 3. **CPU**: a log writer that waits for a CPU looks like a slow log.
-//! 4. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
-//! 5. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, a single
+//! 3. **Data device**: a test that gets nearly as much from it as the best program would not get more with more CPU.
+//! 4. **CPU**: a log writer that waits for a CPU looks like a slow log.
+//! 5. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
+//! 6. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, a single
 //!    writer, the client or the round trip to it.
-//! 6. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
-//! 7. **Single writer**, if what the sessions do is unknown: commits run one at a time.
+//! 7. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
+//! 8. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
-//! Rules 1 to 4 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
+//! Rules 1 to 5 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
 //! limit, and a CPU that one session keeps busy is one.
 //!
 //! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all
@@ -47,6 +48,8 @@ const ONE_BY_ONE: f64 = 1.05;
 const SEVERAL: u32 = 4;
 /// Device busy, and share of the limit, that count as a full device, %.
 const DEVICE_FULL: f64 = 80.0;
+/// Share of the limit at which the data device is full, %.
+const DATA_DEVICE_FULL: f64 = 90.0;
 /// Mean write size at which the transfer, not the latency, takes most of the time, KiB.
 const LARGE_WRITE_KIB: f64 = 128.0;
 
@@ -175,7 +178,8 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if !record.valid || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules = [rate, client, cpu, device_bandwidth, time::largest_part, time::busy_device, single_writer];
+    let rules =
+        [rate, client, data_device, cpu, device_bandwidth, time::largest_part, time::busy_device, single_writer];
     Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 
@@ -259,6 +263,21 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
         )
         .bound(BoundBy::SingleWriter)
     })
+}
+
+/// The device under the data gives the best program no more: then neither would more CPU.
+fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
+    let e = Evidence::new(record);
+    let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DATA_DEVICE_FULL)?;
+    let limit = record.limit.as_ref()?;
+    let by = match limit.name.as_str() {
+        "block reads" | "batches of block reads" | "read bandwidth" => BoundBy::StorageReads,
+        "block writes" | "write bandwidth" => BoundBy::StorageWrites,
+        _ => return None,
+    };
+    let text = format!("{} of what the data device gives the best program ({})", pct(share), limit.name);
+    let e = e.add(&[column::LIMIT_SHARE_PCT], text);
+    Some(e.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v))).bound(by))
 }
 
 fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {

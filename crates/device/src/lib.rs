@@ -1,5 +1,5 @@
-//! Low-level storage access: aligned buffers, `O_DIRECT` files, io_uring, mapped persistent memory, and facts about the
-//! filesystem and device under a directory.
+//! Low-level storage access: aligned buffers, `O_DIRECT` files, io_uring, mapped persistent memory, facts about the
+//! filesystem and device under a directory, and the priority of a thread.
 //!
 //! Depends on no other crate of loadline and reads no clock.
 
@@ -11,6 +11,7 @@ mod file;
 mod flush;
 mod mounts;
 mod pmem;
+mod priority;
 mod ring;
 mod sync_ring;
 mod sysfs;
@@ -22,5 +23,6 @@ pub use facts::{Kind, StorageFacts};
 pub use file::{Access, DirectAlignment, direct_alignment, open_file, preallocate, set_direct};
 pub use flush::Flush;
 pub use pmem::{Backing, PmemMap};
+pub use priority::run_only_when_idle;
 pub use ring::{Completion, Direction, Ring, io_uring_available};
 pub use sync_ring::SyncRing;

@@ -2,18 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::bytes;
-
 /// Reference throughput for one test: what does the same work, or its unavoidable part, without the database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestLimit {
     /// Short name: `log writer`.
     #[serde(default = "log_writer")]
     pub name: String,
-    /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…, 1.50 KiB of redo per transaction`.
+    /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…`.
     pub of: String,
     /// Jobs it was measured with.
     pub jobs: u32,
+    /// Redo per transaction that the log writer was measured with, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redo_bytes_per_tx: Option<f64>,
     /// Transactions per second; the mean of `samples`.
     pub tps: f64,
     /// The measurements before and after the test, transactions per second.
@@ -111,8 +112,9 @@ impl LogWriterPoint {
         let tps = below.tps + (above.tps - below.tps) * share;
         Ok(TestLimit {
             name: log_writer(),
-            of: format!("{}, {} of redo per transaction", near.of, bytes(near.redo_bytes_per_tx)),
+            of: near.of.clone(),
             jobs,
+            redo_bytes_per_tx: Some(near.redo_bytes_per_tx),
             tps,
             samples: vec![tps],
             source: LimitSource::File,

@@ -70,6 +70,8 @@ pub(crate) struct Transfer<'a> {
     pub(crate) depth: u32,
     /// Number of such blocks in the file.
     pub(crate) blocks: u64,
+    /// Whether the ring is polled without sleeping, which saves the time to wake up.
+    pub(crate) poll: bool,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -103,7 +105,12 @@ impl Transfer<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(SliceError::Interrupted);
             }
-            ring.submit_and_wait(1)?;
+            if self.poll {
+                // Entering the kernel lets it post what has completed.
+                ring.submit()?;
+            } else {
+                ring.submit_and_wait(1)?;
+            }
             let mut any = false;
             while let Some(done) = ring.completed() {
                 if !any {

@@ -41,6 +41,7 @@ pub struct ProbeSession<S> {
     growing: TestFile,
     pmem: Result<(TestFile, PmemMap), String>,
     engine: Engine,
+    poll: bool,
     engine_reason: Option<String>,
     writer: Writer,
     data: Data,
@@ -107,6 +108,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             growing,
             pmem,
             engine,
+            poll: false,
             engine_reason,
             writer,
             data: Data::new(options.seed, options.compressibility, options.dedup),
@@ -132,6 +134,12 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     #[must_use]
     pub fn engine(&self) -> (Engine, Option<&str>) {
         (self.engine, self.engine_reason.as_deref())
+    }
+
+    /// Polls for completions of transfers from now on, with a whole CPU and without the time to wake up. Threads (see
+    /// [`ProbeSession::engine`]) do not.
+    pub fn poll(&mut self) {
+        self.poll = true;
     }
 
     /// Whether `O_DIRECT` is used for block sizes that allow it.
@@ -295,6 +303,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             size: point.size,
             depth: point.depth,
             blocks: (self.bytes / point.size.max(1)).max(1),
+            poll: self.poll,
             stop: &self.stop,
         };
         match self.engine {

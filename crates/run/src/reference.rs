@@ -96,6 +96,11 @@ pub(crate) trait Part {
     /// What was measured, in words.
     fn of(&self, references: &References) -> String;
 
+    /// Redo per transaction that it was measured with, bytes.
+    fn redo_bytes(&self) -> Option<f64> {
+        None
+    }
+
     /// A figure measured elsewhere, in place of a measurement.
     fn known(&self, _subject: Subject<'_>, _references: &References) -> Option<Result<TestLimit, String>> {
         None

@@ -2,8 +2,9 @@
 //!
 //! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
 //! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
-//! timed or sampled, so a wait is at most the time that its session slept. While a session waits for its client, loadline's
-//! own thread is on a CPU, waits for one, or neither: the rest is the round trip (network and wake-ups).
+//! timed or sampled, so a wait is at most the time that its session slept. A database that times its read calls also times
+//! the CPU that the kernel takes in them: that belongs to the read if blocks are proved to come from the device. While a session waits for its client, loadline's own
+//! thread is on a CPU, waits for one, or neither: the rest is the round trip (network and wake-ups).
 //!
 //! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
 //! not measured can be larger. If the second is nearly as large, the reason says so.
@@ -95,10 +96,15 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     let log = log(record);
     let log_share = log.as_ref().map_or(0.0, |log| log.share.min(asleep));
     let client = client_parts(record, asleep);
+    let reads = reads(record, log_share);
+    // CPU time that can only be inside the calls that read from the device.
+    let device = record.data_source.as_deref() == Some("device");
+    let in_calls = cpu.zip(timed_reads(&e)).filter(|_| device);
+    let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
     [
-        cpu.map(|(run, wait)| on_cpu(record, run, wait, client.cpu_wait)),
+        cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client.cpu_wait)),
         log,
-        reads(record, log_share),
+        reads,
         wait(record, column::WRITE_WAIT_PCT, BoundBy::StorageWrites, "wrote blocks or waited for one in the cache"),
         wait(record, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
         wait(record, column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
@@ -109,6 +115,7 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     .flatten()
     .map(|part| match part.by {
         BoundBy::Cpu => part,
+        BoundBy::StorageReads => Part { share: part.share.min(asleep + in_calls), ..part },
         _ => Part { share: part.share.min(asleep), ..part },
     })
     .collect()
@@ -175,10 +182,10 @@ fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
 /// the time in which the operating system held sessions for I/O, without that of the log, if blocks were read.
 fn reads(record: &TestRecord, log_share: f64) -> Option<Part<'_>> {
     let e = Evidence::new(record);
-    let (share, column, whose) = match e.figure(column::READ_WAIT_PCT) {
-        Some(share) if share <= ONE_BY_ONE * 100.0 => (share, column::READ_WAIT_PCT, "the database's own clock"),
-        Some(_) => return None,
-        None => {
+    let (share, column, whose) = match (timed_reads(&e), e.figure(column::READ_WAIT_PCT)) {
+        (Some(share), _) => (share, column::READ_WAIT_PCT, "the database's own clock"),
+        (None, Some(_)) => return None,
+        (None, None) => {
             e.figure(column::BLOCK_READS_PER_S).filter(|reads| *reads > 0.0)?;
             let share = (e.figure(column::SESSION_IO_PCT)? - log_share).max(0.0);
             (share, column::SESSION_IO_PCT, "the operating system's states of the sessions")
@@ -192,6 +199,11 @@ fn reads(record: &TestRecord, log_share: f64) -> Option<Part<'_>> {
         .add_figure(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
         .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
     Some(Part { by: BoundBy::StorageReads, share, evidence })
+}
+
+/// Share of the jobs' time in read calls, by the database's own clock.
+fn timed_reads(e: &Evidence<'_>) -> Option<f64> {
+    e.figure(column::READ_WAIT_PCT).filter(|share| *share <= ONE_BY_ONE * 100.0)
 }
 
 /// Waits for the log: at the commit, and before it for a place in its buffers.

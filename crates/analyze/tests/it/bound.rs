@@ -147,11 +147,12 @@ fn large_writes_at_the_limit_are_bandwidth() {
     assert!(why.contains("440.0 MiB/s in writes of 501 KiB and was busy 93 %") && why.contains("92 % of the limit"));
     // The reference log writer gets more from the device; without it the limit is unknown.
     assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, BoundBy::LogSync);
-    // Nor is a share of another limit, such as that of the device's writes of blocks.
+    // Nor does a share of another limit say anything about the log.
     let mut other = throughput.clone();
     other.limit = Some(TestLimit {
-        name: "block writes".to_owned(),
-        of: "writes of 8 KiB".to_owned(),
+        redo_bytes_per_tx: None,
+        name: "copy of the rows".to_owned(),
+        of: "copies".to_owned(),
         jobs: 8,
         tps: 19_000.0,
         samples: Vec::new(),
@@ -344,9 +345,16 @@ proptest! {
             BoundBy::SingleWriter => (jobs > 1 && has(column::COMMITS_PER_REDO_SYNC)) || has(column::WRITER_WAIT_PCT),
             BoundBy::DeviceBandwidth => at_least(column::DEVICE_UTIL_PCT, 80.0) && at_least(column::LIMIT_SHARE_PCT, 80.0),
             BoundBy::StorageReads => {
-                has(column::READ_WAIT_PCT) || has(column::SESSION_IO_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0)
+                has(column::READ_WAIT_PCT)
+                    || has(column::SESSION_IO_PCT)
+                    || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0)
+                    || at_least(column::LIMIT_SHARE_PCT, 90.0)
             }
-            BoundBy::StorageWrites => has(column::WRITE_WAIT_PCT) || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0),
+            BoundBy::StorageWrites => {
+                has(column::WRITE_WAIT_PCT)
+                    || at_least(column::DATA_DEVICE_UTIL_PCT, 80.0)
+                    || at_least(column::LIMIT_SHARE_PCT, 90.0)
+            }
             BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
             BoundBy::Locks => has(column::LOCK_WAIT_PCT),
             BoundBy::RoundTrip => has(column::SESSION_IDLE_PCT),

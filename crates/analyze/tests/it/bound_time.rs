@@ -2,7 +2,7 @@
 
 use crate::common::record;
 use loadline_analyze::{BoundBy, bound, fill_bounded_by};
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, LimitSource, TestLimit, TestRecord, column};
 
 /// A test with `jobs` jobs whose sessions were on a CPU `cpu` % of their time, and `figures`.
 fn test(jobs: u32, cpu: f64, figures: &[(&Column, f64)]) -> TestRecord {
@@ -90,6 +90,37 @@ fn a_wait_is_at_most_the_time_asleep() {
     // Blocks copied from the page cache: the database times them as reads, the CPU does the work.
     let copies = test(1, 97.0, &[(column::READ_WAIT_PCT, 58.8)]);
     assert_by(&copies, BoundBy::Cpu, "on a CPU 97 %");
+    // Blocks proved to be the device's: the CPU in the read calls is the kernel's, for the device.
+    let from = |source: &str| TestRecord {
+        data_source: Some(source.to_owned()),
+        ..test(1, 52.0, &[(column::READ_WAIT_PCT, 82.0)])
+    };
+    assert_by(&from("device"), BoundBy::StorageReads, "waited for a read");
+    assert_by(&from("lukewarm"), BoundBy::Cpu, "on a CPU 52 %");
+    let computes =
+        TestRecord { data_source: Some("device".to_owned()), ..test(1, 80.0, &[(column::READ_WAIT_PCT, 30.0)]) };
+    assert_by(&computes, BoundBy::Cpu, "on a CPU 70 %");
+}
+
+#[test]
+fn a_data_device_that_gives_no_more_is_the_limit() {
+    let share = |share: f64, name: &str| {
+        let mut r = test(2, 80.0, &[(column::LIMIT_SHARE_PCT, share), (column::CPU_BUSY_PCT, 97.0)]);
+        r.limit = Some(TestLimit {
+            name: name.to_owned(),
+            of: String::new(),
+            jobs: 2,
+            redo_bytes_per_tx: None,
+            tps: 1_000.0,
+            samples: Vec::new(),
+            source: LimitSource::Run,
+        });
+        r
+    };
+    assert_by(&share(98.0, "read bandwidth"), BoundBy::StorageReads, "98 % of what the data device gives");
+    assert_by(&share(91.0, "block writes"), BoundBy::StorageWrites, "CPU busy 97 %");
+    assert_by(&share(85.0, "read bandwidth"), BoundBy::Cpu, "CPU busy 97 %");
+    assert_by(&share(98.0, "compiled code"), BoundBy::Cpu, "CPU busy 97 %");
 }
 
 #[test]

@@ -95,10 +95,11 @@ fn limits_are_brought_from_the_databases_own_machine() {
     assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
 }
 
-/// Runs storage workloads on a database in a file in `path`.
+/// Runs storage workloads on a database in a file in `path`, which may be in memory.
 fn storage(path: &str) -> Vec<serde_json::Value> {
     let args = ["run", "--target", "sqlite:", "--workload", "STO-READ", "--workload", "STO-SCAN", "--size", "32MiB"];
-    let more = ["--jobs", "2", "--duration", "800ms", "--warmup", "300ms", "--allow-cached", "--results", path];
+    let more =
+        ["--jobs", "2", "--duration", "800ms", "--warmup", "300ms", "--allow-cached", "--force", "--results", path];
     tests_of(&run(&[&args[..], &more].concat()).folder())
 }
 

@@ -71,9 +71,10 @@ fn willing() -> FakeServer {
         } else if sql.starts_with("INSERT") {
             vec![row(&["1"]); sql.matches(" INTO ").count()]
         } else if sql.starts_with("UPDATE") {
-            // One row, or all keys of a range.
-            let rows = match binds {
-                [Bind::Int(first), Bind::Int(last)] if sql.ends_with("BETWEEN :1 AND :2") => last - first + 1,
+            // One row, all keys of a range, or those of a list.
+            let rows = match (binds, sql.split_once(" IN (")) {
+                ([Bind::Int(first), Bind::Int(last)], _) if sql.ends_with("BETWEEN :1 AND :2") => last - first + 1,
+                (_, Some((_, list))) => list.split(',').count() as i64,
                 _ => 1,
             };
             vec![row(&["1"]); rows as usize]

@@ -2,7 +2,7 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, Estimate, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
-use loadline_model::format::{ABSENT, duration_ns};
+use loadline_model::format::{ABSENT, bytes, duration_ns};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 
@@ -187,11 +187,13 @@ fn limit(records: &[TestRecord], point: &SweepPoint, notes: &mut Notes) -> Cell 
 
 fn what_limits(limit: &TestLimit) -> String {
     let jobs = count(limit.jobs as usize, "job", "jobs");
+    let redo =
+        limit.redo_bytes_per_tx.map_or(String::new(), |redo| format!(", {} of redo per transaction", bytes(redo)));
     let source = match limit.source {
         LimitSource::Run => "measured right before and after the test",
         LimitSource::File => "from --limits FILE",
     };
-    format!("{}: {}, {jobs}, {source}", limit.name, limit.of)
+    format!("{}: {}, {jobs}{redo}, {source}", limit.name, limit.of)
 }
 
 /// `14,900 ± 120`, or the mean alone without an interval.

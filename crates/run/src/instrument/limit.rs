@@ -84,6 +84,7 @@ fn one_after_the_other(a: &TestLimit, b: &TestLimit) -> TestLimit {
         name: format!("{} + {}", a.name, b.name),
         of: format!("{}, then {}", a.of, b.of),
         jobs: a.jobs,
+        redo_bytes_per_tx: a.redo_bytes_per_tx.or(b.redo_bytes_per_tx),
         tps: samples.iter().sum::<f64>() / samples.len() as f64,
         samples,
         source: if from_file { LimitSource::File } else { LimitSource::Run },
@@ -121,6 +122,7 @@ impl Measured {
             name: self.limit.name().to_owned(),
             of: self.part.of(references),
             jobs: subject.request.jobs,
+            redo_bytes_per_tx: self.part.redo_bytes(),
             tps,
             samples: samples.to_vec(),
             source: LimitSource::Run,
@@ -139,7 +141,15 @@ mod tests {
 
     fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
         let tps = samples.iter().sum::<f64>() / samples.len() as f64;
-        TestLimit { name: name.into(), of: name.into(), jobs: 1, tps, samples: samples.to_vec(), source }
+        TestLimit {
+            name: name.into(),
+            of: name.into(),
+            jobs: 1,
+            redo_bytes_per_tx: None,
+            tps,
+            samples: samples.to_vec(),
+            source,
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_model::format::bytes;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
@@ -157,11 +156,14 @@ impl Part for Commits {
     }
 
     fn of(&self, references: &References) -> String {
-        let redo = self.work.as_ref().map_or(0.0, |(_, redo)| *redo);
         match &references.log {
-            LogSource::Measured(writer) => format!("{}, {} of redo per transaction", writer.of, bytes(redo)),
+            LogSource::Measured(writer) => writer.of.clone(),
             _ => String::new(),
         }
+    }
+
+    fn redo_bytes(&self) -> Option<f64> {
+        self.work.as_ref().map(|(_, redo)| *redo)
     }
 
     fn known(&self, subject: Subject<'_>, references: &References) -> Option<Result<TestLimit, String>> {

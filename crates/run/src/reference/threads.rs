@@ -6,6 +6,8 @@ use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use loadline_device::run_only_when_idle;
+
 /// Time of a measurement, unless one call takes longer.
 const SAMPLE: Duration = Duration::from_millis(200);
 /// The clock is read at most this often.
@@ -52,6 +54,32 @@ pub(super) fn calls_per_s<W: FnMut()>(
     .map_err(|e| format!("no thread could be started: {e}"))?;
     let rates: thread::Result<Vec<f64>> = rates.into_iter().collect();
     rates.map(|rates| rates.iter().sum()).map_err(|_| "a thread of the reference failed".to_owned())
+}
+
+/// Runs `measure` while no CPU sleeps. To wake one up may take longer than a short message, which is no limit of the
+/// machine: with other work beside it, a database does not wait for that.
+pub(super) fn awake<T>(measure: impl FnOnce() -> T) -> T {
+    /// Set when dropped, also by a panic.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let done = AtomicBool::new(false);
+    let spin = || {
+        while run_only_when_idle().is_ok() && !done.load(Ordering::Relaxed) {
+            (0..1000).for_each(|_| std::hint::spin_loop());
+        }
+    };
+    thread::scope(|scope| {
+        let _done = Done(&done);
+        for _ in 0..threads(u32::MAX) {
+            // Without such a thread the CPU may sleep.
+            let _ = thread::Builder::new().name("awake".to_owned()).spawn_scoped(scope, spin);
+        }
+        measure()
+    })
 }
 
 fn timed(work: &mut impl FnMut()) -> Duration {

@@ -32,7 +32,7 @@ const PARAMS: &[Param] = &[Param {
     default: 32_768,
     min: 1_000,
     max: 100_000_000,
-    meaning: "rows of the piece that a query reads, at most half of the table",
+    meaning: "rows of the piece that a query reads, at most a sixth of the table",
 }];
 
 fn rows(params: &Params) -> u64 {
@@ -41,7 +41,7 @@ fn rows(params: &Params) -> u64 {
 
 /// Rows of a piece.
 fn piece(params: &Params) -> u64 {
-    (params.get("rows").max(1) as u64).min(rows(params) / 2).max(1)
+    (params.get("rows").max(1) as u64).min(rows(params) / 6).max(1)
 }
 
 /// STO-SCAN.

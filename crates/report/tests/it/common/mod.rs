@@ -220,8 +220,9 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
         let limit = tps * (1.2 + 0.01 * f64::from(r.test));
         r.limit = Some(TestLimit {
             name: "log writer".to_owned(),
-            of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal, 1.5 KiB of redo per transaction".to_owned(),
+            of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
             jobs: r.jobs,
+            redo_bytes_per_tx: Some(r.figure(column::REDO_KIB_PER_TX).unwrap() * 1024.0),
             tps: limit,
             samples: vec![limit * 0.99, limit * 1.01],
             source: LimitSource::Run,

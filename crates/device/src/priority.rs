@@ -1,0 +1,36 @@
+//! Priority of a thread.
+
+#![allow(unsafe_code)]
+
+use std::io;
+
+/// Lets the calling thread run only while its CPU has nothing else to do: `SCHED_IDLE`, sched(7).
+///
+/// # Errors
+/// The kernel refuses.
+pub fn run_only_when_idle() -> io::Result<()> {
+    let no_priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `no_priority` and changes the scheduling of the calling thread (0) only.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const no_priority) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_calling_thread_changes() {
+        // SAFETY: the call reads the scheduling of the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let before = policy();
+        let inside = std::thread::spawn(move || {
+            run_only_when_idle().unwrap();
+            policy()
+        });
+        assert_eq!(inside.join().unwrap(), libc::SCHED_IDLE);
+        assert_eq!(policy(), before);
+    }
+}
