@@ -1,6 +1,7 @@
 //! LGWR-THR: huge transactions, about 480 KiB of redo each, commit does not wait.
 
 use super::lgwr;
+use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::Commit;
 use crate::workload::Workload;
@@ -15,6 +16,17 @@ pub(super) static WORKLOAD: Workload = Workload {
     spoiled_by: "A log that is not written within the window (the log buffer is larger than the redo of the window), a log on tmpfs, checkpoints forced by a small log.",
     kpis: lgwr::THROUGHPUT_KPIS,
     params: &PARAMS,
+    named_for: NamedFor {
+        instead: &[
+            Instead {
+                component: Component::Cpu,
+                why: "A device may take redo faster than the CPUs change rows and copy them to the log: the share of the limit says how much faster. Needed: more CPUs for the same device.",
+            },
+            ONE_WRITER,
+        ],
+        components: &[Component::Log],
+        doing: "redo throughput",
+    },
     needs: lgwr::NEEDS_NOWAIT,
     redo: lgwr::redo_kib(432.0, 480.0, 528.0),
     program: |params| lgwr::program(params, Commit::Nowait),

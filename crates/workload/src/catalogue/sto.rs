@@ -1,7 +1,7 @@
 //! Common parts of the storage and database-writer workloads: a large table, read and changed at random.
 
 use crate::data::{FACT, fact_rows};
-use crate::named_for::{Component, NamedFor};
+use crate::named_for::{Component, Instead, NamedFor};
 use crate::params::Params;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
@@ -27,8 +27,14 @@ pub(super) const BLOCKS: Table = Table {
 const PAYLOAD: u32 = 200;
 
 /// What single-block reads are named for.
-pub(super) const READS: NamedFor =
-    NamedFor { components: &[Component::DeviceReads], doing: "random reads of single blocks", instead: &[] };
+pub(super) const READS: NamedFor = NamedFor {
+    components: &[Component::DeviceReads],
+    doing: "random reads of single blocks",
+    instead: &[Instead {
+        component: Component::Cpu,
+        why: "With many reads in flight, few CPUs are busy with requests, wake-ups and switches between sessions before the device is. Needed: more CPUs for the same device, or fewer reads in flight.",
+    }],
+};
 
 /// What can spoil reads from the device.
 pub(super) const SPOILED_BY: &str = "Caches: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache) and the operating system's (loadline makes it drop the data files continuously, if it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads counted by the database with those of the device under its data. Other use of that device makes the comparison too good and the figures too low.";
