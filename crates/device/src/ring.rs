@@ -179,6 +179,21 @@ impl Ring {
         self.submit_and_wait(0)
     }
 
+    /// Lets the kernel post what has completed, without waiting and without submitting.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub fn poll(&mut self) -> io::Result<()> {
+        /// `IORING_ENTER_GETEVENTS`: a ring of one thread posts completions only to a call that asks for them.
+        const GET_EVENTS: u32 = 1;
+        // SAFETY: nothing is submitted, and there is no argument.
+        match unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 0, GET_EVENTS, None) } {
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted || e.raw_os_error() == Some(libc::EBUSY) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
     /// The next completed operation, if there is one.
     pub fn completed(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;

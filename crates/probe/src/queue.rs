@@ -106,8 +106,7 @@ impl Transfer<'_> {
                 return Err(SliceError::Interrupted);
             }
             if self.poll {
-                // Entering the kernel lets it post what has completed.
-                ring.submit()?;
+                ring.poll()?;
             } else {
                 ring.submit_and_wait(1)?;
             }

@@ -43,7 +43,7 @@ fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, Devi
         DirectDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
     };
     match address.device {
-        // Measured (bench/logwriter-peers): one job reaches 0.98 to 1.03 of the raw device, and 0.94 with fdatasync.
+        // Measured (bench/logwriter-peers): one job reaches 0.98 to 0.99 of the raw device.
         Device::Best => direct(Via::SystemCalls).or_else(|_| in_files(file::FileSync::Fdatasync)),
         Device::Fdatasync => in_files(file::FileSync::Fdatasync),
         Device::Dsync => in_files(file::FileSync::Dsync),
