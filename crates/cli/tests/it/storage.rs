@@ -72,7 +72,12 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
                 from_the_device(test);
                 let (data, read) = (figure(test, "data_mib_per_s"), figure(test, "read_mib_per_s"));
                 assert!((data / read - 1.0).abs() < 0.25, "{data} MiB/s of the table, {read} MiB/s read");
-                assert!(figure(test, "device_reads_per_s") < figure(test, "block_reads_per_s") / 4.0, "many at once");
+                // Of a small table what is read ahead is dropped at each pass. On a device slower than the passes it is
+                // dropped before it is used; the test says so.
+                let many_at_once = figure(test, "device_reads_per_s") < figure(test, "block_reads_per_s") / 4.0;
+                let in_vain = figure(test, "device_read_share_pct") > 130.0;
+                assert_eq!(in_vain, test["notes"].to_string().contains("dropped from its cache before it is used"));
+                assert!(many_at_once || in_vain, "{test}");
             }
             _ => from_the_device(test),
         }
