@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use loadline_model::Driver;
+
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::work::Work;
 
 /// Shared by all sessions of a target.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,8 @@ struct State {
     explicit: AtomicU64,
     /// Whether the jobs send COMMIT, or leave it to autocommit.
     jobs_send_commit: AtomicBool,
+    /// Whether the jobs' transactions change rows.
+    jobs_write: AtomicBool,
     /// Whether the server writes a binary log.
     binlog: AtomicBool,
 }
@@ -37,9 +42,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// How the jobs' transactions end from now on.
-    pub(super) fn jobs_send_commit(&self, yes: bool) {
-        self.0.jobs_send_commit.store(yes, Ordering::Relaxed);
+    /// How the transactions of `work` by `driver` end from now on. Each is one statement, which reads or writes, or sends
+    /// COMMIT, as a procedure always does.
+    pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
+        let sends = driver == Driver::Database || !work.program.is_single_statement();
+        self.0.jobs_send_commit.store(sends, Ordering::Relaxed);
+        self.0.jobs_write.store(work.program.writes(), Ordering::Relaxed);
     }
 
     /// Whether the server writes a binary log, which commits like an engine of its own.
@@ -47,18 +55,16 @@ impl Ledger {
         self.0.binlog.store(on, Ordering::Relaxed);
     }
 
-    /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it
-    /// grows with each commit. `Handler_commit` also counts each statement inside a transaction, and
-    /// counts twice with a binary log; `Com_commit` counts no autocommit. (Measured on 10.11.)
+    /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it grows with each commit.
+    /// `Handler_commit` also counts each statement inside a transaction, and counts a change twice with a binary log, to
+    /// which a read writes nothing; `Com_commit` counts no autocommit. (Measured on MariaDB 10.11 and MySQL 8.0.33.)
     pub(super) fn commits(&self) -> (&'static str, u64, u64) {
-        if self.0.jobs_send_commit.load(Ordering::Relaxed) {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is(&self.0.jobs_send_commit) {
             ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)
         } else {
-            (
-                "Handler_commit",
-                self.0.handler.load(Ordering::Relaxed),
-                1 + u64::from(self.0.binlog.load(Ordering::Relaxed)),
-            )
+            let twice = is(&self.0.binlog) && is(&self.0.jobs_write);
+            ("Handler_commit", self.0.handler.load(Ordering::Relaxed), 1 + u64::from(twice))
         }
     }
 }

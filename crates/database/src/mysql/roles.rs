@@ -94,7 +94,7 @@ impl Administration for Mysql {
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
         self.set_flush(work.program.commit)?;
-        self.jobs_send_commit(!work.program.is_single_statement());
+        self.jobs_run(work, Driver::Client);
         self.each(|_, c| schema::create(c, work)).map(drop)
     }
 
@@ -117,8 +117,7 @@ impl Administration for Mysql {
 
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         self.set_flush(work.program.commit)?;
-        // A procedure always sends COMMIT.
-        self.jobs_send_commit(driver == Driver::Database || !work.program.is_single_statement());
+        self.jobs_run(work, driver);
         self.each(|_, c| schema::reset(c, work)).map(drop)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use loadline_model::Driver;
 use loadline_workload::Commit;
 
 use super::connect::Endpoint;
@@ -13,6 +14,7 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
+use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
 /// `innodb_flush_log_at_trx_commit` for commits that do not wait: the server writes the log once a second,
@@ -86,8 +88,9 @@ impl Mysql {
         self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
-    pub(super) fn jobs_send_commit(&self, yes: bool) {
-        self.instances().iter().for_each(|i| i.ledger.jobs_send_commit(yes));
+    /// See [`super::ledger::Ledger::jobs_run`].
+    pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
+        self.instances().iter().for_each(|i| i.ledger.jobs_run(work, driver));
     }
 
     /// Puts the server's address before `text` if there are several servers.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{Observer, Target, clock};
+use loadline_database::{Observer, Target, Work, clock};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Capability, Driver, Snapshot, column};
 use loadline_workload::Arg;
@@ -169,6 +169,19 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
         let sampled = profile.mean_sessions(target.facts().log_sync_events).unwrap();
         assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
         assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
+    }
+    // A change is a commit of the binary log as well; a read is not, and counts once.
+    let query = loadline_workload::find("SRV-QUERY1").unwrap();
+    let query = Work::new(query, query.params(&Default::default()).unwrap().with_size(1 << 20), 42, 0.0);
+    target.create(&query).unwrap();
+    target.load(&query, 1).unwrap();
+    for (work, args) in [(&query, &[Arg::Int(1)][..]), (&small, &[Arg::Bytes(&[1; 500]), Arg::Int(1)])] {
+        target.reset(work, Driver::Client).unwrap();
+        let mut client = target.client_session(work, 0).unwrap();
+        let before = observer.snapshot().unwrap();
+        (0..37).for_each(|_| assert_eq!(client.execute_and_commit(0, args).unwrap().0, 1));
+        let after = observer.snapshot().unwrap();
+        assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0), "{}", work.workload.code);
     }
     // Where the server does not time them, it is said what to do, and the samples are left.
     server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");
