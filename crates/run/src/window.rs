@@ -243,6 +243,7 @@ pub fn run_test(
     mut tick: impl FnMut(f64, u64),
 ) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
+    wait_published(request);
     let before = observer.snapshot().map_err(|e| e.to_string());
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
@@ -281,6 +282,7 @@ pub fn run_test(
     let results = end_jobs(jobs, &cancellers, &shared);
     hooks.stop(&results);
     let mut collected = sampler.finish();
+    wait_published(request);
     let after = match collected.source.as_mut() {
         Some(source) => source.snapshot(),
         None => Err("the session that reads the counters does not respond".to_owned()),
@@ -292,6 +294,11 @@ pub fn run_test(
     let mut merged = JobResult::new(schedule.window_ns(), request.rate_tps.is_some());
     results.iter().for_each(|job| merged.merge(job));
     Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected })
+}
+
+/// Waits until a server that counts late has counted all that was done.
+fn wait_published(request: &Request) {
+    std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
 }
 
 /// If a job lost its session, reports that instead of the missing counters.
