@@ -215,6 +215,10 @@ impl Endpoint {
         if let SessionRole::Job { nowait: true, .. } = role {
             parameters.push(("synchronous_commit", "off"));
         }
+        if matches!(role, SessionRole::Admin | SessionRole::Lock) {
+            // What loadline prepares need not reach a standby, which may be away.
+            parameters.push(("synchronous_commit", "local"));
+        }
         if let SessionRole::Job { writes_through: true, .. } = role {
             parameters.push(WRITE_THROUGH);
         }

@@ -27,6 +27,8 @@ struct PgState {
     has_schema: bool,
     may_monitor: bool,
     others_active: u32,
+    /// Standbys for which commits may wait; all that are connected, if the role may not see more.
+    synchronous_standbys: u32,
 }
 
 /// Checks one instance.
@@ -46,7 +48,8 @@ impl PgState {
              EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline'), \
              pg_has_role(current_user, 'pg_monitor', 'USAGE'), \
              (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
-              AND pid <> pg_backend_pid() AND backend_type = 'client backend')",
+              AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
+             (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))",
         )?;
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |i: usize| row.get(i).cloned().flatten();
@@ -59,8 +62,15 @@ impl PgState {
             has_schema: is(3),
             may_monitor: is(4),
             others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
+            synchronous_standbys: text(6).and_then(|n| n.parse().ok()).unwrap_or(0),
         })
     }
+}
+
+/// How many standbys must confirm a commit: `FIRST 2 (a, b)`, `ANY 1 (a, b)`, `2 (a, b)`, `a, b` (one).
+fn standbys_needed(names: &str) -> u32 {
+    let words = names.split_once('(').map_or("", |(before, _)| before);
+    words.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(1)
 }
 
 /// Judges settings and state. A pure function, so that rare states (a standby, fsync off) can be tested.
@@ -112,15 +122,19 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
         }
         (how, _) => say("synchronous_commit", Ok, how.into(), ""),
     }
+    let (needed, connected) = (standbys_needed(&standbys), state.synchronous_standbys);
+    let waits = !matches!(s.get("synchronous_commit"), Some("off" | "local"));
     if standbys.is_empty() {
         say("synchronous_standby_names", Ok, "none".into(), "");
-    } else {
-        say(
-            "synchronous_standby_names",
-            Ok,
-            standbys,
-            "commits wait for these standbys: this wait is part of the figures",
+    } else if waits && connected < needed {
+        let advice = format!(
+            "each commit would wait for ever: {needed} of these standbys must be connected, and {connected} are. Start \
+             them, or ALTER SYSTEM RESET synchronous_standby_names and pg_reload_conf()"
         );
+        say("synchronous_standby_names", Impossible, standbys, &advice);
+    } else {
+        let advice = "commits wait for these standbys: this wait is part of the figures";
+        say("synchronous_standby_names", Ok, standbys, advice);
     }
     match s.get("full_page_writes") {
         Some("off") => {
@@ -330,6 +344,23 @@ mod tests {
             assert_eq!(severity(&[(name, value, "")], &good(), name), Some(Severity::Refused), "{name}");
             assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Ok), "{name}");
         }
+    }
+
+    #[test]
+    fn a_missing_synchronous_standby_is_named_before_anything_waits_for_it() {
+        let with = |names: &str, commit: &str, connected: u32| {
+            let settings = [("synchronous_standby_names", names, ""), ("synchronous_commit", commit, "")];
+            let state = PgState { synchronous_standbys: connected, ..good() };
+            severity(&settings, &state, "synchronous_standby_names").unwrap()
+        };
+        for (names, needed) in
+            [("a", 1), ("a, b", 1), ("*", 1), ("FIRST 2 (a, b)", 2), ("ANY 1 (a,b)", 1), ("2(a, b)", 2)]
+        {
+            assert_eq!(with(names, "on", needed), Severity::Ok, "{names}");
+            assert_eq!(with(names, "remote_apply", needed - 1), Severity::Impossible, "{names}");
+            assert_eq!(with(names, "local", 0), Severity::Ok, "{names}: nothing waits for it");
+        }
+        assert_eq!(with("", "on", 0), Severity::Ok);
     }
 
     #[test]
