@@ -63,9 +63,9 @@ impl From<StudyError> for Failure {
         let code = match e {
             StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
             StudyError::Target(e) => return e.into(),
+            StudyError::Store(e) => return e.into(),
             StudyError::Doctor(_) | StudyError::Impossible(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
-            StudyError::Store(_) => FAILED,
             StudyError::Test { source, .. } => match source {
                 TestError::Target(e) => Failure::from(e).code,
                 TestError::Interrupted => INTERRUPTED,
@@ -78,7 +78,14 @@ impl From<StudyError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(e: StoreError) -> Failure {
-        Failure::failed(e.to_string())
+        use StoreError as E;
+        let code = match e {
+            // What the user named is not what was asked for.
+            E::ResultsIsFile(_) | E::BadName(_) | E::Missing(_) | E::NotARun(_) | E::HoldsRuns { .. } => USAGE,
+            E::NoSuchTest { .. } | E::Damaged { .. } | E::Newer { .. } => USAGE,
+            _ => FAILED,
+        };
+        Failure { code, message: e.to_string() }
     }
 }
 

@@ -55,7 +55,7 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--resume", "no-such-run"], 2, &["no-such-run"]),
         (&["run", "--resume", "/nope"], 2, &["/nope", "no run"]),
         (&["run", "--resume", "no-such-run", "--no-probe"], 2, &["--resume", "--no-probe"]),
-        (&["report", "no-such-run"], 1, &["no-such-run"]),
+        (&["report", "no-such-run"], 2, &["no-such-run"]),
         (&["workloads", "SRV-QUERY"], 2, &["SRV-QUERY"]),
         (&["frobnicate"], 2, &["frobnicate"]),
         (&["run", "--target", "postgres://u@127.0.0.1:1/d"], 3, &["127.0.0.1", "1"]),
@@ -130,12 +130,12 @@ fn a_damaged_run_says_which_file_and_line() {
     std::fs::write(&tests, good.replacen("\"schema\"", "\"schem", 1)).unwrap();
     for args in [vec!["report", shown], vec!["run", "--resume", shown]] {
         let ran = run(&args);
-        assert!(ran.code == 1 && ran.err.contains("tests.jsonl") && ran.err.contains("line 1"), "{}", ran.said());
+        assert!(ran.code == 2 && ran.err.contains("tests.jsonl") && ran.err.contains("line 1"), "{}", ran.said());
     }
     std::fs::write(&tests, &good).unwrap();
     std::fs::write(folder.join("manifest.json"), "{").unwrap();
     let ran = run(&["report", shown]);
-    assert!(ran.code == 1 && ran.err.contains("manifest.json"), "{}", ran.said());
+    assert!(ran.code == 2 && ran.err.contains("manifest.json"), "{}", ran.said());
 }
 
 /// A URL that stands where none belongs is quoted by whoever looks for something else there: never with its password.
