@@ -8,4 +8,5 @@ mod tasks;
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
 pub use process::ProcessCpu;
+pub(crate) use tasks::timed;
 pub use tasks::{TaskStates, TaskTimes, Tasks};

@@ -9,7 +9,8 @@ use loadline_model::snapshot::WaitSample;
 use super::schedule::{GUARD_NS, WaitSlots, next_second};
 use super::{CpuSource, Edge, Point, SamplerConfig, Source};
 use crate::clock;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes};
+use crate::error::CollectError;
+use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;
@@ -185,11 +186,11 @@ impl Worker {
     }
 
     fn read_edge(&mut self, wanted: EdgeWanted) {
-        let process = self.kept(ProcessCpu::own().map_err(|e| e.to_string()));
         // Without them their columns say why; a job that lost its session is reported otherwise.
         let job_threads = TaskTimes::of(&self.config.job_threads).ok();
         let sessions = self.config.sessions.as_ref().and_then(|tasks| TaskTimes::of(tasks).ok());
-        let (mut point, snapshot) = self.read_counters();
+        let (mut point, snapshot, process) = self.read_counters();
+        let process = self.kept(process.map_err(|e| e.to_string()));
         let (at_ns, cpu, disk, data_disk) = (point.at_ns, point.cpu, point.disk, point.data_disk);
         // `cpu` has the parsed text; the series does not need it.
         point.snapshot = snapshot.as_ref().ok().map(|s| Snapshot { proc_stat: None, ..s.clone() });
@@ -213,18 +214,21 @@ impl Worker {
     }
 
     fn read_point(&mut self) {
-        let (mut point, snapshot) = self.read_counters();
+        let (mut point, snapshot, _) = self.read_counters();
         point.snapshot = snapshot.ok().map(|s| Snapshot { proc_stat: None, ..s });
         self.with_shared(|s| s.points.push(point));
     }
 
-    /// Counters of the operating system, then the database's.
-    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>) {
-        let at_ns = clock::now_ns();
-        let disk = self.config.disk.as_deref().map(DiskCounters::local);
+    /// Counters of the operating system, then the database's; and the CPU time of this process.
+    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>, Result<ProcessCpu, CollectError>) {
         // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
-        let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
+        // Rates are computed from these, so they need the time at which they were read.
+        let (at_ns, (process, disk, data_disk)) = timed(clock::now_ns, || {
+            let disk = self.config.disk.as_deref().map(DiskCounters::local);
+            let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
+            (ProcessCpu::own(), disk, data_disk)
+        });
         let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
         let snapshot = self.source.snapshot();
         if let Err(e) = &snapshot {
@@ -239,7 +243,7 @@ impl Worker {
         let data_disk = data_disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
         let data_disk = if same { disk } else { data_disk };
         let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
-        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, snapshot)
+        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, snapshot, process)
     }
 
     fn read_waits(&mut self) {

@@ -13,8 +13,12 @@ use crate::window::{Measured, Request};
 
 /// Fewest samples for a share.
 const MIN_SAMPLES: u32 = 5;
-/// Highest sum of CPU time and waits for a CPU, %: more means that the tasks are not those of the jobs.
-const WHOLE: f64 = 105.0;
+/// Highest sum of CPU time and waits for a CPU, as a share of the jobs' time: more means that the tasks are not those of
+/// the jobs. CPU time is up to a tick of the kernel old.
+const WHOLE: f64 = 1.02;
+/// Longest wait for a CPU, ns. The kernel adds a wait when it ends, so the one in which the window starts is counted
+/// completely.
+const LONGEST_WAIT_NS: f64 = 200e6;
 
 /// Shares of the jobs' time.
 pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<Counters<'_>, String>) -> Figures {
@@ -68,20 +72,27 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
 fn cpu(
     out: &mut Figures,
     columns: [&Column; 2],
-    [open, close]: [&Edge; 2],
+    edges: [&Edge; 2],
     of: impl Fn(&Edge) -> Option<TaskTimes>,
     jobs: f64,
     why: &str,
 ) {
-    let ns = seconds_between(open, close) * 1e9 * jobs;
-    let grown = of(open).zip(of(close)).filter(|_| ns > 0.0).and_then(|(a, b)| {
-        let [run, wait] = [b.run_ns.checked_sub(a.run_ns)?, b.wait_ns.checked_sub(a.wait_ns)?];
-        Some([run, wait].map(|part| part as f64 / ns * 100.0))
-    });
-    match grown.filter(|[run, wait]| run + wait <= WHOLE) {
-        Some(parts) => columns.into_iter().zip(parts).for_each(|(id, pct)| out.set(id, pct)),
+    let [open, close] = edges.map(of);
+    match open.zip(close).and_then(|(a, b)| parts(a, b, jobs)) {
+        Some(parts) => columns.into_iter().zip(parts).for_each(|(id, part)| out.set(id, part * 100.0)),
         None => out.set_all_absent(&columns, why),
     }
+}
+
+/// CPU time and waits between two readings of the tasks of `jobs` jobs, as shares of the time between the readings.
+fn parts(open: TaskTimes, close: TaskTimes, jobs: f64) -> Option<[f64; 2]> {
+    let all = close.at_ns.checked_sub(open.at_ns).filter(|ns| *ns > 0)? as f64 * jobs;
+    let run = close.run_ns.checked_sub(open.run_ns)? as f64;
+    let wait = close.wait_ns.checked_sub(open.wait_ns)? as f64;
+    // A wait that began before: only its part in the window belongs to it.
+    let before = (run + wait - all).clamp(0.0, wait.min(LONGEST_WAIT_NS * jobs));
+    let wait = wait - before;
+    ((run + wait) <= WHOLE * all).then_some([run / all, wait / all])
 }
 
 /// Mean number of sessions in the events for which `of` is true.
@@ -96,18 +107,23 @@ mod tests {
 
     use super::*;
 
-    fn edge(at_s: u64, sessions: Option<(u64, u64)>) -> Edge {
+    /// Tasks of jobs: when they were read, CPU time and waits, ms.
+    fn read(at_ms: u64, run_ms: u64, wait_ms: u64) -> TaskTimes {
+        let [at_ns, run_ns, wait_ns] = [at_ms, run_ms, wait_ms].map(|ms| ms * 1_000_000);
+        TaskTimes { run_ns, wait_ns, at_ns }
+    }
+
+    fn edge(sessions: Option<TaskTimes>) -> Edge {
         Edge {
             name: String::new(),
-            at_ns: at_s * 1_000_000_000,
+            at_ns: 0,
             snapshot: Ok(Snapshot::default()),
             cpu: None,
             disk: None,
             data_disk: None,
             process: None,
             job_threads: None,
-            sessions: sessions
-                .map(|(run_ms, wait_ms)| TaskTimes { run_ns: run_ms * 1_000_000, wait_ns: wait_ms * 1_000_000 }),
+            sessions,
         }
     }
 
@@ -116,15 +132,38 @@ mod tests {
         let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
         let of = |open, close| {
             let mut out = Figures::default();
-            cpu(&mut out, columns, [&edge(1, open), &edge(3, close)], |e| e.sessions, 4.0, "no tasks");
+            cpu(&mut out, columns, [&edge(open), &edge(close)], |e| e.sessions, 4.0, "no tasks");
             (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
         };
         let absent = ([None, None], Some("no tasks".to_owned()));
+        let open = Some(read(1000, 100, 50));
         // Four jobs in 2 s: 8 s in all.
-        assert_eq!(of(Some((100, 50)), Some((4100, 2050))), ([Some(50.0), Some(25.0)], None));
-        assert_eq!(of(None, Some((4100, 2050))), absent);
-        assert_eq!(of(Some((100, 50)), Some((90, 60))), absent, "other tasks than before");
-        assert_eq!(of(Some((0, 0)), Some((8500, 0))), absent, "more than the jobs had");
+        assert_eq!(of(open, Some(read(3000, 4100, 2050))), ([Some(50.0), Some(25.0)], None));
+        assert_eq!(of(None, Some(read(3000, 4100, 2050))), absent);
+        assert_eq!(of(open, Some(read(3000, 90, 60))), absent, "other tasks than before");
+        assert_eq!(of(open, Some(read(3000, 8300, 50))), absent, "more than the jobs had");
+        assert_eq!(of(open, open), absent, "no time between the readings");
+    }
+
+    #[test]
+    fn a_late_reader_changes_no_share() {
+        // One busy job, half of its time waiting for a CPU.
+        let shares = |open_ms: u64, close_ms: u64| {
+            let at = |ms: u64| read(ms, ms / 2, ms / 2);
+            parts(at(open_ms), at(close_ms), 1.0)
+        };
+        assert_eq!(shares(1000, 3000), Some([0.5, 0.5]));
+        assert_eq!(shares(1000, 3400), Some([0.5, 0.5]), "the end was read 400 ms late");
+        assert_eq!(shares(1400, 3000), Some([0.5, 0.5]), "the start was read 400 ms late");
+    }
+
+    #[test]
+    fn a_wait_in_which_the_window_starts_counts_from_its_start() {
+        // In 2 s a job ran 1.5 s and waited 0.5 s; 150 ms of a wait before it are counted as well.
+        assert_eq!(parts(read(0, 0, 0), read(2000, 1500, 650), 1.0), Some([0.75, 0.25]));
+        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2150), 1.0), Some([0.0, 1.0]));
+        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2300), 1.0), None, "no task waits so long");
+        assert_eq!(parts(read(0, 0, 0), read(2000, 2100, 100), 1.0), None, "it cannot run longer than it takes");
     }
 
     #[test]
