@@ -72,6 +72,10 @@ impl WaitProfile {
 pub mod counter {
     /// Transactions committed, without loadline's own queries.
     pub const COMMITS: &str = "loadline.commits";
+    /// Transactions that loadline's jobs had completed before the snapshot was read.
+    pub const JOBS_BEFORE: &str = "loadline.jobs_before";
+    /// Transactions that loadline's jobs had completed after the snapshot was read.
+    pub const JOBS_AFTER: &str = "loadline.jobs_after";
     /// Bytes of redo generated.
     pub const REDO_BYTES: &str = "loadline.redo_bytes";
     /// Write calls to the log.

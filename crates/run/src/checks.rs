@@ -54,9 +54,10 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
         let why = missing(&f.unread, "the database does not count the rows that it reads");
         return Some(Check::new(id, Outcome::NotMade, why));
     };
-    let expected = f.merged.transaction.count() as f64 * per_tx;
+    let (done, late) = f.comparable();
+    let expected = done * per_tx;
     // A transaction that crosses window start or window end reads rows on one side and is counted on the other.
-    let allowed = f.jobs.len() as f64 * per_tx + (0.02 + f.late_share()) * expected;
+    let allowed = (f.jobs.len() as f64 + late) * per_tx + 0.02 * expected;
     let detail = format!(
         "the queries in the window read {expected:.0} rows; the database counted {counted:.0} (at most {allowed:.0} \
         fewer are allowed)"
@@ -169,12 +170,12 @@ fn window_commits(f: &Facts<'_>) -> Check {
             missing(&f.unread, f.commits_not_comparable.unwrap_or(COMMITS_NOT_COUNTED)),
         );
     };
-    let ours = f.merged.transaction.count() as f64;
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
-    let lag = f.late_share() * ours;
-    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + lag;
+    let (ours, late) = f.comparable();
+    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + late;
+    let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
-        "in the window the jobs counted {ours} commits, the database {counted} between its snapshots (allowed \
+        "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots (allowed \
         difference: {allowed:.0})"
     );
     Check::require(id, (counted - ours).abs() <= allowed, detail)

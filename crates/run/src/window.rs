@@ -22,7 +22,7 @@ use loadline_database::clock::now_ns;
 use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Runs, Target, TargetError, Work};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
-use loadline_model::snapshot::{WaitProfile, WaitSample};
+use loadline_model::snapshot::{WaitProfile, WaitSample, counter};
 use loadline_workload::{Program, Stream};
 
 use client_job::Timing;
@@ -167,15 +167,26 @@ fn end_timeout(window_ns: u64) -> Duration {
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// Adapts a target's observer to the sampler.
-struct ObserverSource(Box<dyn Observer>);
+/// Adapts a target's observer to the sampler. Adds the jobs' own count to each snapshot, so that a snapshot read late is
+/// compared with what the jobs had done by then. In the in-database driver they report only once a slice.
+struct ObserverSource {
+    observer: Box<dyn Observer>,
+    counting: Option<Arc<Shared>>,
+}
 
 impl Source for ObserverSource {
     fn snapshot(&mut self) -> Result<Snapshot, String> {
-        self.0.snapshot().map_err(|e| e.to_string())
+        let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
+        let before = completed(&self.counting);
+        let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string())?;
+        let after = completed(&self.counting);
+        for (name, count) in [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)] {
+            snapshot.counters.extend(count.map(|n| (name.to_owned(), n)));
+        }
+        Ok(snapshot)
     }
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        self.0.sample_waits().map_err(|e| e.to_string())
+        self.observer.sample_waits().map_err(|e| e.to_string())
     }
 }
 
@@ -271,7 +282,8 @@ pub fn run_test(
     config.data_disk.clone_from(&request.data_disk);
     config.job_threads = Tasks::own(threads);
     config.sessions = sessions;
-    let sampler = match Sampler::start(config, Box::new(ObserverSource(observer))) {
+    let counting = (request.driver == Driver::Client).then(|| Arc::clone(&shared));
+    let sampler = match Sampler::start(config, Box::new(ObserverSource { observer, counting })) {
         Ok(s) => s,
         Err(e) => {
             end_jobs(jobs, &cancellers, &shared);

@@ -7,7 +7,7 @@ use loadline_workload::{Commit, RedoSize};
 
 use crate::figures::Proof;
 use crate::figures::collected::Figures;
-use crate::figures::counters::Counters;
+use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::commits_not_comparable;
 use crate::window::{JobResult, Measured, Request, Schedule};
 
@@ -32,6 +32,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) unread_whole: Option<String>,
     /// Commits that the database counted between the snapshots of window start and window end.
     pub(crate) window_commits: Option<f64>,
+    /// Transactions that the jobs completed between the same snapshots, if the snapshots have their count.
+    pub(crate) completed: Option<Completed>,
     /// Commits that it counted from before the jobs connected until after they disconnected.
     pub(crate) all_commits: Option<f64>,
     /// Syncs of the log between the snapshots of window start and window end.
@@ -95,6 +97,7 @@ impl<'a> Facts<'a> {
             unread: measured.edges.unread(),
             unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
             window_commits: grown(counter::COMMITS).filter(|_| not_comparable.is_none()),
+            completed: counters.as_ref().ok().and_then(Counters::completed),
             all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
             window_syncs: grown(counter::REDO_SYNCS),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
@@ -109,6 +112,20 @@ impl<'a> Facts<'a> {
             client_cpu_share: cpu,
             cpus: proof.cpus,
             client_driver: request.driver == Driver::Client,
+        }
+    }
+
+    /// Transactions to compare with the database's counters: those between its snapshots by the jobs' own count, or else
+    /// those of the window. With the number by which they may differ because the counters are of another time.
+    pub(super) fn comparable(&self) -> (f64, f64) {
+        match self.completed {
+            Some(Completed { count, uncertain }) => {
+                (count, uncertain + self.counter_lag_s / self.schedule.window_s().max(1e-9) * count)
+            }
+            None => {
+                let count = self.merged.transaction.count() as f64;
+                (count, self.late_share() * count)
+            }
         }
     }
 

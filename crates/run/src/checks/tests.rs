@@ -1,5 +1,6 @@
 use loadline_workload::RedoSize;
 
+use crate::figures::counters::Completed;
 use crate::window::{JobResult, Schedule};
 
 use super::*;
@@ -48,6 +49,7 @@ impl Case {
             unread_whole: None,
             rows_read: None,
             window_commits: Some(n),
+            completed: None,
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
             snapshots_off_s: 0.0,
@@ -93,6 +95,27 @@ fn each_false_figure_fails_its_check() {
     assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
     assert_eq!(failed(&Facts { redo: Some((4120.0, base().redo.unwrap().1)), ..base() }), ["redo-size"]);
     assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
+}
+
+#[test]
+fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
+    let case = case(4, 3_000_000);
+    let n = case.merged.transaction.count() as f64;
+    // Read half a window late: the database has counted half as much again, and so have the jobs.
+    let late = |counted: f64, completed| Facts {
+        window_commits: Some(counted),
+        completed,
+        window_syncs: Some(n),
+        rows_read: Some((Some(counted * 10.0), 10.0)),
+        ..case.facts()
+    };
+    let ours = Some(Completed { count: n * 1.5, uncertain: 3.0 });
+    assert_eq!(failed(&late(n * 1.5, None)), ["commits-window"]);
+    assert!(failed(&late(n * 1.5, ours)).is_empty());
+    assert_eq!(failed(&late(n * 1.4, ours)), ["commits-window", "rows-read"]);
+    // A late snapshot allows no more than a punctual one.
+    let lenient = Facts { snapshots_off_s: 1.0, ..late(n * 1.4, ours) };
+    assert_eq!(failed(&lenient), ["commits-window", "rows-read"]);
 }
 
 #[test]

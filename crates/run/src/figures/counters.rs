@@ -1,8 +1,18 @@
 //! The database's counters between window start and window end.
 
 use loadline_model::Snapshot;
+use loadline_model::snapshot::counter;
 
 use crate::window::{Measured, Request};
+
+/// Transactions that the jobs completed between two snapshots, by their own count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Completed {
+    /// Number of transactions.
+    pub(crate) count: f64,
+    /// Half of those completed while the snapshots were read: how far `count` may be off.
+    pub(crate) uncertain: f64,
+}
 
 /// Snapshots of the counters at window start and window end.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +58,26 @@ impl<'a> Counters<'a> {
         Ok(Counters { open, close, on_time: [on_time.0, on_time.1], seconds, off_s, lag_s: facts.counter_lag_s })
     }
 
+    /// Transactions that the jobs completed between the snapshots taken on time, if the snapshots have their count.
+    pub(crate) fn completed_on_time(&self) -> Option<Completed> {
+        let [open, close] = self.on_time;
+        let at = |snapshot: &Snapshot| {
+            let count = |name| snapshot.counters.get(name).copied();
+            count(counter::JOBS_BEFORE).zip(count(counter::JOBS_AFTER))
+        };
+        at(open).zip(at(close)).map(|((a0, a1), (b0, b1))| Completed {
+            count: (b0 + b1 - a0 - a1) / 2.0,
+            uncertain: (b1 - b0 + a1 - a0) / 2.0,
+        })
+    }
+
+    /// The same between `open` and `close`. `None` if these hold what sessions published, at a time of their own.
+    pub(crate) fn completed(&self) -> Option<Completed> {
+        let [open, close] = self.on_time;
+        let same = std::ptr::eq(open, self.open) && std::ptr::eq(close, self.close);
+        self.completed_on_time().filter(|_| same)
+    }
+
     /// Growth of a counter.
     pub(crate) fn grown(&self, name: &str) -> Option<f64> {
         self.open.delta(self.close, name)
@@ -63,9 +93,40 @@ impl<'a> Counters<'a> {
         self.grown(a).zip(self.grown(b))
     }
 
-    /// Growth per second of a counter that changes continuously.
+    /// Growth of a counter that changes continuously.
+    pub(crate) fn grown_on_time(&self, name: &str) -> Option<f64> {
+        let [open, close] = self.on_time;
+        open.delta(close, name)
+    }
+
+    /// The same per second.
     pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
-        open.delta(close, name).map(|d| d / open.seconds_until(close))
+        self.grown_on_time(name).map(|d| d / open.seconds_until(close))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(at_ns: u64, jobs: Option<(f64, f64)>) -> Snapshot {
+        let counters = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
+        let counters = counters.into_iter().flatten().map(|(name, n)| (name.to_owned(), n)).collect();
+        Snapshot { at_ns, counters, proc_stat: None }
+    }
+
+    #[test]
+    fn the_jobs_count_is_that_of_the_snapshots() {
+        let of = |open: &Snapshot, close: &Snapshot| {
+            let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, lag_s: 0.0 };
+            let (other, seconds) = (snapshot(0, None), 1.0);
+            let published = Counters { open: &other, seconds, ..on_time };
+            assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));
+            on_time.completed()
+        };
+        let (open, close) = (snapshot(1, Some((100.0, 104.0))), snapshot(2, Some((900.0, 902.0))));
+        assert_eq!(of(&open, &close), Some(Completed { count: 799.0, uncertain: 3.0 }));
+        assert_eq!(of(&open, &snapshot(2, None)), None);
     }
 }
