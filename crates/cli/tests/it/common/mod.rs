@@ -5,6 +5,7 @@ pub(crate) mod mariadb;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How to get PostgreSQL's binaries: said by every test that needs them, which then fails.
@@ -51,7 +52,17 @@ impl Ran {
     }
 }
 
+/// Held by each [`run`], and alone by [`run_alone`].
+static RUNNING: RwLock<()> = RwLock::new(());
+
 pub(crate) fn run(args: &[&str]) -> Ran {
+    let _others_too = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
+    Ran::of(loadline().args(args).output().unwrap())
+}
+
+/// Runs while no other test runs loadline, for figures that neighbours change: counters of the whole device.
+pub(crate) fn run_alone(args: &[&str]) -> Ran {
+    let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
     Ran::of(loadline().args(args).output().unwrap())
 }
 
