@@ -54,3 +54,65 @@ pub(crate) fn mib_per_s(point: &LogWriterPoint) -> f64 {
 pub(crate) fn operation(point: &LogWriterPoint) -> String {
     format!("log-writer-{}", point.workload.to_ascii_lowercase())
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::machine::{Machine, Storage};
+    use loadline_model::probe::{Engine, VERSION};
+
+    use super::*;
+
+    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
+        LogWriterPoint {
+            of: "O_DIRECT".to_owned(),
+            workload: workload.to_owned(),
+            mix: false,
+            wait,
+            redo_bytes_per_tx: 1536.0,
+            jobs,
+            tps,
+            latency_ns_mean: f64::from(jobs) / tps * 1e9,
+        }
+    }
+
+    fn directory(log_writer: Vec<LogWriterPoint>) -> ProbedDir {
+        ProbedDir {
+            dir: "/log".to_owned(),
+            storage: Storage::default(),
+            kind: "local".to_owned(),
+            st_dev: 1,
+            logical_block_bytes: None,
+            engine: Engine::Threads,
+            engine_reason: None,
+            direct: true,
+            file_bytes: 16 << 20,
+            window_s: 1.0,
+            rounds: 1,
+            compressibility: 0.0,
+            dedup: 0.0,
+            notes: Vec::new(),
+            rows: Vec::new(),
+            absent: Vec::new(),
+            log_writer,
+        }
+    }
+
+    fn table(dirs: Vec<Vec<LogWriterPoint>>) -> Vec<Vec<String>> {
+        let dirs = dirs.into_iter().map(directory).collect();
+        let (loadline, at, machine) = (String::new(), String::new(), Machine::default());
+        rows(&ProbeReport { version: VERSION, loadline, at, machine, dirs }, |i| ["A", "B"][i].to_owned())
+    }
+
+    #[test]
+    fn commits_of_each_directory_stand_side_by_side() {
+        let (one, two) = (point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false));
+        assert_eq!(table(vec![Vec::new()]), Vec::<Vec<String>>::new(), "not measured");
+        let alone = table(vec![vec![one.clone()]]);
+        assert_eq!(alone[0], ["workload", "redo", "durable", "jobs", "per s", "MiB/s", "mean"]);
+        assert_eq!(alone[1], ["LGWR-LAT1", "1.5 KiB", "yes", "1", "1,000", "1.5", "1.00 ms"]);
+        let both = table(vec![vec![one.clone()], vec![one, two]]);
+        assert_eq!(both[0][4..], ["A per s", "A MiB/s", "A mean", "B per s", "B MiB/s", "B mean"]);
+        assert_eq!(both[2][..7], ["LGWR-THR", "1.5 KiB", "no wait", "8", "–", "–", "–"]);
+        assert_eq!(both[2][7..], ["20,000", "29.3", "400.0 µs"]);
+    }
+}

@@ -90,9 +90,6 @@ fn limits_are_brought_from_the_databases_own_machine() {
     std::fs::write(&file, "{}").unwrap();
     let bad = run(&["run", "--limits", shown, "--results", path]);
     assert!(bad.code == 2 && bad.err.contains("loadline probe DIR"), "{}", bad.said());
-    ok(&["probe", path, "--seconds", "2", "--size", "16MiB", "--no-log-writer", "--format", "json", "--output", shown]);
-    let bad = run(&["run", "--limits", shown, "--results", path]);
-    assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
 }
 
 /// Runs storage workloads on a database in a file in `path`, which may be in memory.

@@ -119,7 +119,9 @@ fn directories_stand_side_by_side_in_json() {
 fn directories_stand_side_by_side_in_tables() {
     let disk = results();
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ran = probe(&[disk.path(), memory.path()], &["--compressibility", "0.5", "--dedup", "0.25"]);
+    // How the reference log writer stands in tables is a test of `probe_log_writer`: measuring it takes long.
+    let more = ["--no-log-writer", "--compressibility", "0.5", "--dedup", "0.25"];
+    let ran = probe(&[disk.path(), memory.path()], &more);
     for part in [
         "A  ",
         "B  ",
@@ -140,7 +142,7 @@ fn directories_stand_side_by_side_in_tables() {
 #[test]
 fn one_directory_stands_in_markdown() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ran = probe(&[memory.path()], &["--format", "md", "--engine", "threads"]);
+    let ran = probe(&[memory.path()], &["--no-log-writer", "--format", "md", "--engine", "threads"]);
     for part in ["## Random read", "| size | in flight | per s |", "| ---: |", "threads were requested"] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.said());
     }
@@ -225,6 +227,11 @@ fn where_io_uring_is_forbidden_threads_measure_and_the_report_says_so() {
     assert!(ran.err.contains("instead of io_uring: io_uring is forbidden"), "{}", ran.said());
     let deep = probed["rows"].as_array().unwrap().iter().filter(|r| r["depth"] == 64).count();
     assert_eq!(deep, 3, "64 at once at each size");
+    // Without the log writer it holds no limits.
+    let file = dir.path().join("limits.json");
+    std::fs::write(&file, &ran.out).unwrap();
+    let bad = run(&["run", "--limits", file.to_str().unwrap(), "--results", dir.path().to_str().unwrap()]);
+    assert!(bad.code == 2 && bad.err.contains("--no-log-writer"), "{}", bad.said());
 }
 
 #[test]
