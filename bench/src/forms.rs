@@ -81,7 +81,7 @@ fn range(params: &Params) -> Vec<Step> {
     ]
 }
 
-/// The program; its kind of commit is replaced by the workload's.
+/// A program of one statement; its kind of commit is replaced by the workload's.
 fn program(steps: Vec<Step>, sql: &str, effect: u64) -> Option<Program> {
     let mut body = steps;
     body.push(Step::Execute { statement: 0 });
@@ -92,12 +92,18 @@ fn payload(params: &Params) -> Generator {
     Generator::Payload { bytes: params.get("payload").max(0) as u32 }
 }
 
-/// The payload of the row of `pool` that follows from the key and the transaction's number.
-fn of_pool(kind: &str, id: &str) -> String {
-    match kind {
-        "postgres" | "sqlite" => format!("({id} + :seq) % {POOL_ROWS}"),
-        _ => format!("MOD({id} + :seq, {POOL_ROWS})"),
-    }
+/// A program of one statement, which changes the job's next range of rows.
+fn over_range(params: &Params, sql: &str) -> Option<Program> {
+    program(range(params), sql, rows(params) as u64)
+}
+
+/// One statement that writes the rows anew in place of an UPDATE. MariaDB counts each of them twice.
+fn written_anew(params: &Params, kind: &str, verb: &str, on_conflict: &str) -> Option<Program> {
+    let sql = format!(
+        "{verb} INTO {{redo}} (id, n, payload) SELECT t.id, t.n + 1, {{rotate t.payload}} FROM {{redo}} t WHERE t.id \
+         BETWEEN :first AND :last{on_conflict}"
+    );
+    program(range(params), &sql, rows(params) as u64 * if kind == "mysql" { 2 } else { 1 })
 }
 
 const FORMS: &[Form] = &[
@@ -128,101 +134,57 @@ const FORMS: &[Form] = &[
         name: "range, rotated",
         program: |params, _| {
             let sql = "UPDATE {redo} SET n = n + 1, payload = {rotate payload} WHERE id BETWEEN :first AND :last";
-            program(range(params), sql, rows(params) as u64)
+            over_range(params, sql)
         },
     },
     Form {
         name: "range, pool looked up",
-        program: |params, kind| {
+        program: |params, _| {
             let sql = format!(
-                "UPDATE {{redo}} SET n = n + 1, payload = (SELECT p.payload FROM {{pool}} p WHERE p.id = {}) WHERE id \
-                 BETWEEN :first AND :last",
-                of_pool(kind, if kind == "mysql" { "{redo}.id" } else { "id" })
+                "UPDATE {{redo}} SET n = n + 1, payload = (SELECT p.payload FROM {{pool}} p WHERE p.id = ({{redo}}.id + \
+                 :seq) % {POOL_ROWS}) WHERE id BETWEEN :first AND :last"
             );
-            let sql = if kind == "mysql" { sql } else { sql.replace("(id +", "({redo}.id +") };
-            program(range(params), &sql, rows(params) as u64)
+            over_range(params, &sql)
         },
     },
     Form {
         name: "range, pool joined",
         program: |params, kind| {
+            let joined = format!("p.id = (t.id + :seq) % {POOL_ROWS}");
+            // Variables in the order of their first use.
             let sql = match kind {
-                "postgres" => format!(
-                    "UPDATE {{redo}} t SET n = n + 1, payload = p.payload FROM {{pool}} p WHERE t.id BETWEEN :first AND :last \
-                     AND p.id = {}",
-                    of_pool(kind, "t.id")
+                "mysql" => format!(
+                    "UPDATE {{redo}} t STRAIGHT_JOIN {{pool}} p ON {joined} SET t.n = t.n + 1, t.payload = p.payload \
+                     WHERE t.id BETWEEN :first AND :last"
                 ),
-                "sqlite" => format!(
-                    "UPDATE {{redo}} AS t SET n = n + 1, payload = p.payload FROM {{pool}} AS p WHERE t.id BETWEEN :first AND \
-                     :last AND p.id = {}",
-                    of_pool(kind, "t.id")
-                ),
-                // Variables in the order of their first use.
                 _ => format!(
-                    "UPDATE {{redo}} t STRAIGHT_JOIN {{pool}} p ON p.id = {} SET t.n = t.n + 1, t.payload = p.payload WHERE \
-                     t.id BETWEEN :first AND :last",
-                    of_pool(kind, "t.id")
+                    "UPDATE {{redo}} AS t SET n = n + 1, payload = p.payload FROM {{pool}} AS p WHERE t.id BETWEEN :first \
+                     AND :last AND {joined}"
                 ),
             };
-            program(range(params), &sql, rows(params) as u64)
+            over_range(params, &sql)
         },
     },
     Form {
         name: "insert or update",
         program: |params, kind| {
-            let rotated = match kind {
-                "mysql" => "CONCAT(SUBSTRING(t.payload, 2), SUBSTRING(t.payload, 1, 1))",
-                "sqlite" => "CAST(substr(t.payload, 2) || substr(t.payload, 1, 1) AS BLOB)",
-                _ => "substr(t.payload, 2) || substr(t.payload, 1, 1)",
+            let on_conflict = match kind {
+                "mysql" => " ON DUPLICATE KEY UPDATE n = VALUES(n), payload = VALUES(payload)",
+                _ => " ON CONFLICT (id) DO UPDATE SET n = excluded.n, payload = excluded.payload",
             };
-            let select = format!(
-                "INSERT INTO {{redo}} (id, n, payload) SELECT t.id, t.n + 1, {rotated} FROM {{redo}} t WHERE t.id BETWEEN \
-                 :first AND :last"
-            );
-            let sql = match kind {
-                "mysql" => format!("{select} ON DUPLICATE KEY UPDATE n = VALUES(n), payload = VALUES(payload)"),
-                _ => format!("{select} ON CONFLICT (id) DO UPDATE SET n = excluded.n, payload = excluded.payload"),
-            };
-            // MariaDB counts an updated row twice.
-            program(range(params), &sql, rows(params) as u64 * if kind == "mysql" { 2 } else { 1 })
+            written_anew(params, kind, "INSERT", on_conflict)
         },
     },
     Form {
         name: "replace",
-        program: |params, kind| {
-            let rotated = match kind {
-                "mysql" => "CONCAT(SUBSTRING(t.payload, 2), SUBSTRING(t.payload, 1, 1))",
-                "sqlite" => "CAST(substr(t.payload, 2) || substr(t.payload, 1, 1) AS BLOB)",
-                _ => return None,
-            };
-            let sql = format!(
-                "REPLACE INTO {{redo}} (id, n, payload) SELECT t.id, t.n + 1, {rotated} FROM {{redo}} t WHERE t.id BETWEEN \
-                 :first AND :last"
-            );
-            program(range(params), &sql, rows(params) as u64 * if kind == "mysql" { 2 } else { 1 })
-        },
+        program: |params, kind| if kind == "postgres" { None } else { written_anew(params, kind, "REPLACE", "") },
     },
 ];
 
 /// The workload with a pool table.
 fn with_pool(of: &'static Workload) -> &'static Workload {
     let tables: Vec<Table> = of.tables.iter().chain(POOL).copied().collect();
-    Box::leak(Box::new(Workload {
-        code: of.code,
-        group: of.group,
-        summary: of.summary,
-        description: of.description,
-        spoiled_by: of.spoiled_by,
-        kpis: of.kpis,
-        tables: Box::leak(tables.into_boxed_slice()),
-        params: of.params,
-        needs: of.needs,
-        redo: of.redo,
-        evidence: of.evidence,
-        instruments: of.instruments,
-        program: of.program,
-        ..Workload::BASE
-    }))
+    Box::leak(Box::new(Workload { tables: tables.leak(), ..*of }))
 }
 
 /// The work of `form` with these parameters.

@@ -36,7 +36,7 @@ struct ByHand {
     what: &'static str,
     /// More tables of the statement, and the condition that joins them.
     from: &'static str,
-    join: &'static str,
+    join: String,
     payload: String,
 }
 
@@ -53,29 +53,28 @@ const POOL_ROWS: usize = 64;
 fn by_hand(work: &Work) -> Vec<ByHand> {
     let bytes = work.params.get("payload");
     let offsets = POOL_BYTES as i64 - bytes;
-    let slice = |at: &str| format!("substr(l_value, 1 + {at}, {bytes})");
-    let random = ByHand {
-        name: "random slice",
-        what: "a random slice of a value in a variable",
+    let slice = |name, what, at: String| ByHand {
+        name,
+        what,
         from: "",
-        join: "",
-        payload: slice(&format!("(random() * {offsets})::integer")),
+        join: String::new(),
+        payload: format!("substr(l_value, 1 + {at}, {bytes})"),
     };
-    let keyed = ByHand {
-        name: "slice by key",
-        what: "a slice of a value in a variable, by key and transaction",
-        from: "",
-        join: "",
-        payload: slice(&format!("((t.id * 61 + l_tx * 4099) % {offsets})::integer")),
-    };
-    let pool = ByHand {
-        name: "pool table",
-        what: "a table of prepared payloads, joined by key",
-        from: " FROM hand.pool p",
-        join: " AND p.id = (t.id + l_tx) % 64",
-        payload: "p.payload".to_owned(),
-    };
-    vec![random, keyed, pool]
+    vec![
+        slice("random slice", "a random slice of a value in a variable", format!("(random() * {offsets})::integer")),
+        slice(
+            "slice by key",
+            "a slice of a value in a variable, by key and transaction",
+            format!("((t.id * 61 + l_tx * 4099) % {offsets})::integer"),
+        ),
+        ByHand {
+            name: "pool table",
+            what: "a table of prepared payloads, joined by key",
+            from: " FROM hand.pool p",
+            join: format!(" AND p.id = (t.id + l_tx) % {POOL_ROWS}"),
+            payload: "p.payload".to_owned(),
+        },
+    ]
 }
 
 /// The statements that create the procedures and what they need.
