@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::catalogue::da::group_column;
+use crate::catalogue::dbl_index::BUILT;
 use crate::data::{CUSTOMER, CUSTOMERS, FACT, LOOKUP, PRODUCT};
 use crate::limit::Loop;
 use crate::params::Params;
@@ -25,12 +26,11 @@ mod fact {
     pub(super) const DAY: usize = 7;
 }
 
-type Fact = [i64; width(&FACT)];
-type Customer = [i64; width(&CUSTOMER)];
-type Product = [i64; width(&PRODUCT)];
-type Lookup = [i64; width(&LOOKUP)];
-/// Row of the table of DBL-INDEX: key, indexed number, 120 bytes.
-type Keyed = [i64; 17];
+const FACT_WORDS: usize = width(&FACT);
+const CUSTOMER_WORDS: usize = width(&CUSTOMER);
+const PRODUCT_WORDS: usize = width(&PRODUCT);
+const LOOKUP_WORDS: usize = width(&LOOKUP);
+const BUILT_WORDS: usize = width(&BUILT);
 
 /// Rows that DA-SORT returns.
 const SORTED: usize = 100;
@@ -126,7 +126,7 @@ impl<'a> Looping<'a> {
     /// DA-SCAN.
     fn scan(&mut self, below: i64, from: i64) {
         let (mut count, mut sum) = (0, 0);
-        for row in self.rows.table::<{ size::<Fact>() }>(0) {
+        for row in self.rows.table::<FACT_WORDS>(0) {
             let passes = (row[fact::DAY] < below) & (row[fact::DAY] >= from) & (row[fact::AMOUNT] >= 50_000);
             count += i64::from(passes);
             sum += if passes { row[fact::AMOUNT] } else { 0 };
@@ -137,7 +137,7 @@ impl<'a> Looping<'a> {
     /// SRV-SCAN.
     fn lookup(&mut self, below: i64) {
         let (mut count, mut sum) = (0, 0);
-        for [_, k, n, ..] in self.rows.table::<{ size::<Lookup>() }>(0) {
+        for [_, k, n, ..] in self.rows.table::<LOOKUP_WORDS>(0) {
             count += i64::from(*k < below);
             sum += if *k < below { *n } else { 0 };
         }
@@ -149,7 +149,7 @@ impl<'a> Looping<'a> {
         let by = group_column(&self.rows.params);
         let by = FACT.columns.iter().position(|c| c.name == by).unwrap_or(0);
         self.groups.clear();
-        for row in self.rows.table::<{ size::<Fact>() }>(0) {
+        for row in self.rows.table::<FACT_WORDS>(0) {
             if row[fact::DAY] >= from {
                 let group = self.groups.entry(row[by]).or_default();
                 *group = (group.0 + 1, group.1 + row[fact::AMOUNT]);
@@ -161,13 +161,13 @@ impl<'a> Looping<'a> {
     /// DA-JOIN. The keys of the dimensions are dense, but are looked up as a database does.
     fn join(&mut self, segment: i64, below: i64, from: i64) {
         const REGIONS: i64 = 1 << 32;
-        let customers = self.rows.table::<{ size::<Customer>() }>(1).iter().filter(|[_, _, s, ..]| *s == segment);
+        let customers = self.rows.table::<CUSTOMER_WORDS>(1).iter().filter(|[_, _, s, ..]| *s == segment);
         let customers: Hashed<i64> = customers.map(|[id, region, ..]| (*id, *region)).collect();
-        let products = self.rows.table::<{ size::<Product>() }>(2).iter().filter(|[_, c, ..]| *c < below);
+        let products = self.rows.table::<PRODUCT_WORDS>(2).iter().filter(|[_, c, ..]| *c < below);
         let products: Hashed<(i64, i64)> =
             products.map(|[id, category, price, ..]| (*id, (*category, *price))).collect();
         self.groups.clear();
-        for row in self.rows.table::<{ size::<Fact>() }>(0).iter().filter(|row| row[fact::DAY] >= from) {
+        for row in self.rows.table::<FACT_WORDS>(0).iter().filter(|row| row[fact::DAY] >= from) {
             let Some(region) = customers.get(&row[fact::CUSTOMER]) else { continue };
             let Some((category, price)) = products.get(&row[fact::PRODUCT]) else { continue };
             let group = self.groups.entry(category * REGIONS + region).or_default();
@@ -193,7 +193,7 @@ impl<'a> Looping<'a> {
 
     /// DA-SORT, the rows in the middle: finds them without sorting the others.
     fn middle(&mut self, from: i64) {
-        let facts = self.rows.table::<{ size::<Fact>() }>(0);
+        let facts = self.rows.table::<FACT_WORDS>(0);
         let rows = facts.iter().filter(|row| row[fact::DAY] >= from);
         self.sorted.clear();
         self.sorted.extend(rows.map(|row| (row[fact::AMOUNT], row[fact::ID], row[fact::DAY])));
@@ -214,7 +214,7 @@ impl<'a> Looping<'a> {
     /// DA-SORT, the highest rows: keeps them in a heap.
     fn top(&mut self, from: i64) {
         let mut kept = BinaryHeap::with_capacity(SORTED + 1);
-        for row in self.rows.table::<{ size::<Fact>() }>(0).iter().filter(|row| row[fact::DAY] >= from) {
+        for row in self.rows.table::<FACT_WORDS>(0).iter().filter(|row| row[fact::DAY] >= from) {
             let next = Reverse((row[fact::AMOUNT], Reverse(row[fact::ID]), row[fact::DAY]));
             if kept.len() < SORTED || kept.peek().is_some_and(|lowest| next < *lowest) {
                 kept.push(next);
@@ -229,7 +229,7 @@ impl<'a> Looping<'a> {
 
     /// DA-WINDOW: places the rows by customer, then sorts those of each twice.
     fn window(&mut self, from: i64) {
-        let facts = self.rows.table::<{ size::<Fact>() }>(0);
+        let facts = self.rows.table::<FACT_WORDS>(0);
         let passed = || facts.iter().filter(|row| row[fact::DAY] >= from);
         let mut ends = vec![0; CUSTOMERS as usize];
         passed().for_each(|row| ends[row[fact::CUSTOMER] as usize] += 1);
@@ -264,13 +264,9 @@ impl<'a> Looping<'a> {
     /// DBL-INDEX: the keys with their rows, sorted.
     fn index(&mut self) {
         self.keys.clear();
-        self.keys.extend(self.rows.table::<{ size::<Keyed>() }>(0).iter().map(|[id, k, ..]| (*k, *id)));
+        self.keys.extend(self.rows.table::<BUILT_WORDS>(0).iter().map(|[id, k, ..]| (*k, *id)));
         self.keys.sort_unstable();
     }
-}
-
-const fn size<T>() -> usize {
-    size_of::<T>() / 8
 }
 
 impl Execute for Looping<'_> {
@@ -309,17 +305,17 @@ mod tests {
         let of = |max_bytes| LoopRows::new(&[FACT, CUSTOMER], &params, 7, 0.5, max_bytes);
         let (all, part) = (of(u64::MAX), of(1 << 20));
         assert_eq!((all.rows(), part.of_all()), (all.of_all(), all.of_all()));
-        assert_eq!(part.rows(), (1 << 20) / size_of::<Fact>() as u64);
+        assert_eq!(part.rows(), (1 << 20) / (FACT_WORDS * 8) as u64);
         let rows = part.rows() as usize;
-        assert_eq!(part.table::<{ size::<Fact>() }>(0), &all.table::<{ size::<Fact>() }>(0)[..rows]);
-        assert_eq!(part.table::<{ size::<Customer>() }>(1).len() as u64, CUSTOMERS, "the dimension fits");
+        assert_eq!(part.table::<FACT_WORDS>(0), &all.table::<FACT_WORDS>(0)[..rows]);
+        assert_eq!(part.table::<CUSTOMER_WORDS>(1).len() as u64, CUSTOMERS, "the dimension fits");
     }
 
     #[test]
     fn records_have_all_columns() {
         let params = crate::find("DA-SCAN").unwrap().params(&Default::default()).unwrap().with_size(1 << 20);
         let rows = LoopRows::new(&[FACT], &params, 7, 0.0, u64::MAX);
-        let row = rows.table::<{ size::<Fact>() }>(0)[3];
+        let row = rows.table::<FACT_WORDS>(0)[3];
         assert_eq!(size_of_val(&row) as u64, FACT.value_bytes(&params));
         assert_eq!(row[fact::ID], 3);
         assert!(row[8..].iter().all(|word| *word != 0), "the payload is there: {row:?}");

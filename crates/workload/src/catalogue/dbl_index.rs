@@ -10,7 +10,8 @@ use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
 use crate::workload::{Kpi, Sweep, Volume, Workload};
 
-const TABLES: &[Table] = &[Table {
+/// The indexed table.
+pub(crate) const BUILT: Table = Table {
     name: "built",
     columns: &[
         ColumnDef::int("id", Fill::Key),
@@ -21,7 +22,7 @@ const TABLES: &[Table] = &[Table {
     scope: Scope::Workload,
     updated_in_place: false,
     indexes: &[],
-}];
+};
 
 const PARAMS: &[Param] =
     &[Param { name: "rows", default: 100_000, min: 1_000, max: 1 << 40, meaning: "rows of the indexed table" }];
@@ -38,7 +39,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time to create and drop the index" },
     ],
-    tables: TABLES,
+    tables: &[BUILT],
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
     instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Keys), Limit::WriteBandwidth])],

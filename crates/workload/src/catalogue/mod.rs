@@ -15,7 +15,7 @@ mod dbl;
 mod dbl_11;
 mod dbl_12;
 mod dbl_22;
-mod dbl_index;
+pub(crate) mod dbl_index;
 mod dbl_stream;
 mod dbwr_ckpt;
 mod dbwr_thr;
