@@ -7,9 +7,10 @@ use loadline_model::format::bytes;
 
 use super::threads::{calls_per_s, threads};
 use super::{Part, References, Subject};
+use crate::figures::MIB;
 
 /// Maximum size of the buffer, bytes.
-const MAX_BYTES: f64 = 256.0 * 1024.0 * 1024.0;
+const MAX_BYTES: f64 = 256.0 * MIB;
 /// Words that are added at a time, so that additions do not wait for each other.
 const LANES: usize = 8;
 
@@ -22,8 +23,7 @@ pub(super) struct Memory {
 
 /// Bytes of the tables that a transaction reads, as stored by the database.
 fn bytes_per_tx(subject: Subject<'_>) -> Result<f64, String> {
-    let mib = subject.figure(column::DATA_MIB_PER_S)? / subject.figure(column::COMMIT_THROUGHPUT_TPS)?;
-    Ok(mib * 1024.0 * 1024.0)
+    Ok(subject.figure(column::DATA_MIB_PER_S)? / subject.figure(column::COMMIT_THROUGHPUT_TPS)? * MIB)
 }
 
 /// The sum of `words`: every byte is read.
