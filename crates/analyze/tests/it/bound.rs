@@ -1,18 +1,14 @@
 //! What bounds a test: for figures of real tests and for arbitrary figures.
 
-use crate::common::record;
+use crate::common::{limited, record, with};
 use loadline_analyze::{BoundBy, bound, bound_of_sweep, sweeps};
-use loadline_model::limits::{LOG_WRITER, LimitSource, SizePoint, TestLimit};
+use loadline_model::limits::{SizePoint, name};
 use loadline_model::{Column, TestRecord, column};
 use proptest::prelude::*;
 
 /// A test with `jobs` jobs and `figures`.
 fn test(jobs: u32, figures: &[(&Column, f64)]) -> TestRecord {
-    let mut r = record("pg", 1, jobs);
-    for (column, value) in figures {
-        r.set(column, *value);
-    }
-    r
+    with(record("pg", 1, jobs), figures)
 }
 
 /// PostgreSQL on a disk: 8 jobs that mostly wait for the log.
@@ -35,13 +31,6 @@ fn log_bound() -> TestRecord {
             (column::LIMIT_SHARE_PCT, 84.0),
         ],
     )
-}
-
-fn with(mut r: TestRecord, figures: &[(&Column, f64)]) -> TestRecord {
-    for (column, value) in figures {
-        r.set(column, *value);
-    }
-    r
 }
 
 fn verdict(r: &TestRecord) -> (BoundBy, String) {
@@ -148,19 +137,8 @@ fn large_writes_at_the_limit_are_bandwidth() {
     // The reference log writer gets more from the device; without it the limit is unknown.
     assert_eq!(verdict(&with(throughput.clone(), &[(column::LIMIT_SHARE_PCT, 40.0)])).0, BoundBy::LogSync);
     // Nor does a share of another limit say anything about the log.
-    let mut other = throughput.clone();
-    other.limit = Some(TestLimit {
-        redo_bytes_per_tx: None,
-        name: "copy of the rows".to_owned(),
-        of: "copies".to_owned(),
-        jobs: 8,
-        tps: 19_000.0,
-        samples: Vec::new(),
-        source: LimitSource::Run,
-    });
-    assert_eq!(verdict(&other).0, BoundBy::LogSync);
-    other.limit.as_mut().unwrap().name = LOG_WRITER.to_owned();
-    assert_eq!(verdict(&other).0, BoundBy::DeviceBandwidth);
+    assert_eq!(verdict(&limited(throughput.clone(), name::COPY)).0, BoundBy::LogSync);
+    assert_eq!(verdict(&limited(throughput.clone(), name::LOG_WRITER)).0, BoundBy::DeviceBandwidth);
     let mut unknown = throughput;
     unknown.leave_out(column::LIMIT_SHARE_PCT, "not measured");
     assert_eq!(verdict(&unknown).0, BoundBy::LogSync);
@@ -210,17 +188,14 @@ fn invalid_tests_and_size_scans_have_no_bound() {
 #[test]
 fn a_peak_at_one_job_may_hide_a_single_writer() {
     let one = |test: u32, jobs: u32, tps: f64| {
-        let mut r = record("sqlite", test, jobs);
-        for (id, v) in [
+        let figures = [
             (column::COMMIT_THROUGHPUT_TPS, tps),
             (column::COMMIT_LATENCY_MS, f64::from(jobs) / tps * 1e3),
             (column::LOG_FILE_SYNC_MS, 0.8 / tps * 1e3),
             (column::COMMIT_TIME_NS_MEAN, 0.85 / tps * 1e9),
             (column::COMMITS_PER_REDO_SYNC, 1.0),
-        ] {
-            r.set(id, v);
-        }
-        r
+        ];
+        with(record("sqlite", test, jobs), &figures)
     };
     let records = [one(1, 1, 4_980.0), one(2, 2, 4_700.0), one(3, 8, 4_600.0)];
     assert_eq!(bound(&records[0]).unwrap().by, BoundBy::LogSync);

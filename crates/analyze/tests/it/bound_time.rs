@@ -1,12 +1,12 @@
 //! What bounds a test by the largest part of its jobs' time: each cause, and its near miss.
 
-use crate::common::record;
+use crate::common::{limited, record, with};
 use loadline_analyze::{BoundBy, bound, fill_bounded_by};
-use loadline_model::{Column, LimitSource, TestLimit, TestRecord, column};
+use loadline_model::limits::name;
+use loadline_model::{Column, TestRecord, column};
 
 /// A test with `jobs` jobs whose sessions were on a CPU `cpu` % of their time, and `figures`.
 fn test(jobs: u32, cpu: f64, figures: &[(&Column, f64)]) -> TestRecord {
-    let mut r = record("pg", 1, jobs);
     let always = [
         (column::COMMIT_THROUGHPUT_TPS, 1_000.0),
         (column::COMMIT_LATENCY_MS, f64::from(jobs)),
@@ -14,8 +14,7 @@ fn test(jobs: u32, cpu: f64, figures: &[(&Column, f64)]) -> TestRecord {
         (column::SESSION_CPU_PCT, cpu),
         (column::SESSION_CPU_WAIT_PCT, 0.0),
     ];
-    always.iter().chain(figures).for_each(|(column, value)| r.set(column, *value));
-    r
+    with(with(record("pg", 1, jobs), &always), figures)
 }
 
 #[track_caller]
@@ -105,31 +104,17 @@ fn a_wait_is_at_most_the_time_asleep() {
 #[test]
 fn a_data_device_that_gives_no_more_is_the_limit() {
     let share = |share: f64, name: &str| {
-        let mut r = test(2, 80.0, &[(column::LIMIT_SHARE_PCT, share), (column::CPU_BUSY_PCT, 97.0)]);
-        r.limit = Some(TestLimit {
-            name: name.to_owned(),
-            of: String::new(),
-            jobs: 2,
-            redo_bytes_per_tx: None,
-            tps: 1_000.0,
-            samples: Vec::new(),
-            source: LimitSource::Run,
-        });
-        r
+        limited(test(2, 80.0, &[(column::LIMIT_SHARE_PCT, share), (column::CPU_BUSY_PCT, 97.0)]), name)
     };
-    assert_by(&share(98.0, "read bandwidth"), BoundBy::StorageReads, "98 % of what the data device gives");
-    assert_by(&share(91.0, "block writes"), BoundBy::StorageWrites, "CPU busy 97 %");
-    assert_by(&share(85.0, "read bandwidth"), BoundBy::Cpu, "CPU busy 97 %");
-    assert_by(&share(98.0, "compiled code"), BoundBy::Cpu, "CPU busy 97 %");
+    assert_by(&share(98.0, name::READ_BANDWIDTH), BoundBy::StorageReads, "98 % of what the data device gives");
+    assert_by(&share(91.0, name::BLOCK_WRITES), BoundBy::StorageWrites, "CPU busy 97 %");
+    assert_by(&share(85.0, name::READ_BANDWIDTH), BoundBy::Cpu, "CPU busy 97 %");
+    assert_by(&share(98.0, name::KERNEL), BoundBy::Cpu, "CPU busy 97 %");
 }
 
 #[test]
 fn reads_that_the_database_does_not_time_are_seen_by_the_system() {
-    let io = |figures: &[(&Column, f64)]| {
-        let mut r = test(8, 20.0, &[(column::SESSION_IO_PCT, 70.0)]);
-        figures.iter().for_each(|(column, value)| r.set(column, *value));
-        r
-    };
+    let io = |figures: &[(&Column, f64)]| with(test(8, 20.0, &[(column::SESSION_IO_PCT, 70.0)]), figures);
     let reads = (column::BLOCK_READS_PER_S, 9_000.0);
     assert_by(
         &io(&[reads]),

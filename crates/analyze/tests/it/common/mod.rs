@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::{Driver, TestRecord, column};
+use loadline_model::{Column, Driver, LimitSource, TestLimit, TestRecord, column};
 
 /// A valid record of `LGWR-LAT1` without figures.
 pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
@@ -19,14 +19,31 @@ pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
     }
 }
 
+/// `record` with more figures.
+pub(crate) fn with(mut record: TestRecord, figures: &[(&Column, f64)]) -> TestRecord {
+    figures.iter().for_each(|(column, value)| record.set(column, *value));
+    record
+}
+
+/// `record`, compared with the limit `name`.
+pub(crate) fn limited(record: TestRecord, name: &str) -> TestRecord {
+    let limit = TestLimit {
+        name: name.to_owned(),
+        of: String::new(),
+        jobs: record.jobs,
+        redo_bytes_per_tx: None,
+        tps: 1_000.0,
+        samples: Vec::new(),
+        source: LimitSource::Run,
+    };
+    TestRecord { limit: Some(limit), ..record }
+}
+
 /// A record with throughput (tps) and latency (ms), and equal work.
 pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) -> TestRecord {
-    let mut r = record(platform, test, jobs);
     let work = [(column::REDO_KIB_PER_TX, 1.9), (column::ROWS_PER_TX, 1.0), (column::STATEMENTS_PER_TX, 1.0)];
-    for (id, value) in [(column::COMMIT_THROUGHPUT_TPS, tps), (column::COMMIT_LATENCY_MS, ms)].into_iter().chain(work) {
-        r.set(id, value);
-    }
-    r
+    let r = with(record(platform, test, jobs), &work);
+    with(r, &[(column::COMMIT_THROUGHPUT_TPS, tps), (column::COMMIT_LATENCY_MS, ms)])
 }
 
 /// The records of `platform` in the published log-writer study.
