@@ -22,7 +22,7 @@
 //! redo.
 
 use loadline_model::format::number;
-use loadline_model::limits::LOG_WRITER;
+use loadline_model::limits::name;
 use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
@@ -271,8 +271,8 @@ fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DATA_DEVICE_FULL)?;
     let limit = record.limit.as_ref()?;
     let by = match limit.name.as_str() {
-        "block reads" | "batches of block reads" | "read bandwidth" => BoundBy::StorageReads,
-        "block writes" | "write bandwidth" => BoundBy::StorageWrites,
+        name::BLOCK_READS | name::BATCH_READS | name::READ_BANDWIDTH => BoundBy::StorageReads,
+        name::BLOCK_WRITES | name::WRITE_BANDWIDTH => BoundBy::StorageWrites,
         _ => return None,
     };
     let text = format!("{} of what the data device gives the best program ({})", pct(share), limit.name);
@@ -287,7 +287,7 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
     let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // A share of another limit says nothing about the log.
-    record.limit.as_ref().is_none_or(|limit| limit.name == LOG_WRITER).then_some(())?;
+    record.limit.as_ref().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
     // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.add(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Reference throughput for one test: what does the same work, or its unavoidable part, without the database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestLimit {
-    /// Short name: `log writer`.
+    /// Short name, one of [`name`] or several with ` + `.
     #[serde(default = "log_writer")]
     pub name: String,
     /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…`.
@@ -23,11 +23,34 @@ pub struct TestLimit {
     pub source: LimitSource,
 }
 
-/// Name of the limit of the reference log writer, the only one that older records have.
-pub const LOG_WRITER: &str = "log writer";
+/// Names of limits, as records and the column `limit_of` hold them.
+pub mod name {
+    /// Commits of the reference log writer: the only limit that older records have.
+    pub const LOG_WRITER: &str = "log writer";
+    /// Empty statements.
+    pub const STATEMENTS: &str = "empty statements";
+    /// Random reads of single blocks.
+    pub const BLOCK_READS: &str = "block reads";
+    /// Random reads of single blocks, all those of a query at once.
+    pub const BATCH_READS: &str = "batches of block reads";
+    /// Sequential reads.
+    pub const READ_BANDWIDTH: &str = "read bandwidth";
+    /// Random writes of single blocks.
+    pub const BLOCK_WRITES: &str = "block writes";
+    /// Sequential writes.
+    pub const WRITE_BANDWIDTH: &str = "write bandwidth";
+    /// Copies in memory.
+    pub const COPY: &str = "copy of the rows";
+    /// Reads from memory.
+    pub const MEMORY: &str = "memory bandwidth";
+    /// Loops over rows in memory.
+    pub const LOOP: &str = "loop over the rows";
+    /// Computations.
+    pub const KERNEL: &str = "compiled code";
+}
 
 fn log_writer() -> String {
-    LOG_WRITER.to_owned()
+    name::LOG_WRITER.to_owned()
 }
 
 /// Source of a limit.

@@ -1,5 +1,7 @@
 //! Limits: what bounds the work of a workload on a machine, whatever the database.
 
+use loadline_model::limits::name;
+
 /// A reference that does the work of a workload, or the part of it that no database can avoid, without the database.
 /// A workload lists one or more; the lowest is the limit of its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +54,17 @@ impl Limit {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Log => loadline_model::limits::LOG_WRITER,
-            Limit::Statements => "empty statements",
-            Limit::BlockReads => "block reads",
-            Limit::BatchReads => "batches of block reads",
-            Limit::ReadBandwidth => "read bandwidth",
-            Limit::BlockWrites => "block writes",
-            Limit::WriteBandwidth => "write bandwidth",
-            Limit::Copy => "copy of the rows",
-            Limit::Memory => "memory bandwidth",
-            Limit::Loop(_) => "loop over the rows",
-            Limit::Kernel => "compiled code",
+            Limit::Log => name::LOG_WRITER,
+            Limit::Statements => name::STATEMENTS,
+            Limit::BlockReads => name::BLOCK_READS,
+            Limit::BatchReads => name::BATCH_READS,
+            Limit::ReadBandwidth => name::READ_BANDWIDTH,
+            Limit::BlockWrites => name::BLOCK_WRITES,
+            Limit::WriteBandwidth => name::WRITE_BANDWIDTH,
+            Limit::Copy => name::COPY,
+            Limit::Memory => name::MEMORY,
+            Limit::Loop(_) => name::LOOP,
+            Limit::Kernel => name::KERNEL,
         }
     }
 
