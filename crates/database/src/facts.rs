@@ -19,8 +19,6 @@ pub struct Facts {
     pub in_place_pct: u64,
     /// Where the database runs.
     pub runs: Runs,
-    /// Why this target's commits are not compared with a limit; `None` for every database.
-    pub no_limit: Option<&'static str>,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
     /// at least for a sample of the transactions.
     pub commit_unseen: Option<&'static str>,
@@ -56,14 +54,13 @@ pub struct Facts {
 
 impl Facts {
     /// Facts of an engine without data files.
-    pub(crate) const fn without_data(runs: Runs, no_limit: &'static str) -> Facts {
+    pub(crate) const fn without_data(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
             block_bytes: None,
             rows_in_primary_key: false,
             in_place_pct: 100,
             runs,
-            no_limit: Some(no_limit),
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,

@@ -34,6 +34,8 @@ pub struct TargetKind {
     pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,
     /// Whether the target at a URL is created for the run and removed after it.
     pub is_temporary: fn(&str) -> bool,
+    /// Why its tests are not compared with a limit; `None` for every database.
+    pub no_limit: Option<&'static str>,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
 }

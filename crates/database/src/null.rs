@@ -49,10 +49,11 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| true,
+    no_limit: Some("the null engine writes no log"),
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data(Runs::Nowhere, "the null engine writes no log");
+static FACTS: Facts = Facts::without_data(Runs::Nowhere);
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]

@@ -124,6 +124,20 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     }
 }
 
+/// Approximate time of the two measurements of `limit` around a test, s.
+pub(crate) fn around_test_s(limit: Limit) -> f64 {
+    /// Warm-up, window and sessions of the reference log writer.
+    const LOG_S: f64 = 0.8;
+    2.0 * match limit {
+        Limit::Log => LOG_S,
+        Limit::Statements => statements::SAMPLE_S,
+        Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
+            device::SAMPLE_S
+        }
+        Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel => threads::SAMPLE.as_secs_f64(),
+    }
+}
+
 /// Runs `request` without figures. Returns transactions per second.
 pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
     let measured = run_test(request, &mut (), |_, _| ())?;

@@ -225,8 +225,9 @@ impl Study {
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
         let data_files = data_files(target.as_ref(), &info);
         listener.on(Event::Step("opening the reference log writer".to_owned()));
-        let references = self.references(target.as_ref(), &info);
-        let probes = if self.plan.probe && resumed.is_none() && target.facts().no_limit.is_none() {
+        let no_limit = kind_of(&self.request.url)?.no_limit;
+        let references = self.references(no_limit, &info);
+        let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
             let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
@@ -309,8 +310,8 @@ impl Study {
 
 impl Study {
     /// What measures the limits of the tests.
-    fn references(&self, target: &dyn Target, info: &TargetInfo) -> Result<References, String> {
-        if let Some(reason) = target.facts().no_limit {
+    fn references(&self, no_limit: Option<&str>, info: &TargetInfo) -> Result<References, String> {
+        if let Some(reason) = no_limit {
             return Err(reason.to_owned());
         }
         if !self.plan.probe && self.limits.is_none() {

@@ -57,6 +57,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    no_limit: None,
     native_report: None,
 };
 
@@ -82,5 +83,6 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
+    no_limit: None,
     native_report: None,
 };

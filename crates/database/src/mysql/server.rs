@@ -44,7 +44,6 @@ impl Mysql {
             rows_in_primary_key: true,
             in_place_pct: 100,
             runs: Runs::Apart,
-            no_limit: None,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
                  is unknown",

@@ -74,7 +74,6 @@ impl Oracle {
             rows_in_primary_key: false,
             in_place_pct: 100,
             runs: Runs::Apart,
-            no_limit: None,
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,

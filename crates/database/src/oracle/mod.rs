@@ -59,6 +59,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    no_limit: None,
     native_report: Some(&awr::REPORT),
 };
 

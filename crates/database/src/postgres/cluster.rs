@@ -117,7 +117,6 @@ impl Postgres {
             rows_in_primary_key: false,
             in_place_pct: sql::IN_PLACE_PCT,
             runs: Runs::Apart,
-            no_limit: None,
             commit_unseen: None,
             // Measured on 15: 2 to 3 for each worker that starts.
             commits_of_workers: Some(

@@ -55,6 +55,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
+    no_limit: None,
     native_report: None,
 };
 
@@ -80,5 +81,6 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     render: render::all,
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
+    no_limit: None,
     native_report: None,
 };

@@ -75,6 +75,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     render,
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
+    no_limit: None,
     native_report: None,
 };
 
@@ -116,7 +117,6 @@ impl Sqlite {
             rows_in_primary_key: true,
             in_place_pct: 100,
             runs: Runs::InProcess,
-            no_limit: None,
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,

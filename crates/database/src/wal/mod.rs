@@ -76,10 +76,11 @@ pub(crate) static KIND: TargetKind = TargetKind {
         Ok(removed)
     },
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
+    no_limit: Some("it is itself the limit with which databases are compared"),
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data(Runs::InProcess, "it is itself the limit with which databases are compared");
+static FACTS: Facts = Facts::without_data(Runs::InProcess);
 
 struct Wal {
     address: WalUrl,

@@ -1,8 +1,11 @@
 //! Estimated duration of a plan's tests.
 
-use loadline_model::plan::{Jobs, Plan};
+use loadline_database::kind_of;
+use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
+use loadline_workload::Workload;
 
 use super::sweep::SweepPoints;
+use crate::reference::around_test_s;
 
 /// Time per test outside warm-up and window, s: loading, sessions, counters.
 const OVERHEAD_S: f64 = 0.6;
@@ -15,10 +18,21 @@ pub struct DurationEstimate {
     pub steps: f64,
     /// Whether `steps` is exact and not [`TYPICAL_STEPS`].
     pub exact: bool,
-    /// Tests of each workload in one repetition, in the plan's order.
-    tests: Vec<f64>,
+    /// Of each workload, in the plan's order.
+    tests: Vec<Tests>,
     repeat: u32,
-    per_test_s: f64,
+}
+
+/// Tests of a workload in one repetition.
+struct Tests {
+    number: f64,
+    each_s: f64,
+}
+
+impl Tests {
+    fn all_s(&self) -> f64 {
+        self.number * self.each_s
+    }
 }
 
 impl DurationEstimate {
@@ -29,9 +43,15 @@ impl DurationEstimate {
             Jobs::List(list) => (list.len() as f64, true),
             Jobs::Auto { .. } => (TYPICAL_STEPS, false),
         };
-        let tests = plan.workloads.iter().map(|w| SweepPoints::of(w).count(steps)).collect();
-        let per_test_s = plan.warmup_s + plan.duration_s + OVERHEAD_S;
-        DurationEstimate { steps, exact, tests, repeat: plan.repeat, per_test_s }
+        let limited = plan.probe && kind_of(&plan.target).is_ok_and(|kind| kind.no_limit.is_none());
+        let tests = |w: &PlannedWorkload| {
+            let found = loadline_workload::find(&w.code).ok().filter(|_| limited);
+            let limits_s = found.map_or(0.0, limits_s);
+            let each_s = plan.warmup_s + plan.duration_s + OVERHEAD_S + limits_s;
+            Tests { number: SweepPoints::of(w).count(steps), each_s }
+        };
+        let tests = plan.workloads.iter().map(tests).collect();
+        DurationEstimate { steps, exact, tests, repeat: plan.repeat }
     }
 
     /// Duration of all tests, s.
@@ -44,9 +64,49 @@ impl DurationEstimate {
     /// before.
     #[must_use]
     pub fn left_s(&self, repetition: u32, index: usize, done: usize) -> f64 {
-        let here = (self.tests.get(index).copied().unwrap_or(1.0) - done as f64).max(1.0);
-        let later: f64 = self.tests.iter().skip(index + 1).sum();
-        let repeated = self.tests.iter().sum::<f64>() * f64::from(self.repeat.saturating_sub(repetition));
-        (here + later + repeated) * self.per_test_s
+        let here = self.tests.get(index).map_or(0.0, |t| (t.number - done as f64).max(1.0) * t.each_s);
+        let later: f64 = self.tests.iter().skip(index + 1).map(Tests::all_s).sum();
+        let once: f64 = self.tests.iter().map(Tests::all_s).sum();
+        here + later + once * f64::from(self.repeat.saturating_sub(repetition))
+    }
+}
+
+/// Time to measure the limits of a test of `workload`, s.
+fn limits_s(workload: &Workload) -> f64 {
+    workload.limits().iter().map(|limit| around_test_s(*limit)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::plan::{JobsSpec, PlanSpec};
+    use loadline_workload::{CATALOGUE, Limit};
+
+    use super::*;
+    use crate::make_plan;
+
+    #[test]
+    fn measurements_of_limits_take_time() {
+        let length = |target: &str, probe: bool| {
+            let workload = ["SRV-QUERY1", "LGWR-LAT1"].map(str::to_owned).to_vec();
+            let jobs = Some(JobsSpec::List(vec![1, 2, 4]));
+            let target = Some(target.to_owned());
+            let spec = PlanSpec { target, workload: Some(workload), jobs, probe: Some(probe), ..PlanSpec::default() };
+            DurationEstimate::of(&make_plan(&spec).unwrap())
+        };
+        let (with, without) = (length("sqlite:", true), length("sqlite:", false));
+        let [log, statements] = [Limit::Log, Limit::Statements].map(around_test_s);
+        let more =
+            |repetition, index, done| with.left_s(repetition, index, done) - without.left_s(repetition, index, done);
+        assert!((more(1, 0, 0) - 3.0 * (log + statements)).abs() < 1e-9, "{}", more(1, 0, 0));
+        assert!((more(1, 1, 2) - log).abs() < 1e-9, "the last one of LGWR-LAT1: {}", more(1, 1, 2));
+        assert_eq!(length("null:", true).total_s(), length("null:", false).total_s(), "it has no limits");
+    }
+
+    #[test]
+    fn the_help_of_no_probe_is_true() {
+        for workload in CATALOGUE.iter().filter(|w| !w.limits().is_empty()) {
+            let saved_s = limits_s(workload);
+            assert!((0.4..=4.0).contains(&saved_s), "{}: {saved_s} s", workload.code);
+        }
     }
 }

@@ -18,7 +18,7 @@ use super::{Part, References, Subject};
 use crate::figures::MIB;
 
 /// Length of one measurement, s: thousands of blocks.
-const SAMPLE_S: f64 = 0.3;
+pub(super) const SAMPLE_S: f64 = 0.3;
 /// Smallest and largest test file, bytes. It has the size of the data, because a device may read a small file faster.
 const FILE_BYTES: std::ops::RangeInclusive<u64> = 128 << 20..=4 << 30;
 /// Time to write the test file, s; the file is shorter if the device is slow.

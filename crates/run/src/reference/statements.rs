@@ -14,6 +14,8 @@ use crate::window::{Request, TestError};
 const WARMUP_S: f64 = 0.1;
 /// Windows to try, s: on a busy machine a call of the in-database driver may return after a short one.
 const WINDOWS_S: [f64; 2] = [0.3, 1.5];
+/// Approximate length of one measurement with its sessions, s.
+pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
 
 /// Transactions whose statements the program of another workload gives.
 static EMPTY: Workload = Workload { code: "EMPTY-STATEMENTS", ..Workload::BASE };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use loadline_device::run_only_when_idle;
 
 /// Time of a measurement, unless one call takes longer.
-const SAMPLE: Duration = Duration::from_millis(200);
+pub(super) const SAMPLE: Duration = Duration::from_millis(200);
 /// The clock is read at most this often.
 const BETWEEN_READINGS: Duration = Duration::from_micros(100);
 
