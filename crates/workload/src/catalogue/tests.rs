@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::CATALOGUE;
-use crate::program::Generator;
+use crate::program::{Generator, Program};
 use crate::workload::GROUPS;
 use crate::{Arg, Execute, JobStart, Piece, Stream, pool};
 
 /// Counts statements and keeps the last payload of every key, to see that work is real.
+#[derive(Default)]
 struct Recorder {
     executed: u64,
     payloads: BTreeMap<i64, Vec<u8>>,
@@ -18,15 +19,20 @@ struct Recorder {
     rows: Vec<u64>,
     /// All changed keys, and those of the last statement on a range.
     keys: BTreeSet<i64>,
-    last: RangeInclusive<i64>,
+    last: Option<RangeInclusive<i64>>,
     /// Ranges that share rows with the one before.
     again: u64,
 }
 
 impl Recorder {
-    fn of(rows: Vec<u64>) -> Recorder {
-        let (payloads, keys) = (BTreeMap::new(), BTreeSet::new());
-        Recorder { executed: 0, payloads, unchanged: 0, rows, keys, last: -2..=-1, again: 0 }
+    /// Runs `transactions` of `job`, whose rows begin at `first_key`.
+    fn run(program: &Program, job: u32, first_key: i64, transactions: u64) -> Recorder {
+        let rows = program.statements.iter().map(|s| s.effect.rows().unwrap()).collect();
+        let mut recorder = Recorder { rows, ..Recorder::default() };
+        let start = JobStart { first_key, new_key: 0, draw: 0 };
+        let mut stream = Stream::new(program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
+        (0..transactions).for_each(|_| stream.transaction(&mut recorder).unwrap());
+        recorder
     }
 }
 
@@ -43,9 +49,10 @@ impl Execute for Recorder {
             }
             [Arg::Int(first), Arg::Int(last)] => {
                 assert_eq!((last - first + 1) as u64, self.rows[statement]);
-                self.again += u64::from(self.last.contains(first) || self.last.contains(last));
+                let shared = |before: &RangeInclusive<i64>| before.contains(first) || before.contains(last);
+                self.again += u64::from(self.last.as_ref().is_some_and(shared));
                 self.keys.extend(*first..=*last);
-                self.last = *first..=*last;
+                self.last = Some(*first..=*last);
             }
             other => panic!("{other:?}"),
         }
@@ -120,14 +127,8 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
         let program = (w.program)(&params);
         let (job, table) = (3, &w.tables[0]);
         let first = table.first_key(job, &params);
-        let start = JobStart { first_key: first, new_key: 0, draw: 0 };
-        let mut stream = Stream::new(&program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
-        let rows = program.statements.iter().map(|s| s.effect.rows().unwrap()).collect();
-        let mut recorder = Recorder::of(rows);
         let transactions = 300;
-        for _ in 0..transactions {
-            stream.transaction(&mut recorder).unwrap();
-        }
+        let recorder = Recorder::run(&program, job, first, transactions);
         // Of a mix, whole turns: its shares are exact.
         assert_eq!(transactions % program.cycle(), 0, "{}", w.code);
         let expected = (transactions as f64 * program.mean_statements_per_tx()).round() as u64;
@@ -168,11 +169,7 @@ fn no_number_of_rows_leaves_the_jobs_own() {
             // Not every workload takes every number of rows.
             let Ok(params) = w.params(&given.into()) else { continue };
             let program = (w.program)(&params);
-            let mut stream =
-                Stream::new(&program, JobStart { first_key: 0, new_key: 0, draw: 0 }, Arc::from(pool(1, 0, 0.0)), 0)
-                    .unwrap();
-            let mut recorder = Recorder::of(program.statements.iter().map(|s| s.effect.rows().unwrap()).collect());
-            (0..300).for_each(|_| stream.transaction(&mut recorder).unwrap());
+            let recorder = Recorder::run(&program, 0, 0, 300);
             assert!(recorder.keys.iter().all(|k| (0..own).contains(k)), "{}: {rows} of {own}", w.code);
         }
         let given = [("rows".to_owned(), 200), ("own-rows".to_owned(), 199)].into();

@@ -83,7 +83,6 @@ fn names_and_keys_that_are_wrong_get_the_nearest() {
     says("{ execute = \"count\" }", "{ execute = \"cuont\" }", "\"cuont\"", &["'cuont'", "did you mean 'count'"]);
     says("{ repeat = \"batch\"", "{ repeat = \"batsh\"", "\"batsh\"", &["parameter 'batsh'", "did you mean 'batch'"]);
     says("INTO {message}", "INTO {mesage}", "\"INSERT", &["table 'mesage'", "did you mean 'message'"]);
-    says("INTO {message}", "INTO {rotate body}", "\"INSERT", &["only an UPDATE can rotate a column"]);
     says("to = { row = \"channel\" }", "to = { row = \"chanel\" }", "\"chanel\"", &["'chanel'", "channel"]);
     says("indexes = [\"channel\"]", "indexes = [\"chanel\"]", "\"chanel\"", &["column", "did you mean 'channel'"]);
     says(
@@ -139,7 +138,6 @@ fn variables_statements_and_effects_must_fit() {
     );
     says("INTO {message}", "INTO {rotate body}", "\"INSERT", &["only an UPDATE can rotate a column"]);
     says("to = { row = \"channel\" }", "to = { row = \"message\" }", "\"message\"", &["'row' needs"]);
-    says("INTO {message}", "INTO {rotate body}", "\"INSERT", &["only an UPDATE can rotate a column"]);
     says("to = { row = \"channel\" }", "to = { own-row = \"channel\" }", "\"channel\"", &["own no rows", "'row'"]);
     says("uniform = [1, 9]", "uniform = [9, 1]", "[9, 1]", &["first is above"]);
     says(
