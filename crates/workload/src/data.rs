@@ -25,14 +25,7 @@ const fn scattered(name: &'static str, salt: u32, range: u64) -> ColumnDef {
     ColumnDef::int(name, Fill::Scattered { salt, range })
 }
 
-const BASE: Table = Table {
-    name: "",
-    columns: &[],
-    rows: RowCount::Empty,
-    scope: Scope::DataSet,
-    updated_in_place: false,
-    indexes: &[],
-};
+const BASE: Table = Table { scope: Scope::DataSet, ..Table::BASE };
 
 /// Sales: the large table, with keys of two dimensions, grouping columns of 10, 10⁴ and 10⁶ values, an amount and a day.
 pub const FACT: Table = Table {

@@ -133,11 +133,20 @@ pub enum Datum<'a> {
 pub const BATCH_ROWS: u64 = 4096;
 
 impl Table {
+    /// Defaults for all fields: a workload table that is empty before a test.
+    pub const BASE: Table = Table {
+        name: "",
+        columns: &[],
+        rows: RowCount::Empty,
+        scope: Scope::Workload,
+        updated_in_place: false,
+        indexes: &[],
+    };
+
     /// A workload table in which each job owns a range of rows.
     #[must_use]
     pub const fn per_job(name: &'static str, columns: &'static [ColumnDef], rows: &'static str) -> Table {
-        let rows = RowCount::PerJob(rows);
-        Table { name, columns, rows, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
+        Table { name, columns, rows: RowCount::PerJob(rows), ..Table::BASE }
     }
 
     /// Whether its rows exist before a test and do not depend on the number of jobs.

@@ -2,7 +2,7 @@
 
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::{Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, Table};
 use crate::workload::Evidence;
 
 /// Bytes of payload per row.
@@ -29,20 +29,17 @@ pub(super) const BUILD: NamedFor =
 /// What can spoil the figures of these workloads.
 pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that extends its file on slow storage, checkpoints and cleaners that write during the load (they belong to it, but a window of less than a minute may contain none or one), replication triggers.";
 
-const fn base(name: &'static str, columns: &'static [ColumnDef]) -> Table {
-    Table { name, columns, rows: RowCount::Empty, scope: Scope::Workload, updated_in_place: false, indexes: &[] }
-}
-
 /// The rows of conventional inserts: 24 bytes of numbers, 120 bytes of payload.
-pub(super) const ENTRY: Table = base(
-    "entry",
-    &[
+pub(super) const ENTRY: Table = Table {
+    name: "entry",
+    columns: &[
         ColumnDef::int("id", Fill::Key),
         ColumnDef::int("customer", Fill::Zero),
         ColumnDef::int("product", Fill::Zero),
         ColumnDef::bytes("payload", Fill::PayloadOf(PAYLOAD)),
     ],
-);
+    ..Table::BASE
+};
 
 /// The table for inserts.
 pub(super) const ENTRIES: &[Table] = &[ENTRY];
@@ -52,9 +49,10 @@ pub(super) const ENTRIES_EVIDENCE: Evidence =
     Evidence { query: "SELECT COUNT(*) FROM {entry}", counts: "rows in the table" };
 
 /// A table with the columns of the data set's large table, without key or index.
-pub(super) const HEAP: Table = base("heap", &FACT_COLUMNS_PLAIN);
+pub(super) const HEAP: Table = Table { name: "heap", columns: &FACT_COLUMNS_PLAIN, ..Table::BASE };
 /// The same with a primary key and two indexes.
-pub(super) const INDEXED: Table = Table { indexes: &["customer", "product"], ..base("indexed", FACT_COLUMNS) };
+pub(super) const INDEXED: Table =
+    Table { name: "indexed", columns: FACT_COLUMNS, indexes: &["customer", "product"], ..Table::BASE };
 
 const FACT_COLUMNS: &[ColumnDef] = crate::data::FACT.columns;
 

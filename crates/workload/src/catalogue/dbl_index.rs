@@ -7,7 +7,7 @@ use crate::instrument::Instrument;
 use crate::limit::{Limit, Loop};
 use crate::params::Param;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, RowCount, Table};
 use crate::workload::{Kpi, Sweep, Volume, Workload};
 
 /// The indexed table.
@@ -19,9 +19,7 @@ pub(crate) const BUILT: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(120)),
     ],
     rows: RowCount::Total("rows"),
-    scope: Scope::Workload,
-    updated_in_place: false,
-    indexes: &[],
+    ..Table::BASE
 };
 
 const PARAMS: &[Param] =

@@ -1,13 +1,10 @@
 //! Common parts of the storage and database-writer workloads: a large table, read and changed at random.
 
-use crate::data::{FACT, fact_rows};
+use crate::data::fact_rows;
 use crate::named_for::{Component, Instead, NamedFor};
 use crate::params::Params;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
-
-/// The table for reads.
-pub(super) const READ_TABLES: &[Table] = &[FACT];
+use crate::table::{ColumnDef, Fill, RowCount, Table};
 
 /// The table for changes, with rows as large as those of the data set.
 pub(super) const BLOCKS: Table = Table {
@@ -18,9 +15,8 @@ pub(super) const BLOCKS: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(PAYLOAD)),
     ],
     rows: RowCount::Share { percent: 100, row_bytes: 256 },
-    scope: Scope::Workload,
     updated_in_place: true,
-    indexes: &[],
+    ..Table::BASE
 };
 
 /// Bytes of the payload of a row.
@@ -49,7 +45,7 @@ pub(super) fn key(rows: u64, salt: u32) -> Step {
     Step::bind("id", Generator::Uniform { from: 0, range: rows.max(1), salt })
 }
 
-/// Rows of [`FACT`] and of [`BLOCKS`], which are equally large.
+/// Rows of [`crate::data::FACT`] and of [`BLOCKS`], which are equally large.
 pub(super) fn rows(params: &Params) -> u64 {
     fact_rows(params)
 }

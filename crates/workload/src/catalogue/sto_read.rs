@@ -3,6 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::sto;
+use crate::data::FACT;
 use crate::instrument::Instrument;
 use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
@@ -21,7 +22,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         Kpi { column: column::READ_TIME_US_MEAN, title: "time of a read" },
         Kpi { column: column::READS_WITHIN_512US_PCT, title: "reads of up to 512 µs" },
     ],
-    tables: sto::READ_TABLES,
+    tables: &[FACT],
     needs: &[Capability::Rows, Capability::ReadRows],
     instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BlockReads])],
     program: |params| Program {

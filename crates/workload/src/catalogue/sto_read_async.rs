@@ -7,7 +7,7 @@ use crate::instrument::Instrument;
 use crate::limit::Limit;
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, RowCount, Table};
 use crate::workload::{Kpi, Volume, Workload};
 
 /// Number of values of the column `k`; neighbouring values are anywhere in the table. Many more than rows of the largest
@@ -22,9 +22,8 @@ const SPREAD: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(200)),
     ],
     rows: RowCount::Share { percent: 80, row_bytes: 256 },
-    scope: Scope::Workload,
-    updated_in_place: false,
     indexes: &["k"],
+    ..Table::BASE
 };
 
 const PARAMS: &[Param] =

@@ -8,7 +8,7 @@ use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, RowCount, Table};
 use crate::workload::{Kpi, Volume, Workload};
 
 /// Bytes of a row as stored, about. Large rows cost the executor little per byte; one must fit a page of 1 KiB.
@@ -22,9 +22,7 @@ const WIDE: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(940)),
     ],
     rows: RowCount::Share { percent: 100, row_bytes: ROW },
-    scope: Scope::Workload,
-    updated_in_place: false,
-    indexes: &[],
+    ..Table::BASE
 };
 
 const PARAMS: &[Param] = &[Param {

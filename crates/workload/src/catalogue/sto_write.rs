@@ -7,7 +7,7 @@ use crate::limit::Limit;
 use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, Table};
 use crate::workload::{Evidence, Kpi, Workload};
 
 const MADE: Table = Table {
@@ -17,10 +17,7 @@ const MADE: Table = Table {
         ColumnDef::int("k", Fill::Scattered { salt: 51, range: 1_000_000 }),
         ColumnDef::bytes("payload", Fill::PayloadOf(400)),
     ],
-    rows: RowCount::Empty,
-    scope: Scope::Workload,
-    updated_in_place: false,
-    indexes: &[],
+    ..Table::BASE
 };
 
 const PARAMS: &[Param] =

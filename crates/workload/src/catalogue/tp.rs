@@ -10,7 +10,7 @@ use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, RowCount, Table};
 use crate::workload::{Consistency, Evidence, Kpi, Workload};
 
 /// Initial balance of an account.
@@ -24,15 +24,6 @@ const REPORT_ROWS: u64 = 500;
 /// Lines of an order of the heavy transaction; 3 statements each.
 const LINES: u64 = 7;
 
-const EMPTY: Table = Table {
-    name: "",
-    columns: &[],
-    rows: RowCount::Empty,
-    scope: Scope::Workload,
-    updated_in_place: false,
-    indexes: &[],
-};
-
 /// Accounts with balance and savings, and a counter of changes.
 pub(super) const ACCOUNT: Table = Table {
     name: "account",
@@ -45,7 +36,7 @@ pub(super) const ACCOUNT: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("accounts"),
-    ..EMPTY
+    ..Table::BASE
 };
 
 /// Items in stock.
@@ -58,7 +49,7 @@ const STOCK: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     rows: RowCount::Total("items"),
-    ..EMPTY
+    ..Table::BASE
 };
 
 /// Orders: the amount that a buyer owes.
@@ -71,7 +62,7 @@ const ORDERS: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(TEXT_BYTES)),
     ],
     indexes: &["buyer"],
-    ..EMPTY
+    ..Table::BASE
 };
 
 /// Lines of orders: quantities taken from stock.
@@ -84,7 +75,7 @@ const LINE: Table = Table {
         ColumnDef::int("quantity", Fill::Zero),
     ],
     indexes: &["order_id"],
-    ..EMPTY
+    ..Table::BASE
 };
 
 /// Entries of a ledger; a report reads consecutive ones.
@@ -98,7 +89,7 @@ pub(super) const ENTRY: Table = Table {
         ColumnDef::bytes("payload", Fill::PayloadOf(40)),
     ],
     rows: RowCount::Total("entries"),
-    ..EMPTY
+    ..Table::BASE
 };
 
 /// Number of accounts. With few of them, transactions wait for each other's rows.
