@@ -155,6 +155,20 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    fn add_cpu_busy(self) -> Self {
+        self.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+    }
+
+    /// Adds the wait event with the most sessions, and their mean number.
+    fn add_top_wait(mut self) -> Self {
+        let waits = &self.record.waits;
+        if let Some((event, seen)) = waits.sessions.iter().max_by_key(|(_, n)| **n).filter(|_| waits.samples > 0) {
+            let sessions = number(*seen as f64 / f64::from(waits.samples), 2);
+            self.texts.push(format!("on average {sessions} of {} jobs were in {event}", self.record.jobs));
+        }
+        self
+    }
+
     fn bound(self, by: BoundBy) -> Bound {
         Bound { by, because: self.texts.join("; "), from: self.from }
     }
@@ -277,7 +291,7 @@ fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
     };
     let text = format!("{} of what the data device gives the best program ({})", pct(share), limit.name);
     let e = e.add(&[column::LIMIT_SHARE_PCT], text);
-    Some(e.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v))).bound(by))
+    Some(e.add_cpu_busy().bound(by))
 }
 
 fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
@@ -307,18 +321,14 @@ fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
 
 /// The figures that were checked, and those that are missing.
 fn unknown(record: &TestRecord) -> Bound {
-    let mut e = Evidence::new(record)
-        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
-        .add_figure(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
+    let mut e =
+        Evidence::new(record).add_cpu_busy().add_figure(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
     if let (Some(wait), Some(whole)) = (e.figure(column::LOG_FILE_SYNC_MS), e.figure(LATENCY)) {
         let text = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
         e = e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text);
     }
     e = e.add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
-    e = time::add_parts(e, record);
-    if let Some((event, sessions)) = top_wait(record) {
-        e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
-    }
+    e = time::add_parts(e, record).add_top_wait();
     let missing: Vec<&str> = [
         (column::CPU_BUSY_PCT, "CPU busy"),
         (column::CLIENT_CPU_PCT, "client CPU"),
@@ -338,10 +348,4 @@ fn unknown(record: &TestRecord) -> Bound {
         e.texts.push(format!("not measured: {}", missing.join(", ")));
     }
     e.bound(BoundBy::Unknown)
-}
-
-/// The wait event with the most sessions, and their mean number.
-fn top_wait(record: &TestRecord) -> Option<(&str, f64)> {
-    let (event, seen) = record.waits.sessions.iter().max_by_key(|(_, n)| **n)?;
-    (record.waits.samples > 0).then(|| (event.as_str(), *seen as f64 / f64::from(record.waits.samples)))
 }

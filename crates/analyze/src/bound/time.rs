@@ -3,8 +3,9 @@
 //! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
 //! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
 //! timed or sampled, so a wait is at most the time that its session slept. A database that times its read calls also times
-//! the CPU that the kernel takes in them: that belongs to the read if blocks are proved to come from the device. While a session waits for its client, loadline's own
-//! thread is on a CPU, waits for one, or neither: the rest is the round trip (network and wake-ups).
+//! the CPU that the kernel takes in them: that belongs to the read if blocks are proved to come from the device. While a
+//! session waits for its client, loadline's own thread is on a CPU, waits for one, or neither: the rest is the round trip
+//! (network and wake-ups).
 //!
 //! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
 //! not measured can be larger. If the second is nearly as large, the reason says so.
@@ -12,7 +13,7 @@
 use loadline_model::format::number;
 use loadline_model::{Column, TestRecord, column};
 
-use super::{Bound, BoundBy, DEVICE_FULL, Evidence, ONE_BY_ONE, pct, top_wait};
+use super::{Bound, BoundBy, DEVICE_FULL, Evidence, ONE_BY_ONE, pct};
 use crate::kpi::LATENCY;
 
 /// Share of the largest part from which on the second counts as nearly as large.
@@ -131,20 +132,15 @@ fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> 
         let text = format!("loadline's threads waited {} for one", pct(client_wait));
         evidence = evidence.add(&[column::CLIENT_JOB_CPU_WAIT_PCT, column::SESSION_IDLE_PCT], text);
     }
-    let evidence = evidence.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
-    Part { by: BoundBy::Cpu, share: run + wait + client_wait, evidence }
+    Part { by: BoundBy::Cpu, share: run + wait + client_wait, evidence: evidence.add_cpu_busy() }
 }
 
 /// A wait of sessions, counted or sampled.
 fn wait<'a>(record: &'a TestRecord, column: &'static Column, by: BoundBy, doing: &str) -> Option<Part<'a>> {
-    let mut e = Evidence::new(record);
+    let e = Evidence::new(record);
     let share = e.figure(column)?;
-    e = e.add(&[column], format!("sessions {doing} for {} of the jobs' time", pct(share)));
-    if let Some((event, sessions)) = top_wait(record) {
-        e.texts.push(format!("on average {} of {} jobs were in {event}", number(sessions, 2), record.jobs));
-    }
-    let evidence = e.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
-    Some(Part { by, share, evidence })
+    let text = format!("sessions {doing} for {} of the jobs' time", pct(share));
+    Some(Part { by, share, evidence: e.add(&[column], text).add_top_wait().add_cpu_busy() })
 }
 
 /// Where the time goes while a session waits for its client.
@@ -197,7 +193,7 @@ fn reads(record: &TestRecord, log_share: f64) -> Option<Part<'_>> {
         .add(&[column], text)
         .add_figure(column::BLOCK_READS_PER_S, |v| format!("{} block reads/s", number(v, 0)))
         .add_figure(column::READ_TIME_US_MEAN, |v| format!("{} µs per read call", number(v, 1)))
-        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+        .add_cpu_busy();
     Some(Part { by: BoundBy::StorageReads, share, evidence })
 }
 
@@ -248,7 +244,7 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
     let evidence = e
         .add_figure(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
         .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
-        .add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+        .add_cpu_busy();
     // The quotient of two finite figures may be infinite.
     Some(ms / whole * 100.0).filter(|share| share.is_finite()).map(|share| Part {
         by: BoundBy::LogSync,
