@@ -1,18 +1,31 @@
 //! Common parts of the data-load workloads: the inserted rows.
 
+use loadline_model::Capability;
+
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::program::{Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
-use crate::workload::Evidence;
+use crate::workload::{Evidence, Workload};
 
 /// Bytes of payload per row.
 const PAYLOAD: u32 = 120;
 
-/// What conventional inserts are named for.
-pub(super) const INSERTS: NamedFor = NamedFor {
-    components: &[Component::Log, Component::Cpu],
-    doing: "the way of a few rows through statements to a durable commit",
-    instead: &[ONE_WRITER],
+/// Common fields: conventional inserts.
+pub(super) const BASE: Workload = Workload {
+    group: "data-load",
+    named_for: NamedFor {
+        components: &[Component::Log, Component::Cpu],
+        doing: "the way of a few rows through statements to a durable commit",
+        instead: &[ONE_WRITER],
+    },
+    spoiled_by: "Other work on the log and the data files, a table that extends its file on slow storage, checkpoints and cleaners that write during the load (they belong to it, but a window of less than a minute may contain none or one), replication triggers.",
+    tables: &[ENTRY],
+    needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
+    evidence: Some(Evidence { query: "SELECT COUNT(*) FROM {entry}", counts: "rows in the table" }),
+    instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log, Limit::Copy, Limit::WriteBandwidth])],
+    ..Workload::BASE
 };
 
 /// What bulk loads are named for.
@@ -26,11 +39,8 @@ pub(super) const BULK: NamedFor = NamedFor {
 pub(super) const BUILD: NamedFor =
     NamedFor { components: &[Component::Cpu], doing: "one process that sorts rows into an index", instead: &[] };
 
-/// What can spoil the figures of these workloads.
-pub(super) const SPOILED_BY: &str = "Other work on the log and the data files, a table that extends its file on slow storage, checkpoints and cleaners that write during the load (they belong to it, but a window of less than a minute may contain none or one), replication triggers.";
-
 /// The rows of conventional inserts: 24 bytes of numbers, 120 bytes of payload.
-pub(super) const ENTRY: Table = Table {
+const ENTRY: Table = Table {
     name: "entry",
     columns: &[
         ColumnDef::int("id", Fill::Key),
@@ -40,13 +50,6 @@ pub(super) const ENTRY: Table = Table {
     ],
     ..Table::BASE
 };
-
-/// The table for inserts.
-pub(super) const ENTRIES: &[Table] = &[ENTRY];
-
-/// Evidence: the number of rows.
-pub(super) const ENTRIES_EVIDENCE: Evidence =
-    Evidence { query: "SELECT COUNT(*) FROM {entry}", counts: "rows in the table" };
 
 /// A table with the columns of the data set's large table, without key or index.
 pub(super) const HEAP: Table = Table { name: "heap", columns: &FACT_COLUMNS_PLAIN, ..Table::BASE };

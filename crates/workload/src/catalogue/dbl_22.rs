@@ -26,11 +26,9 @@ const PARAMS: &[Param] = &[
 /// DBL-22.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-22",
-    group: "data-load",
     summary: "bulk load by the fastest path, without and with indexes",
     description: "Each transaction adds 10,000 rows to an empty table by the database's fastest way for rows from outside (COPY in binary format, LOAD DATA LOCAL INFILE, array binds, prepared inserts), and commits durably. Rows are those of the data set's large table: 64 bytes of numbers, 120 of payload. First one job, into a table without key or index and into one with a primary key and two indexes; then the one without over rising numbers of jobs, all into the same table.",
     named_for: dbl::BULK,
-    spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows loaded" },
         Kpi { column: column::DATA_MIB_PER_S, title: "data loaded" },
@@ -52,5 +50,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         ],
         commit: Commit::Wait,
     },
-    ..Workload::BASE
+    ..dbl::BASE
 };

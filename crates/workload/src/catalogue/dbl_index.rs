@@ -1,6 +1,6 @@
 //! DBL-INDEX: how fast an index is built.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::dbl;
 use crate::instrument::Instrument;
@@ -28,20 +28,18 @@ const PARAMS: &[Param] =
 /// DBL-INDEX.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-INDEX",
-    group: "data-load",
     summary: "builds an index over rows in random order and drops it, repeatedly",
     description: "Each transaction creates an index on a column whose values are in random order, and drops it again; one job. The figure is how many rows per second are read, sorted and written to the index (the time includes the drop, which takes little). One process builds it; the server's settings determine the memory of its sort.",
     named_for: dbl::BUILD,
-    spoiled_by: dbl::SPOILED_BY,
     kpis: &[
         Kpi { column: column::ROWS_PER_S, title: "rows indexed" },
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time to create and drop the index" },
     ],
     tables: &[BUILT],
     params: PARAMS,
-    needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait],
     instruments: &[Instrument::Limit(&[Limit::Loop(Loop::Keys), Limit::WriteBandwidth])],
     sweep: Sweep::Once,
+    evidence: None,
     volume: Some(|params| Volume {
         rows: params.get("rows") as f64,
         tables: &["built"],
@@ -60,5 +58,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         ],
         commit: Commit::Wait,
     },
-    ..Workload::BASE
+    ..dbl::BASE
 };

@@ -18,7 +18,6 @@ const PARAMS: &[Param] = &[
 /// DBL-STREAM.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "DBL-STREAM",
-    group: "data-load",
     summary: "small steady batches at a given rate, and the delay until another session sees them",
     description: "One job starts 20 batches of 50 rows per second, whether or not earlier ones have ended; each is one INSERT and a durable commit. A second session queries for the last row of the next batch repeatedly, at most about 5,000 times a second. The delay from the intended start of a batch until this session sees its row is what a consumer of the stream waits, including a backlog of batches. It can be shorter than the batch itself: some databases show rows once they are committed in memory, before the log is on disk. The figures are rows inserted per second, and the median and 99th percentile of the delay. If rows per second are below rows × batches, the database does not keep up. A test is invalid if more than 1 % of the batches due in its window were not seen within a second after its end. The parameter sets the rate; --rate is for workloads without a rate of their own.",
     named_for: NamedFor {
@@ -32,11 +31,9 @@ pub(super) static WORKLOAD: Workload = Workload {
         Kpi { column: column::VISIBLE_DELAY_NS_P50, title: "median delay until visible" },
         Kpi { column: column::VISIBLE_DELAY_NS_P99, title: "99th percentile of the delay" },
     ],
-    tables: dbl::ENTRIES,
     params: PARAMS,
     needs: &[Capability::Rows, Capability::Redo, Capability::CommitWait, Capability::ReadRows],
     sweep: Sweep::Once,
-    evidence: Some(dbl::ENTRIES_EVIDENCE),
     instruments: &[
         Instrument::Visible(Visible { rate: "batches", rows: "rows", query: "SELECT id FROM {entry} WHERE id = :id" }),
         Instrument::Limit(&[Limit::Statements, Limit::Log, Limit::Copy]),
@@ -47,5 +44,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         // queries from commits.
         Program { body: vec![Step::Repeat { times: 1, body: program.body }], ..program }
     },
-    ..Workload::BASE
+    ..dbl::BASE
 };

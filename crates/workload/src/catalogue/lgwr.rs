@@ -53,7 +53,8 @@ pub(super) const BASE: Workload = Workload {
     tables: TABLES,
     needs: NEEDS_WAIT,
     evidence: Some(EVIDENCE),
-    at_most: AT_MOST,
+    // A transaction cannot change more rows than the job owns.
+    at_most: &[("rows", "own-rows")],
     instruments: &[Instrument::Limit(&[Limit::Log])],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
@@ -91,9 +92,6 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
         },
     ]
 }
-
-/// A transaction cannot change more rows than the job owns.
-pub(super) const AT_MOST: &[(&str, &str)] = &[("rows", "own-rows")];
 
 /// The statement that changes one row, with a payload from the job's pool.
 pub(super) const ONE_ROW: &str = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";

@@ -1,19 +1,24 @@
 //! Common parts of the server workloads: a table that fits every cache, read by key.
 
+use loadline_model::Capability;
+
 use crate::data::{LOOKUP, LOOKUPS};
+use crate::instrument::Instrument;
+use crate::limit::Limit;
 use crate::named_for::{Component, NamedFor};
 use crate::program::{Effect, Generator, Statement, Step};
-use crate::table::Table;
+use crate::workload::Workload;
 
-/// The table that is read.
-pub(super) const TABLES: &[Table] = &[LOOKUP];
-
-/// What they are named for.
-pub(super) const NAMED_FOR: NamedFor =
-    NamedFor { components: &[Component::Cpu], doing: "executing queries on cached blocks", instead: &[] };
-
-/// What can spoil the figures of these workloads.
-pub(super) const SPOILED_BY: &str = "A cache that does not hold the table (the hit ratio is checked), a client short of CPU, other work on the CPUs. With the client driver, also the network.";
+/// Common fields.
+pub(super) const BASE: Workload = Workload {
+    group: "server",
+    named_for: NamedFor { components: &[Component::Cpu], doing: "executing queries on cached blocks", instead: &[] },
+    spoiled_by: "A cache that does not hold the table (the hit ratio is checked), a client short of CPU, other work on the CPUs. With the client driver, also the network.",
+    tables: &[LOOKUP],
+    needs: &[Capability::Rows, Capability::ReadRows],
+    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
+    ..Workload::BASE
+};
 
 /// One row by primary key.
 pub(super) fn one_row() -> Statement {

@@ -1,10 +1,8 @@
 //! SRV-MIXED: queries of single rows and ranges, and some scans.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::srv;
-use crate::instrument::Instrument;
-use crate::limit::Limit;
 use crate::params::Param;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
@@ -17,20 +15,14 @@ const PARAMS: &[Param] = &[
 /// SRV-MIXED.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-MIXED",
-    group: "server",
     summary: "60 queries of one row, 39 of 25 rows and one scan in a transaction, from the cache",
     description: "Each transaction executes 60 queries of one row by primary key, 39 of 25 rows by a range of it, and one full scan with a filter: short and long work side by side, as on real servers. The figure is queries per second of this mix.",
-    named_for: srv::NAMED_FOR,
-    spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
         Kpi { column: column::ROWS_PER_S, title: "rows fetched" },
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a mix of 100 queries" },
     ],
-    tables: srv::TABLES,
     params: PARAMS,
-    needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |params| {
         let times = |name: &str| params.get(name).max(1) as u32;
         let seq = || Step::bind("seq", Generator::Sequence);
@@ -56,5 +48,5 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    ..Workload::BASE
+    ..srv::BASE
 };

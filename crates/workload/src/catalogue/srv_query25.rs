@@ -1,29 +1,21 @@
 //! SRV-QUERY25: 25 rows by index range.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::srv;
-use crate::instrument::Instrument;
-use crate::limit::Limit;
 use crate::program::{Commit, Generator, Program, Step};
 use crate::workload::{Kpi, Workload};
 
 /// SRV-QUERY25.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-QUERY25",
-    group: "server",
     summary: "25 rows by a range of the primary key, from the cache",
     description: "Each transaction is one query that fetches 25 consecutive rows by primary key, starting at a random one; the table is in the database's cache. The figures are queries and rows per second.",
-    named_for: srv::NAMED_FOR,
-    spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::QUERIES_PER_S, title: "queries" },
         Kpi { column: column::ROWS_PER_S, title: "rows" },
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a query" },
     ],
-    tables: srv::TABLES,
-    needs: &[Capability::Rows, Capability::ReadRows],
-    instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Statements])],
     program: |_| Program {
         statements: vec![srv::range()],
         body: vec![
@@ -34,5 +26,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         ],
         commit: Commit::Wait,
     },
-    ..Workload::BASE
+    ..srv::BASE
 };

@@ -1,6 +1,6 @@
 //! SRV-SCAN: full scan of a cached table with a filter.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::srv;
 use crate::data::LOOKUPS;
@@ -12,18 +12,13 @@ use crate::workload::{Kpi, Volume, Workload};
 /// SRV-SCAN.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "SRV-SCAN",
-    group: "server",
     summary: "full scan of a cached table with a filter",
     description: "Each transaction is one query that reads a table of 100,000 rows completely from the database's cache and sums one column of the rows that pass a filter (one in ten). No index helps, and queries do not run in parallel: more jobs are more queries. The figures are MiB (of the table as stored) and rows per second.",
-    named_for: srv::NAMED_FOR,
-    spoiled_by: srv::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data scanned" },
         Kpi { column: column::ROWS_PER_S, title: "rows scanned" },
         Kpi { column: column::COMMIT_LATENCY_MS, title: "time of a scan" },
     ],
-    tables: srv::TABLES,
-    needs: &[Capability::Rows, Capability::ReadRows],
     instruments: &[Instrument::CacheHit, Instrument::Limit(&[Limit::Memory, Limit::Loop(Loop::Lookup)])],
     volume: Some(|_| Volume { rows: LOOKUPS as f64, tables: &["lookup"], share: 1.0, ..Volume::default() }),
     program: |_| Program {
@@ -36,5 +31,5 @@ pub(super) static WORKLOAD: Workload = Workload {
         ],
         commit: Commit::Wait,
     },
-    ..Workload::BASE
+    ..srv::BASE
 };

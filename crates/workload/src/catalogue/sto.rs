@@ -1,10 +1,13 @@
 //! Common parts of the storage and database-writer workloads: a large table, read and changed at random.
 
+use loadline_model::Capability;
+
 use crate::data::fact_rows;
 use crate::named_for::{Component, Instead, NamedFor};
 use crate::params::Params;
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, RowCount, Table};
+use crate::workload::Workload;
 
 /// The table for changes, with rows as large as those of the data set.
 pub(super) const BLOCKS: Table = Table {
@@ -22,18 +25,21 @@ pub(super) const BLOCKS: Table = Table {
 /// Bytes of the payload of a row.
 const PAYLOAD: u32 = 200;
 
-/// What single-block reads are named for.
-pub(super) const READS: NamedFor = NamedFor {
-    components: &[Component::DeviceReads],
-    doing: "random reads of single blocks",
-    instead: &[Instead {
-        component: Component::Cpu,
-        why: "With many reads in flight, few CPUs are busy with requests, wake-ups and switches between sessions before the device is. Needed: more CPUs for the same device, or fewer reads in flight.",
-    }],
+/// Common fields: random reads of single blocks.
+pub(super) const BASE: Workload = Workload {
+    group: "storage",
+    named_for: NamedFor {
+        components: &[Component::DeviceReads],
+        doing: "random reads of single blocks",
+        instead: &[Instead {
+            component: Component::Cpu,
+            why: "With many reads in flight, few CPUs are busy with requests, wake-ups and switches between sessions before the device is. Needed: more CPUs for the same device, or fewer reads in flight.",
+        }],
+    },
+    spoiled_by: "Caches: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache) and the operating system's (loadline makes it drop the data files continuously, if it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads counted by the database with those of the device under its data. Other use of that device makes the comparison too good and the figures too low.",
+    needs: &[Capability::Rows, Capability::ReadRows],
+    ..Workload::BASE
 };
-
-/// What can spoil reads from the device.
-pub(super) const SPOILED_BY: &str = "Caches: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache) and the operating system's (loadline makes it drop the data files continuously, if it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads counted by the database with those of the device under its data. Other use of that device makes the comparison too good and the figures too low.";
 
 /// One row of the large table by primary key.
 pub(super) fn one_row() -> Statement {

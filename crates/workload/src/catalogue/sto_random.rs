@@ -27,7 +27,6 @@ fn reads(params: &Params) -> u32 {
 /// STO-RANDOM.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-RANDOM",
-    group: "storage",
     summary: "random reads and updates of a table much larger than the cache, 80/20 and 50/50",
     description: "Each transaction reads random rows of a large table by primary key and changes one other random row: four reads per change (80/20), or one (50/50). The cache is so small that nearly every statement reads a block, and every change leaves a dirty block that must be written before its buffer is free again. The figures are reads and writes of data files per second, and the share of the jobs' time spent waiting for a free buffer or freeing one by writing a block. The commit does not wait: the log is not measured. One update per transaction, so deadlocks are impossible. First one job with both mixes, then a sweep over jobs with 80/20.",
     named_for: NamedFor {
@@ -35,7 +34,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         doing: "random reads of single blocks, and writes of changed ones to make room for them",
         instead: &[ONE_WRITER],
     },
-    spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::IO_PER_S, title: "reads and writes" },
         Kpi { column: column::PHYSICAL_WRITES_PER_S, title: "writes" },
@@ -71,7 +69,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Nowait,
         }
     },
-    ..Workload::BASE
+    ..sto::BASE
 };
 
 #[cfg(test)]

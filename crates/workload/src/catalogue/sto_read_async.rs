@@ -1,6 +1,6 @@
 //! STO-READ-ASYNC: random single-block reads, many at a time.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::sto;
 use crate::instrument::Instrument;
@@ -44,11 +44,8 @@ fn expected_rows(params: &Params) -> f64 {
 /// STO-READ-ASYNC.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-READ-ASYNC",
-    group: "storage",
     summary: "random block reads from the device in batches, so that many can run at once",
     description: "Each transaction is one query that fetches about 64 rows by a range of a secondary index whose neighbours are anywhere in a large table. So it needs as many random blocks, and knows all of them before it reads the first. A database that prefetches or reads asynchronously has many of these reads in flight; one that reads block by block has one per job. The difference to STO-READ shows which. The figures are block reads and MiB per second; the block size is the database's (column Block: usually 8 KiB or 16 KiB).",
-    named_for: sto::READS,
-    spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::BLOCK_READS_PER_S, title: "reads" },
         Kpi { column: column::READ_MIB_PER_S, title: "data read" },
@@ -56,7 +53,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[SPREAD],
     params: PARAMS,
-    needs: &[Capability::Rows, Capability::ReadRows],
     instruments: &[Instrument::Device, Instrument::Limit(&[Limit::BatchReads])],
     volume: Some(|params| Volume { rows: expected_rows(params), ..Volume::default() }),
     program: |params| {
@@ -75,7 +71,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    ..Workload::BASE
+    ..sto::BASE
 };
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! STO-SCAN: parallel sequential reads of a large table.
 
-use loadline_model::{Capability, column};
+use loadline_model::column;
 
 use super::sto;
 use crate::instrument::Instrument;
@@ -45,7 +45,6 @@ fn piece(params: &Params) -> u64 {
 /// STO-SCAN.
 pub(super) static WORKLOAD: Workload = Workload {
     code: "STO-SCAN",
-    group: "storage",
     summary: "parallel sequential reads of a large table from the device",
     description: "Each transaction is one query that reads a piece of a large table (32,768 rows of about 1 KiB) by a range of the primary key, in which order the table is stored, and sums a column of 8 bytes: little work per byte. Pieces are random, so jobs read different ones. Serial queries: more in flight come from more jobs, and from what the database or the operating system reads ahead. What is read ahead stays in the page cache until it is used with a --size of 512 MiB or more; a smaller table would then be read from the cache, so it is dropped earlier, and the device reads it again. The figure is MiB of the table per second: what storage delivers to large sequential reads through the database.",
     named_for: NamedFor {
@@ -53,7 +52,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         doing: "sequential reads, at the bandwidth of the device",
         instead: &[],
     },
-    spoiled_by: sto::SPOILED_BY,
     kpis: &[
         Kpi { column: column::DATA_MIB_PER_S, title: "data read" },
         Kpi { column: column::ROWS_PER_S, title: "rows" },
@@ -61,7 +59,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     ],
     tables: &[WIDE],
     params: PARAMS,
-    needs: &[Capability::Rows, Capability::ReadRows],
     instruments: &[Instrument::Device, Instrument::Limit(&[Limit::ReadBandwidth])],
     volume: Some(|params| Volume {
         rows: piece(params) as f64,
@@ -85,5 +82,5 @@ pub(super) static WORKLOAD: Workload = Workload {
             commit: Commit::Wait,
         }
     },
-    ..Workload::BASE
+    ..sto::BASE
 };
