@@ -169,17 +169,16 @@ fn figures(w: &Workload) -> String {
 fn limits(w: &Workload) -> String {
     let all = w.limits();
     let mut out = "## Limit\n\n".to_owned();
-    out += match all.len() {
+    let of = match all.len() {
         0 => return out + "None: the figures are the shape of the curve over sizes.\n\n",
-        1 => {
-            "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
-              the test's throughput as a share of it:\n\n"
-        }
-        _ => {
-            "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
-              the test's throughput as a share of the lowest of these, which `limit_of` names:\n\n"
-        }
+        1 => "it",
+        _ => "the lowest of these, which `limit_of` names",
     };
+    let _ = writeln!(
+        out,
+        "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
+         the test's throughput as a share of {of}:\n"
+    );
     for limit in all {
         let _ = writeln!(out, "- {}: {}", limit.name(), limit.definition());
     }
