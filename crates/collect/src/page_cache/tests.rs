@@ -50,6 +50,15 @@ fn data_files_are_dropped_and_the_log_is_not() {
     assert!(log >= 1 << 20, "{log} bytes are left");
 }
 
+/// Waits until hardly anything of `path` is cached.
+fn assert_dropped(path: &Path) {
+    let end = Instant::now() + Duration::from_secs(5);
+    while cached(path).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
+        std::thread::sleep(MS);
+    }
+    assert!(cached(path).unwrap() <= 1 << 18);
+}
+
 #[test]
 fn a_keeper_drops_what_is_read_and_finds_new_files() {
     let dir = place();
@@ -64,11 +73,7 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
     let mut rest = Vec::new();
     File::open(&table).unwrap().read_to_end(&mut rest).unwrap();
     if cached(&table).is_some() {
-        let end = Instant::now() + Duration::from_secs(5);
-        while cached(&table).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
-            std::thread::sleep(MS);
-        }
-        assert!(cached(&table).unwrap() <= 1 << 18);
+        assert_dropped(&table);
     }
     std::fs::write(dir.path().join("base/new"), vec![7; 1 << 20]).unwrap();
     std::thread::sleep(SEARCH_EVERY + Duration::from_millis(200));
@@ -83,20 +88,15 @@ fn what_is_read_ahead_is_dropped_one_pass_after_it_is_used() {
     let files = below(dir.path(), None);
     files.drop_all().unwrap();
     let table = dir.path().join("base/file");
-    let read = || drop(std::fs::read(&table).unwrap());
     if cached(&table).is_none() {
         return;
     }
     // Nothing is new for it: only the time starts a pass, and the second one drops what the first one saw.
     let keeper = Keeper::start(files, Keep::OutOnceUsed { new_bytes: 1 << 40 }, MS).unwrap();
-    read();
+    drop(std::fs::read(&table).unwrap());
     std::thread::sleep(Duration::from_millis(20));
     assert!(cached(&table).unwrap() >= 1 << 20, "dropped at once");
-    let end = Instant::now() + Duration::from_secs(5);
-    while cached(&table).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
-        std::thread::sleep(MS);
-    }
-    assert!(cached(&table).unwrap() <= 1 << 18);
+    assert_dropped(&table);
     drop(keeper);
 }
 
