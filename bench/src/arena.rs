@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -69,12 +70,16 @@ pub(crate) struct Arena {
     pub(crate) work: Arc<Work>,
 }
 
+/// Opens `url`, with private files in `results`.
+pub(crate) fn target(url: &str, results: &Path) -> Outcome<Arc<dyn Target>> {
+    std::fs::create_dir_all(results)?;
+    Ok(Arc::from(open(&OpenRequest::new(url, std::path::absolute(results)?))?))
+}
+
 impl Arena {
     /// Starts the server behind `url` and prepares it for all drivers and numbers of clients.
     pub(crate) fn open(url: &str, code: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
-        std::fs::create_dir_all(&args.results)?;
-        let request = OpenRequest::new(url, std::path::absolute(&args.results)?);
-        let target: Arc<dyn Target> = Arc::from(open(&request)?);
+        let target = target(url, &args.results)?;
         let info = target.info()?;
         let workload = find(code)?;
         let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
@@ -256,7 +261,7 @@ pub(crate) fn loadline(
     };
     Ok(Figure {
         tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
-        // Absent if the database runs in this process.
+        // Absent if the database runs in this process and the kernel does not count the CPU time of threads.
         cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
         redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
     })

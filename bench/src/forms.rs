@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_analyze::stats::median;
-use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_database::Work;
 use loadline_model::Driver;
 use loadline_run::calibrate;
 use loadline_workload::{
     ColumnDef, Commit, Effect, Fill, Generator, Params, Program, RowCount, Statement, Step, Table, Workload, find,
 };
 
-use crate::arena::{Outcome, loadline};
+use crate::arena::{Outcome, loadline, target};
 
 /// Rows of the pool table.
 const POOL_ROWS: u64 = 64;
@@ -195,9 +195,7 @@ fn work(like: &Work, form: &Form, kind: &str) -> Option<Work> {
 
 /// Measures all forms in turn.
 pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
-    std::fs::create_dir_all(&args.results)?;
-    let request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
-    let target: Arc<dyn Target> = Arc::from(open(&request)?);
+    let target = target(&args.target, &args.results)?;
     let info = target.info()?;
     let kind = match info.product.as_str() {
         "MariaDB" | "MySQL" => "mysql",

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_analyze::stats::median;
-use loadline_database::{LoadProgress, OpenRequest, Target, Work, open};
+use loadline_database::{LoadProgress, Target, Work};
 use loadline_model::Driver;
 use loadline_workload::find;
 
-use crate::arena::{Args, Outcome, loadline};
+use crate::arena::{Args, Outcome, loadline, target};
 use crate::pgbench::binary;
 
 /// Format, and its option of `\copy`.
@@ -25,9 +25,7 @@ const FORMATS: [(&str, &str); 2] = [("psql \\copy, text", ""), ("psql \\copy, bi
 const TABLE: &str = "\"loadline\".\"dbl_22_heap\"";
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
-    std::fs::create_dir_all(&args.results)?;
-    let request = OpenRequest::new("postgres-temp:", std::path::absolute(&args.results)?);
-    let target: Arc<dyn Target> = Arc::from(open(&request)?);
+    let target = target("postgres-temp:", &args.results)?;
     let work = |code: &str, given: &[(&str, i64)]| -> Outcome<Arc<Work>> {
         let workload = find(code)?;
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
