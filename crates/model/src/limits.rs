@@ -1,4 +1,4 @@
-//! Limits: the throughput that the hardware allows for the work of a test.
+//! Limits: the throughput that the machine allows for the work of a test.
 
 use serde::{Deserialize, Serialize};
 

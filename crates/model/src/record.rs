@@ -80,7 +80,7 @@ pub struct TestRecord {
     /// What bounds the test, in short (`log sync`). Never stored: computed from the other fields for a report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounded_by: Option<String>,
-    /// Limit: what the hardware allows for the same work.
+    /// Limit: what the machine allows for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TestLimit>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).

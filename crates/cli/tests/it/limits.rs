@@ -1,4 +1,4 @@
-//! What the hardware allows stands beside every figure, and where it comes from.
+//! What the machine allows stands beside every figure, and where it comes from.
 
 use crate::common::{leftovers, ok, results, run, tests_of};
 

@@ -1,4 +1,4 @@
-//! Columns of the log: writes, syncs, commit waits, and the limit of its device.
+//! Columns of the log (writes, syncs, commit waits), and of the limit of a test.
 
 use super::{Column, NOT, OWN, define, text_or_absent};
 use crate::format::Format;

@@ -21,7 +21,7 @@ pub struct Figures {
     pub(crate) data_source: Option<&'static str>,
     /// Whether figures are kept although not proved to be the device's.
     pub(crate) not_the_devices: bool,
-    /// The hardware limit.
+    /// What the machine allows for the same work.
     pub(crate) limit: Option<TestLimit>,
 }
 
