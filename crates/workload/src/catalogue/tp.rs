@@ -124,28 +124,6 @@ pub(super) const KPIS: &[Kpi] = &[
     Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
 ];
 
-/// Needs of those that only read.
-pub(super) const NEEDS_READ: &[Capability] = &[Capability::Rows, Capability::ReadRows];
-/// Needs of those that change, and must be durable.
-pub(super) const NEEDS_CHANGE: &[Capability] = &[Capability::Rows, Capability::CommitWait];
-/// Needs of those that do both.
-pub(super) const NEEDS_BOTH: &[Capability] = &[Capability::Rows, Capability::ReadRows, Capability::CommitWait];
-
-/// What those that only read are named for.
-pub(super) const READS: NamedFor =
-    NamedFor { components: &[Component::Cpu], doing: "short transactions on cached rows", instead: &[] };
-/// What those that change rows are named for: a transaction as a whole.
-pub(super) const CHANGES: NamedFor = NamedFor {
-    components: &[Component::Log, Component::Cpu],
-    doing: "whole transactions: statements, locks and a durable commit",
-    instead: &[ONE_WRITER],
-};
-
-/// What can spoil those that only read.
-pub(super) const SPOILED_BY_READ: &str = "A cache that does not hold the table (report it with the figure, or make the table larger than the cache to measure storage as well), a client short of CPU. With the client driver, also the network.";
-/// What can spoil those that change rows.
-pub(super) const SPOILED_BY: &str = "A commit that does not wait for the device, tables so small that transactions wait for each other's rows (the test then measures these waits), a client short of CPU. With the client driver, also the network: each statement is a round trip.";
-
 /// No money is created or lost: what an account no longer holds, it has spent.
 pub(super) const MONEY: Consistency = Consistency {
     query: "SELECT SUM(balance + savings + spent) - COUNT(*) * 1000000 FROM {account}",
@@ -187,21 +165,35 @@ pub(super) const ORDER_EVIDENCE: Evidence = Evidence {
 /// difference must stay the same.
 pub(super) const ORDERS_ADD_UP: &[Consistency] = &[SPENT, TAKEN];
 
-/// Common fields of all.
+/// Common fields of those that change rows: a transaction as a whole.
 pub(super) const BASE: Workload = Workload {
     group: "transaction-processing",
-    named_for: CHANGES,
-    spoiled_by: SPOILED_BY,
+    named_for: NamedFor {
+        components: &[Component::Log, Component::Cpu],
+        doing: "whole transactions: statements, locks and a durable commit",
+        instead: &[ONE_WRITER],
+    },
+    spoiled_by: "A commit that does not wait for the device, tables so small that transactions wait for each other's rows (the test then measures these waits), a client short of CPU. With the client driver, also the network: each statement is a round trip.",
     kpis: KPIS,
+    needs: &[Capability::Rows, Capability::CommitWait],
     instruments: &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
     ..Workload::BASE
+};
+
+/// Common fields of those that only read.
+pub(super) const READING: Workload = Workload {
+    named_for: NamedFor { components: &[Component::Cpu], doing: "short transactions on cached rows", instead: &[] },
+    spoiled_by: "A cache that does not hold the table (report it with the figure, or make the table larger than the cache to measure storage as well), a client short of CPU. With the client driver, also the network.",
+    needs: &[Capability::Rows, Capability::ReadRows],
+    instruments: &[Instrument::Limit(&[Limit::Statements])],
+    ..BASE
 };
 
 /// Common fields of those that order.
 pub(super) const ORDERING: Workload = Workload {
     tables: ORDER_TABLES,
     params: &[ACCOUNTS, ITEMS],
-    needs: NEEDS_BOTH,
+    needs: &[Capability::Rows, Capability::ReadRows, Capability::CommitWait],
     evidence: Some(ORDER_EVIDENCE),
     consistency: &[NONE_LOST, MONEY],
     unchanged: ORDERS_ADD_UP,

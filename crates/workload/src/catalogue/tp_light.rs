@@ -10,7 +10,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction is one UPDATE of a random account: an amount moves from its balance to its savings. The commit waits until that is durable. Unlike in LGWR-LAT1, all jobs share the rows: transactions can meet at a row and wait for each other, more rarely with more accounts.",
     tables: &[tp::ACCOUNT],
     params: &[tp::ACCOUNTS],
-    needs: tp::NEEDS_CHANGE,
     evidence: Some(Evidence { query: "SELECT SUM(changes) FROM {account}", counts: "changed rows" }),
     consistency: &[tp::NONE_LOST, tp::MONEY],
     program: |params| tp::program(params, tp::light),
