@@ -40,8 +40,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) window_syncs: Option<f64>,
     /// Distance of the snapshots from window start and window end, sum, s.
     pub(crate) snapshots_off_s: f64,
-    /// Maximum lag of the database's counters, s.
-    pub(crate) counter_lag_s: f64,
     /// Growth of the evidence query's result, and the growth required per commit; or why the query failed.
     pub(crate) evidence: Result<Option<(i64, u64)>, String>,
     /// For read-only transactions with a known number of rows: rows that the database counted between the snapshots,
@@ -101,7 +99,6 @@ impl<'a> Facts<'a> {
             all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
             window_syncs: grown(counter::REDO_SYNCS),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
-            counter_lag_s: request.target.facts().counter_lag_s,
             evidence: proof.grown().map(|grown| grown.map(|n| (n, program.rows_changed_per_tx()))),
             rows_read: through.map(|rows| (grown(counter::ROWS_READ), rows)),
             rows_changed: program.varies().then_some(measured.merged.rows_changed),
@@ -119,9 +116,7 @@ impl<'a> Facts<'a> {
     /// those of the window. With the number by which they may differ because the counters are of another time.
     pub(super) fn comparable(&self) -> (f64, f64) {
         match self.completed {
-            Some(Completed { count, uncertain }) => {
-                (count, uncertain + self.counter_lag_s / self.schedule.window_s().max(1e-9) * count)
-            }
+            Some(Completed { count, uncertain }) => (count, uncertain),
             None => {
                 let count = self.merged.transaction.count() as f64;
                 (count, self.late_share() * count)
@@ -131,6 +126,6 @@ impl<'a> Facts<'a> {
 
     /// Maximum delay of the database's counters at window start and window end, sum, as a share of the window.
     pub(super) fn late_share(&self) -> f64 {
-        (self.counter_lag_s + self.snapshots_off_s) / self.schedule.window_s().max(1e-9)
+        self.snapshots_off_s / self.schedule.window_s().max(1e-9)
     }
 }

@@ -53,7 +53,6 @@ impl Case {
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
             snapshots_off_s: 0.0,
-            counter_lag_s: 0.0,
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             consistency: &[],
             rows_changed: None,

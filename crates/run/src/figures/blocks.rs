@@ -220,7 +220,7 @@ mod tests {
         };
         let of = |open: &Snapshot, close: &Snapshot| {
             let on_time = [open, close];
-            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, lag_s: 0.0 }, 8)
+            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, whole: None }, 8)
         };
         // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
         let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();

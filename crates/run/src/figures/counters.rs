@@ -27,8 +27,9 @@ pub(crate) struct Counters<'a> {
     pub(crate) seconds: f64,
     /// Distance of `open` and `close` from window start and window end, sum, s.
     pub(crate) off_s: f64,
-    /// Maximum lag of the counters behind the sessions, s.
-    pub(crate) lag_s: f64,
+    /// Of a server that counts late: all transactions of the jobs. `open` and `close` are of before and after them, and
+    /// `seconds` is the time that they would have taken at the rate of the window.
+    pub(crate) whole: Option<f64>,
 }
 
 impl<'a> Counters<'a> {
@@ -44,18 +45,24 @@ impl<'a> Counters<'a> {
             a.as_ref().ok().zip(b.as_ref().ok()).ok_or_else(unread)
         };
         let on_time = both(&edges.at_open.snapshot, &edges.at_close.snapshot)?;
+        let window_s = measured.schedule.window_s();
         let facts = request.target.facts();
+        if facts.counter_lag_s > 0.0 {
+            let (open, close) = both(&measured.before, &measured.after)?;
+            let (all, done) = (measured.merged.total as f64, measured.merged.transaction.count() as f64);
+            let on_time = [on_time.0, on_time.1];
+            return Ok(Counters { open, close, on_time, seconds: all / done * window_s, off_s: 0.0, whole: Some(all) });
+        }
         // Sessions publish their counters when they pass window start and window end.
         let (open, close) = if facts.publishes_counters {
             both(&edges.passed_open.snapshot, &edges.passed_close.snapshot)?
         } else {
             on_time
         };
-        let window_s = measured.schedule.window_s();
         let seconds = if facts.publishes_counters { window_s } else { on_time.0.seconds_until(on_time.1) };
         let off = |s: &Snapshot, edge_ns: u64| s.at_ns.abs_diff(edge_ns) as f64 / 1e9;
         let off_s = off(open, measured.schedule.open_ns) + off(close, measured.schedule.close_ns);
-        Ok(Counters { open, close, on_time: [on_time.0, on_time.1], seconds, off_s, lag_s: facts.counter_lag_s })
+        Ok(Counters { open, close, on_time: [on_time.0, on_time.1], seconds, off_s, whole: None })
     }
 
     /// Transactions that the jobs completed between the snapshots taken on time, if the snapshots have their count.
@@ -73,6 +80,9 @@ impl<'a> Counters<'a> {
 
     /// The same between `open` and `close`. `None` if these hold what sessions published, at a time of their own.
     pub(crate) fn completed(&self) -> Option<Completed> {
+        if let Some(count) = self.whole {
+            return Some(Completed { count, uncertain: 0.0 });
+        }
         let [open, close] = self.on_time;
         let same = std::ptr::eq(open, self.open) && std::ptr::eq(close, self.close);
         self.completed_on_time().filter(|_| same)
@@ -119,9 +129,11 @@ mod tests {
     #[test]
     fn the_jobs_count_is_that_of_the_snapshots() {
         let of = |open: &Snapshot, close: &Snapshot| {
-            let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, lag_s: 0.0 };
+            let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None };
             let (other, seconds) = (snapshot(0, None), 1.0);
             let published = Counters { open: &other, seconds, ..on_time };
+            let all = Counters { whole: Some(1000.0), ..published };
+            assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
             assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));
             on_time.completed()
         };

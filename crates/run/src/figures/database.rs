@@ -56,7 +56,9 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     if not_comparable.is_none() {
         let commits = c.grown(counter::COMMITS);
         let syncs = c.grown(counter::REDO_SYNCS).filter(|s| *s > 0.0);
-        set(column::COMMITS_DATABASE, commits);
+        let [open, close] = c.on_time;
+        let scaled = commits.map(|n| n / c.seconds * open.seconds_until(close));
+        set(column::COMMITS_DATABASE, if c.whole.is_some() { scaled } else { commits });
         // If the database does not count its commits, use the jobs' count.
         set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(tps * c.seconds) / syncs));
     }
@@ -69,6 +71,12 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
         None => {}
     }
     log_parts(&mut out, c);
+    if c.whole.is_some() {
+        out.notes.push(
+            "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window"
+                .to_owned(),
+        );
+    }
     let [open, close] = c.on_time;
     out.notes.extend(request.target.facts().remarks.map(|of| of(open, close)).unwrap_or_default());
     out
