@@ -3,16 +3,19 @@
 //! Runs short sweeps on one database after another, or takes stored runs, and prints a table. It fails if something else
 //! bounds a workload and its page does not say why.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use loadline_analyze::stats::median;
 use loadline_analyze::{BoundBy, Sweep, bound_of_sweep, sweeps};
 use loadline_database::OpenRequest;
 use loadline_model::format::number;
+use loadline_model::limits::TestLimit;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
-use loadline_model::{Column, Manifest, TestRecord};
+use loadline_model::{Column, Manifest, TestRecord, column};
 use loadline_run::study::Ended;
 use loadline_run::{Event, Listener, Study, make_plan};
 use loadline_store::StoredRun;
@@ -49,6 +52,9 @@ pub(crate) struct Args {
     /// Warm-up of each test, s
     #[arg(long, default_value_t = 0.3)]
     warmup: f64,
+    /// Repetitions of each test; with several, how far each limit is from its median is printed as well
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
     /// Size of the data set
     #[arg(long, default_value = "96MiB")]
     size: String,
@@ -78,10 +84,14 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
     }
     let lines: Vec<Line> = runs.iter().flat_map(lines).collect();
     println!(
-        "| workload | database | peak | bounded by | named for | verdict |\n| --- | --- | --- | --- | --- | --- |"
+        "| workload | database | peak | of the limit | bounded by | named for | verdict |\n\
+         | --- | --- | --- | --- | --- | --- | --- |"
     );
     for workload in CATALOGUE {
         lines.iter().filter(|line| line.workload == workload.code).for_each(|line| println!("{}", line.text));
+    }
+    if args.repeat > 1 {
+        println!("\n{}", stability(&runs));
     }
     let bad: Vec<String> =
         lines.iter().filter(|l| !l.ok).map(|l| format!("{} on {}", l.workload, l.database)).collect();
@@ -121,6 +131,7 @@ fn measured(args: &Args, target: &str, results: &Path) -> Outcome<PathBuf> {
         duration: Some(TimeSpec::Seconds(args.seconds)),
         warmup: Some(TimeSpec::Seconds(args.warmup)),
         size: Some(args.size.clone()),
+        repeat: Some(args.repeat),
         ..PlanSpec::default()
     };
     std::fs::create_dir_all(results)?;
@@ -170,14 +181,53 @@ fn line(w: &'static Workload, database: &str, sweep: Option<&Sweep>, records: &[
         None => (false, "no valid test".to_owned()),
         Some(bound) => verdict(w, bound.by),
     };
+    let limit = peak.and_then(|(_, p)| {
+        let name = limits_of(records, w.code, p.jobs).next()?.name.clone();
+        Some(format!("{} % of {name}", number(p.figure(column::LIMIT_SHARE_PCT)?.mean, 0)))
+    });
     let because = bound.map_or("–".to_owned(), |b| b.sentence());
     let text = format!(
-        "| {} | {database} | {} | {because} | {} | {verdict} |",
+        "| {} | {database} | {} | {} | {because} | {} | {verdict} |",
         w.code,
         peak_text.unwrap_or_else(|| "–".to_owned()),
+        limit.unwrap_or_else(|| "–".to_owned()),
         w.named_for.phrase()
     );
     Line { workload: w.code, database: database.to_owned(), text, ok }
+}
+
+/// The limits of the tests of `workload` with `jobs` jobs.
+fn limits_of<'a>(records: &'a [TestRecord], workload: &'a str, jobs: u32) -> impl Iterator<Item = &'a TestLimit> {
+    records.iter().filter(move |r| r.workload == workload && r.jobs == jobs).filter_map(|r| r.limit.as_ref())
+}
+
+/// How far the limits of repeated tests are from their median, by reference.
+fn stability(runs: &[Judged]) -> String {
+    let mut off: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        let tests: BTreeSet<(&str, u32)> = run.records.iter().map(|r| (r.workload.as_str(), r.jobs)).collect();
+        for (workload, jobs) in tests {
+            let rates = |name: &str| {
+                let same = limits_of(&run.records, workload, jobs).filter(|l| l.name == name);
+                same.map(|l| l.tps).collect::<Vec<_>>()
+            };
+            let names: BTreeSet<&str> = limits_of(&run.records, workload, jobs).map(|l| l.name.as_str()).collect();
+            for name in names {
+                let rates = rates(name);
+                let Some(middle) = median(&rates).filter(|_| rates.len() > 1) else { continue };
+                off.entry(name).or_default().extend(rates.iter().map(|rate| (rate / middle - 1.0).abs() * 100.0));
+            }
+        }
+    }
+    let line = |(name, off): (&&str, &Vec<f64>)| {
+        let most = off.iter().copied().fold(0.0, f64::max);
+        let within = off.iter().filter(|off| **off <= 5.0).count();
+        let middle = median(off).unwrap_or(f64::NAN);
+        format!("| {name} | {} | {middle:.1} % | {most:.1} % | {within} |\n", off.len())
+    };
+    let head =
+        "| limit | measured | off its median, median | at most | within 5 % |\n| --- | --- | --- | --- | --- |\n";
+    head.to_owned() + &off.iter().map(line).collect::<String>()
 }
 
 /// Whether a workload may be bounded by this, and why.
