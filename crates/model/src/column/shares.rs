@@ -1,4 +1,4 @@
-//! Columns of what the jobs' time was spent on, and of what bounds a test.
+//! Columns of what the jobs' time was spent on, and of what bounds a test: last in the files of every group.
 
 use super::{Column, NOT, define, text_or_absent};
 use crate::format::Format;

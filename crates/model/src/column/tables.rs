@@ -71,22 +71,6 @@ const OF_ALL: &[&Column] = &[
     DEVICE_UTIL_PCT,
 ];
 
-/// What the jobs' time was spent on, and what bounds the test: last in the files of every group.
-const OF_ALL_LAST: &[&Column] = &[
-    BOUNDED_BY,
-    SESSION_CPU_PCT,
-    SESSION_CPU_WAIT_PCT,
-    SESSION_IO_PCT,
-    SESSION_IDLE_PCT,
-    CLIENT_JOB_CPU_PCT,
-    CLIENT_JOB_CPU_WAIT_PCT,
-    DATA_DEVICE_UTIL_PCT,
-    LOCK_WAIT_PCT,
-    LOG_WRITE_WAIT_PCT,
-    WRITE_WAIT_PCT,
-    WRITER_WAIT_PCT,
-];
-
 /// The parts of a commit: in the files of the log writer only.
 const OF_LOG_WRITER: &[&Column] = &[
     LOG_PART_WAIT_US,
@@ -144,7 +128,7 @@ const OF_OTHERS: &[&Column] = &[
 ];
 
 /// Further columns in the files of every group except the log writer.
-const FILES: &[&[&Column]] = &[OF_ALL, OF_ALL_TOO, OF_OTHERS, OF_ALL_LAST];
+const FILES: &[&[&Column]] = &[OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS];
 
 /// The table of the log-writer group.
 pub static LOG_WRITER: Table = Table {
@@ -177,7 +161,7 @@ pub static LOG_WRITER: Table = Table {
         ERRORS,
         LIMIT_SHARE_PCT,
     ],
-    also_in_files: &[OF_ALL, OF_LOG_WRITER, OF_ALL_TOO, OF_ALL_LAST],
+    also_in_files: &[OF_ALL, OF_LOG_WRITER, OF_ALL_TOO, shares::COLUMNS],
 };
 
 /// The table of the server group.
