@@ -1,11 +1,12 @@
 //! Samples what the jobs' sessions do, from the server's process list.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::snapshot::WaitSample;
 
-use super::wire::{Connection, Rows};
+use super::wire::{Connection, Row, Rows};
 use crate::error::TargetError;
 
 /// Needs no privilege: users see their own sessions, and all of loadline's have one user.
@@ -69,26 +70,27 @@ impl JobSessions {
             return Ok(Vec::new());
         }
         let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let number = |v: Option<&Option<Vec<u8>>>| std::str::from_utf8(v?.as_ref()?).ok()?.parse::<u32>().ok();
-        let of_job = |row: &Vec<Option<Vec<u8>>>| {
-            number(row.first()).filter(|id| jobs.contains(id)).and_then(|_| number(row.get(1)))
-        };
-        Ok(c.query(THREADS)?.iter().filter_map(of_job).collect())
+        Ok(of_jobs(&c.query(THREADS)?, &jobs).filter_map(|row| text(row, 1).parse().ok()).collect())
     }
 }
 
+/// The rows that begin with the id of a job's session.
+fn of_jobs<'a>(rows: &'a Rows, jobs: &BTreeSet<u32>) -> impl Iterator<Item = &'a Row> {
+    rows.iter().filter(|row| text(row, 0).parse().is_ok_and(|id: u32| jobs.contains(&id)))
+}
+
+fn text(row: &[Option<Vec<u8>>], column: usize) -> Cow<'_, str> {
+    row.get(column).and_then(Option::as_ref).map(|v| String::from_utf8_lossy(v)).unwrap_or_default()
+}
+
 fn count(rows: &Rows, jobs: &BTreeSet<u32>, sample: &mut WaitSample) {
-    for row in rows {
-        let text =
-            |n: usize| row.get(n).and_then(Option::as_ref).map(|v| String::from_utf8_lossy(v)).unwrap_or_default();
-        if text(0).parse().is_ok_and(|id: u32| jobs.contains(&id)) {
-            let event = match (text(1).as_ref(), text(2).as_ref()) {
-                ("Sleep", _) => "Client:idle".to_owned(),
-                (_, "") => "Stage:none".to_owned(),
-                (_, stage) => format!("Stage:{stage}"),
-            };
-            *sample.sessions.entry(event).or_default() += 1;
-        }
+    for row in of_jobs(rows, jobs) {
+        let event = match (text(row, 1).as_ref(), text(row, 2).as_ref()) {
+            ("Sleep", _) => "Client:idle".to_owned(),
+            (_, "") => "Stage:none".to_owned(),
+            (_, stage) => format!("Stage:{stage}"),
+        };
+        *sample.sessions.entry(event).or_default() += 1;
     }
 }
 

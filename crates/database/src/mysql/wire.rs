@@ -11,8 +11,10 @@ use super::version::Version;
 use crate::error::{TargetError, table_gone};
 use crate::stream::{Input, Stream};
 
+/// A row in text form.
+pub(super) type Row = Vec<Option<Vec<u8>>>;
 /// Rows in text form.
-pub(super) type Rows = Vec<Vec<Option<Vec<u8>>>>;
+pub(super) type Rows = Vec<Row>;
 
 /// A prepared statement.
 #[derive(Debug, Clone, Copy)]
