@@ -85,8 +85,7 @@ impl Limit {
             Limit::Statements => {
                 "As many sessions of the same driver run the same transactions in the same database, with an empty \
                  statement in place of each statement: the round trips or calls that the work cannot avoid. No CPU sleeps \
-                 meanwhile. One job \
-                 must wait for these and then for its commit, so with one job the times of both add up."
+                 meanwhile. One job must wait for these and then for its commit, so with one job the times of both add up."
             }
             Limit::BlockReads => {
                 "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
