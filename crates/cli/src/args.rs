@@ -115,7 +115,8 @@ pub(crate) struct RunArgs {
     /// load with the highest throughput / latency]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency_objective: Option<String>,
-    /// Do not probe the storage, and do not measure the limit of each test (saves 0.4 to 4 s a test)
+    /// Do not probe the storage, and do not measure the limit of each test (saves about 4 s a run, and 0.4 to 4 s a
+    /// test)
     #[arg(long)]
     pub(crate) no_probe: bool,
     /// Limits measured on the database's own machine with `loadline probe LOG_DIR --format json --output FILE`
