@@ -14,45 +14,26 @@ use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
 use crate::workload::{Evidence, Kpi, RedoSize, Workload};
 
-/// KPIs of the workloads that measure commit latency.
-pub(super) const LATENCY_KPIS: &[Kpi] = &[
-    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
-    Kpi { column: column::COMMIT_LATENCY_MS, title: "commit latency" },
-    Kpi { column: column::COMMIT_TIME_NS_P99, title: "99th percentile of the commit itself" },
-];
-
-/// KPIs of the workload that measures redo throughput.
-pub(super) const THROUGHPUT_KPIS: &[Kpi] = &[
-    Kpi { column: column::REDO_MIB_PER_S, title: "redo throughput" },
-    Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
-];
-
-/// Needs of a durable commit.
-pub(super) const NEEDS_WAIT: &[Capability] = &[Capability::Redo, Capability::CommitWait];
-/// Needs of a commit that does not wait.
-pub(super) const NEEDS_NOWAIT: &[Capability] = &[Capability::Redo, Capability::CommitNowait];
-
-/// The rows whose changes generate the redo.
-pub(super) const TABLES: &[Table] = &[Table { updated_in_place: true, ..Table::per_job("redo", COLUMNS, "own-rows") }];
-
+/// Columns of the rows whose changes generate the redo.
 const COLUMNS: &[ColumnDef] = &[
     ColumnDef::int("id", Fill::Key),
     ColumnDef::int("n", Fill::Zero),
     ColumnDef::bytes("payload", Fill::Payload("payload")),
 ];
 
-/// Every change adds 1 to the row's `n`.
-pub(super) const EVIDENCE: Evidence = Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" };
-
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
     group: "log-writer",
     named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[ONE_WRITER] },
     spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
-    kpis: LATENCY_KPIS,
-    tables: TABLES,
-    needs: NEEDS_WAIT,
-    evidence: Some(EVIDENCE),
+    kpis: &[
+        Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
+        Kpi { column: column::COMMIT_LATENCY_MS, title: "commit latency" },
+        Kpi { column: column::COMMIT_TIME_NS_P99, title: "99th percentile of the commit itself" },
+    ],
+    tables: &[Table { updated_in_place: true, ..Table::per_job("redo", COLUMNS, "own-rows") }],
+    needs: &[Capability::Redo, Capability::CommitWait],
+    evidence: Some(Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" }),
     // A transaction cannot change more rows than the job owns.
     at_most: &[("rows", "own-rows")],
     instruments: &[Instrument::Limit(&[Limit::Log])],
