@@ -432,13 +432,14 @@ fn watch_window(
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
-    let interrupted = shared.stopped();
-    shared.stop.store(true, Ordering::Relaxed);
-    if interrupted {
+    if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
         return Err("interrupted".to_owned());
     }
-    let (passed_open, passed_close) = (passed_open?, sampler.edge("passed close").map_err(text)?);
+    // Before the jobs end: a session that ends publishes what it did after the window.
+    let passed_close = sampler.edge("passed close").map_err(text);
+    shared.stop.store(true, Ordering::Relaxed);
+    let (passed_open, passed_close) = (passed_open?, passed_close?);
     // If the jobs ended before, read the counters now.
     let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
         if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
