@@ -97,13 +97,14 @@ fn over_range(params: &Params, sql: &str) -> Option<Program> {
     program(range(params), sql, rows(params) as u64)
 }
 
-/// One statement that writes the rows anew in place of an UPDATE. MariaDB counts each of them twice.
+/// One statement that writes the rows anew in place of an UPDATE. MariaDB counts each of them twice, so their `n` does.
 fn written_anew(params: &Params, kind: &str, verb: &str, on_conflict: &str) -> Option<Program> {
+    let times = if kind == "mysql" { 2 } else { 1 };
     let sql = format!(
-        "{verb} INTO {{redo}} (id, n, payload) SELECT t.id, t.n + 1, {{rotate t.payload}} FROM {{redo}} t WHERE t.id \
+        "{verb} INTO {{redo}} (id, n, payload) SELECT t.id, t.n + {times}, {{rotate t.payload}} FROM {{redo}} t WHERE t.id \
          BETWEEN :first AND :last{on_conflict}"
     );
-    program(range(params), &sql, rows(params) as u64 * if kind == "mysql" { 2 } else { 1 })
+    program(range(params), &sql, rows(params) as u64 * times)
 }
 
 const FORMS: &[Form] = &[
