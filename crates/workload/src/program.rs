@@ -354,7 +354,7 @@ impl Program {
     pub fn writing_share(&self) -> f64 {
         fn none(program: &Program, steps: &[Step]) -> f64 {
             let one = |step: &Step| match step {
-                Step::Repeat { body, .. } => none(program, body),
+                Step::Repeat { times, body } => none(program, body).powf(f64::from(*times)),
                 Step::Choose { arms, .. } => weighted(arms, &|body| none(program, body)),
                 step => f64::from(u8::from(program.writes_of(step) == 0)),
             };

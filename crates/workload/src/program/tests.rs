@@ -37,6 +37,17 @@ fn a_mix_has_means_and_a_largest_transaction() {
 }
 
 #[test]
+fn repeated_choices_write_more_often_and_none_does_not_write() {
+    let share = |times| {
+        let mut program = mix(Step::Choose { var: "turn", arms: arms() });
+        program.body = vec![Step::Repeat { times, body: program.body }];
+        program.writing_share()
+    };
+    assert!((share(2) - 0.19).abs() < 1e-9, "{}", share(2));
+    assert_eq!(share(0), 0.0);
+}
+
+#[test]
 fn a_mix_of_single_statements_needs_no_begin() {
     let execute = |statement| vec![Step::Execute { statement }];
     let with = |bodies: [Vec<Step>; 2]| {

@@ -3,7 +3,6 @@
 //! Workloads are `&'static`, because those of the catalogue are. So what is read from a file is leaked; [`register`]
 //! reads each file only once per process.
 
-use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use loadline_model::Capability;
@@ -14,7 +13,8 @@ use toml::de::DeTable;
 use crate::catalogue::CATALOGUE;
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::program::Commit;
+use crate::params::{Param, ParamError};
+use crate::program::{Commit, Program};
 use crate::table::Table;
 use crate::template::Piece;
 use crate::workload::{Consistency, Evidence, GROUPS, Kpi, Workload};
@@ -215,16 +215,24 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
     Ok(if out.is_empty() { KPIS } else { out.leak() })
 }
 
-/// What bounds the transactions of its default parameters: the statements, and the log if they write.
+/// What bounds its transactions: the statements, and the log if they write with any of its parameters.
 fn instruments(workload: &Workload) -> &'static [Instrument] {
-    let Ok(params) = workload.params(&BTreeMap::new()) else { return &[] };
-    let program = workload.make(&params);
-    match (program.statements.is_empty(), program.writes()) {
-        (false, true) => &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
-        (false, false) => &[Instrument::Limit(&[Limit::Statements])],
+    let programs = || EXTREMES.iter().filter_map(|value| program_with(workload, *value).ok());
+    let statements = programs().any(|program| !program.statements.is_empty());
+    match (statements, programs().any(|program| program.writes())) {
+        (true, true) => &[Instrument::Limit(&[Limit::Statements, Limit::Log])],
+        (true, false) => &[Instrument::Limit(&[Limit::Statements])],
         // Without statements, it adds rows in bulk.
-        (true, _) => &[Instrument::Limit(&[Limit::Log, Limit::Copy])],
+        (false, _) => &[Instrument::Limit(&[Limit::Log, Limit::Copy])],
     }
+}
+
+/// Values of parameters that a program is made with to see what it can do.
+const EXTREMES: [fn(&Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
+
+fn program_with(workload: &Workload, value: fn(&Param) -> i64) -> Result<Program, ParamError> {
+    let given = workload.params.iter().map(|p| (p.name.to_owned(), value(p))).collect();
+    workload.params(&given).map(|params| workload.make(&params))
 }
 
 /// The capabilities that the program needs. The program is made with the default, lowest and highest parameters, and must
@@ -234,13 +242,10 @@ fn needs(
     fields: &Fields<'_, '_>,
     workload: &Workload,
 ) -> Result<&'static [Capability], UserError> {
-    let values: [fn(&crate::params::Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
     let at = fields.required("program")?.span();
     let mut needs = vec![Capability::Rows];
-    for value in values {
-        let given = workload.params.iter().map(|p| (p.name.to_owned(), value(p))).collect();
-        let params = workload.params(&given).map_err(|e| source.error(at.clone(), e.to_string()))?;
-        let program = workload.make(&params);
+    for value in EXTREMES {
+        let program = program_with(workload, value).map_err(|e| source.error(at.clone(), e.to_string()))?;
         program.check().map_err(|e| source.error(at.clone(), e.to_string()))?;
         let steps = program.longest();
         if steps > MAX_STEPS {

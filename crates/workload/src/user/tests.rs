@@ -67,6 +67,13 @@ fn what_bounds_a_workload_follows_from_its_steps() {
     let look = "[[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {t} WHERE id < :n\"\neffect = \"read-any\"\n";
     assert_eq!(limits("execute = \"look\"", look), [Limit::Statements]);
     assert_eq!(limits("bulk = \"t\", rows = 10", ""), [Limit::Log, Limit::Copy]);
+    // Its parameters decide whether it writes.
+    let put = format!(
+        "{look}[[statement]]\nname = \"put\"\nsql = \"INSERT INTO {{t}} (id) VALUES (:n)\"\neffect = {{ change = 1 }}\n\
+         [[parameter]]\nname = \"puts\"\ndefault = 0\nmin = 0\nmax = 9\nmeaning = \"rows\"\n"
+    );
+    let puts = "repeat = \"puts\", steps = [{ execute = \"put\" }] }, { execute = \"look\"";
+    assert_eq!(limits(puts, &put), [Limit::Statements, Limit::Log]);
 }
 
 #[test]
