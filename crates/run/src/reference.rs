@@ -11,6 +11,8 @@ mod memory;
 mod place;
 mod rows;
 mod statements;
+#[cfg(test)]
+pub(crate) mod testing;
 mod threads;
 
 use std::path::PathBuf;
@@ -70,6 +72,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) request: &'a Request,
     /// Redo per transaction as calibrated, bytes.
     pub(crate) redo_bytes: Option<f64>,
+    /// Redo per transaction of an earlier test of the same transactions, bytes.
+    pub(crate) earlier_redo_bytes: Option<f64>,
     /// Its figures, if it has ended.
     pub(crate) figures: Option<&'a Figures>,
 }
@@ -88,7 +92,13 @@ pub(crate) trait Part {
     /// has none yet.
     fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String>;
 
-    /// Units that a transaction of the test takes.
+    /// Whether the measurement before the test did its work, as far as its figures show. If not, the part prepares for
+    /// that work anew.
+    fn did_same_work(&mut self, _subject: Subject<'_>) -> bool {
+        true
+    }
+
+    /// Units that a transaction of the test takes; 0 if it did none of the work.
     fn per_tx(&self, _subject: Subject<'_>) -> Result<f64, String> {
         Ok(1.0)
     }
@@ -132,9 +142,19 @@ pub(crate) fn around_test_s(limit: Limit) -> f64 {
         Limit::Log => LOG_S,
         Limit::Statements => statements::SAMPLE_S,
         Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
-            device::SAMPLE_S
+            device::SAMPLES_S[0]
         }
         Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel => threads::SAMPLE.as_secs_f64(),
+    }
+}
+
+/// Runs `request` without figures in windows of these lengths, s, until transactions complete in one. Returns
+/// transactions per second.
+fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, TestError> {
+    let [short, long] = windows_s.map(|duration_s| Request { duration_s, ..request.clone() });
+    match throughput(&short) {
+        Err(TestError::Counters(_)) => throughput(&long),
+        result => result,
     }
 }
 

@@ -116,6 +116,55 @@ fn reads_are_compared_with_the_device() {
 }
 
 #[test]
+fn transactions_that_change_nothing_are_not_compared_with_the_log() {
+    const PUTS: &str = r#"
+code = "PUTS"
+summary = "changes rows or none"
+program = [
+    { bind = "k", to = { constant = 1 } },
+    { repeat = "puts", steps = [{ execute = "put" }] },
+    { execute = "look" },
+]
+[[parameter]]
+name = "puts"
+default = 1
+min = 0
+max = 9
+meaning = "changes"
+[[table]]
+name = "t"
+rows = 10
+column = [{ name = "id", type = "int", fill = "key" }, { name = "n", type = "int", fill = "zero" }]
+[[statement]]
+name = "put"
+sql = "UPDATE {t} SET n = n + 1 WHERE id = :k"
+effect = { change = 1 }
+[[statement]]
+name = "look"
+sql = "SELECT n FROM {t} WHERE id = :k"
+effect = { read = 1 }
+"#;
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    std::fs::write(dir.path().join("puts.toml"), PUTS).unwrap();
+    let plan = dir.path().join("plan.toml");
+    let names = |target: &str, puts: u32| {
+        let text = "workload-file = [\"puts.toml\"]\njobs = [1, 2]\nduration = \"300ms\"\nwarmup = \"200ms\"\n";
+        std::fs::write(&plan, format!("{text}[parameters.PUTS]\nputs = {puts}\n")).unwrap();
+        let tests = tests_of(&ok(&["run", plan.to_str().unwrap(), "--target", target, "--results", path]).folder());
+        let name = |t: &serde_json::Value| {
+            t["limit"]["name"].as_str().unwrap_or_else(|| panic!("{}", t["absent"]["limit_tps"])).to_owned()
+        };
+        tests.iter().map(name).collect::<Vec<_>>()
+    };
+    for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
+        assert_eq!(names(target, 0), ["empty statements"; 2], "{target}");
+    }
+    // A change of PostgreSQL's is smaller than a record of the reference log usually is.
+    assert_eq!(names("postgres-temp:", 1)[0], "empty statements + log writer");
+}
+
+#[test]
 fn data_in_memory_has_no_device_to_compare_with() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let tests = storage(memory.path().to_str().unwrap());

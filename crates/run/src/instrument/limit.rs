@@ -1,7 +1,7 @@
 //! The limit of a test: what the machine allows for the same work, measured directly before and after it.
 
 use loadline_database::TargetError;
-use loadline_model::{LimitSource, TestLimit, column};
+use loadline_model::{LimitSource, TestLimit, TestRecord, column};
 use loadline_workload::{Instrument as InstrumentSpec, Limit};
 
 use super::{EndedTest, Instrument, Kind, RunContext};
@@ -98,21 +98,23 @@ impl Measured {
 
     /// Measures after the test, or looks the limit up; `None` if the test did none of the work.
     fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<TestLimit>, String> {
+        let per_tx = self.part.per_tx(subject);
+        if per_tx == Ok(0.0) {
+            return Ok(None);
+        }
         if let Some(known) = self.part.known(subject, references) {
             return known.map(Some);
         }
+        let before = std::mem::replace(&mut self.before, Ok(None))?.filter(|_| self.part.did_same_work(subject));
         let mut sample = || {
             let rate = self.part.sample(subject, references)?;
             rate.ok_or_else(|| "it was not measured".to_owned())
         };
-        let rates = match std::mem::replace(&mut self.before, Ok(None))? {
+        let rates = match before {
             Some(before) => [before, sample()?],
             None => [sample()?, sample()?],
         };
-        let per_tx = self.part.per_tx(subject)?;
-        if per_tx == 0.0 {
-            return Ok(None);
-        }
+        let per_tx = per_tx?;
         let samples = rates.map(|rate| rate / per_tx);
         let tps = (samples[0] + samples[1]) / 2.0;
         if !(tps.is_finite() && tps > 0.0) {
@@ -132,12 +134,23 @@ impl Measured {
 
 fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Figures>) -> Subject<'a> {
     let calibration = run.manifest.calibration.get(request.work.workload.code);
-    Subject { request, redo_bytes: calibration.and_then(|c| c.redo_bytes_per_tx), figures }
+    let redo_bytes = calibration.and_then(|c| c.redo_bytes_per_tx);
+    Subject { request, redo_bytes, earlier_redo_bytes: earlier_redo_bytes(request, run.records), figures }
+}
+
+/// Redo per transaction of the last test of the same transactions by any number of jobs, bytes.
+fn earlier_redo_bytes(request: &Request, earlier: &[TestRecord]) -> Option<f64> {
+    let parameters = request.work.params.to_map();
+    let same = |r: &&TestRecord| {
+        r.valid && r.workload == request.work.workload.code && r.driver == request.driver && r.parameters == parameters
+    };
+    earlier.iter().rev().find(same)?.figure(column::REDO_BYTES_PER_TX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::testing::{references, request};
 
     fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
         let tps = samples.iter().sum::<f64>() / samples.len() as f64;
@@ -150,6 +163,64 @@ mod tests {
             samples: samples.to_vec(),
             source,
         }
+    }
+
+    /// A part that measured 100 before the test and 300 after it.
+    struct Known {
+        same_work: bool,
+        per_tx: f64,
+    }
+
+    impl Part for Known {
+        fn sample(&mut self, _: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
+            Ok(Some(300.0))
+        }
+
+        fn did_same_work(&mut self, _: Subject<'_>) -> bool {
+            self.same_work
+        }
+
+        fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
+            Ok(self.per_tx)
+        }
+
+        fn of(&self, _: &References) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn a_measurement_of_other_work_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
+        let subject = Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None };
+        let samples = |same_work, per_tx, before| {
+            let part = Box::new(Known { same_work, per_tx });
+            let mut measured = Measured { limit: Limit::Log, part, before };
+            measured.after(subject, &references).map(|limit| limit.map(|l| l.samples))
+        };
+        let before = || Ok(Some(100.0));
+        assert_eq!(samples(true, 2.0, before()), Ok(Some(vec![50.0, 150.0])));
+        assert_eq!(samples(false, 1.0, before()), Ok(Some(vec![300.0, 300.0])));
+        assert_eq!(samples(true, 1.0, Ok(None)), Ok(Some(vec![300.0, 300.0])), "nothing was known before");
+        let failed = || Err("no space".to_owned());
+        assert_eq!(samples(true, 1.0, failed()), Err("no space".to_owned()));
+        assert_eq!(samples(true, 0.0, failed()), Ok(None), "what the test does not do need not be measured");
+    }
+
+    #[test]
+    fn redo_of_the_same_transactions_is_known_from_an_earlier_test() {
+        let dir = tempfile::tempdir().unwrap();
+        let request = request(dir.path(), "DBL-11", 2);
+        let record = |rows, valid, redo| TestRecord {
+            parameters: [("rows".to_owned(), rows)].into(),
+            valid,
+            figures: [(column::REDO_BYTES_PER_TX.id.to_owned(), redo)].into(),
+            ..TestRecord::blank("DBL-11")
+        };
+        let earlier = [record(2, true, 500.0), record(2, true, 520.0), record(2, false, 7.0), record(9, true, 8.0)];
+        assert_eq!(earlier_redo_bytes(&request, &earlier), Some(520.0));
+        assert_eq!(earlier_redo_bytes(&request, &earlier[2..]), None, "invalid, and with other parameters");
     }
 
     #[test]

@@ -17,8 +17,8 @@ use super::place::check_free_space;
 use super::{Part, References, Subject};
 use crate::figures::MIB;
 
-/// Length of one measurement, s: thousands of blocks.
-pub(super) const SAMPLE_S: f64 = 0.3;
+/// Lengths of a measurement to try, s: the first is enough for thousands of blocks, the second for a device that stalls.
+pub(super) const SAMPLES_S: [f64; 2] = [0.3, 2.0];
 /// Smallest and largest test file, bytes. It has the size of the data, because a device may read a small file faster.
 const FILE_BYTES: std::ops::RangeInclusive<u64> = 128 << 20..=4 << 30;
 /// Time to write the test file, s; the file is shorter if the device is slow.
@@ -123,14 +123,20 @@ impl Part for Device {
         let (wanted, depth) = self.shape(subject)?;
         let (of, per_s) = references.test_file.with(subject, references, |session| {
             let size = if session.direct() { wanted.next_multiple_of(session.alignment()) } else { wanted };
-            let mut measure = |operation| {
-                session.measure(&Point { operation, size, depth }, SAMPLE_S).map(|row| row.map(|r| r.per_s))
+            let (what, operation) = match self.transfers {
+                Transfers::BlockReads | Transfers::BatchReads => ("random reads", Operation::RandomRead),
+                Transfers::SequentialReads => ("sequential reads", Operation::SequentialRead),
+                Transfers::SequentialWrites => ("sequential writes", Operation::SequentialWrite),
+                Transfers::BlockWrites => ("random writes", Operation::SequentialWrite),
             };
-            let (what, per_s) = match self.transfers {
-                Transfers::BlockReads | Transfers::BatchReads => ("random reads", measure(Operation::RandomRead)?),
-                Transfers::SequentialReads => ("sequential reads", measure(Operation::SequentialRead)?),
-                Transfers::SequentialWrites => ("sequential writes", measure(Operation::SequentialWrite)?),
-                Transfers::BlockWrites => ("random writes", session.random_writes_per_s(size, depth, SAMPLE_S)?),
+            let mut measure = |seconds| match self.transfers {
+                Transfers::BlockWrites => session.random_writes_per_s(size, depth, seconds),
+                _ => session.measure(&Point { operation, size, depth }, seconds).map(|row| row.map(|r| r.per_s)),
+            };
+            let [short, long] = SAMPLES_S;
+            let per_s = match measure(short)? {
+                None => measure(long)?,
+                measured => measured,
             };
             let of = format!(
                 "{what} of {}, {depth} in flight ({}{}), of a file of {}",
@@ -206,46 +212,10 @@ fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, Stri
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use loadline_collect::CpuSource;
-    use loadline_database::{OpenRequest, Target, Work, open};
-    use loadline_model::Driver;
-
     use super::*;
     use crate::figures::Figures;
-    use crate::reference::LogSource;
+    use crate::reference::testing::{references, request};
     use crate::window::Request;
-
-    fn request(dir: &Path, code: &str, jobs: u32) -> Request {
-        let workload = loadline_workload::find(code).unwrap();
-        let url = format!("sqlite:{}", dir.join("x.db").display());
-        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
-        Request {
-            target,
-            work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
-            driver: Driver::Client,
-            jobs,
-            warmup_s: 0.0,
-            duration_s: 1.0,
-            rate_tps: None,
-            cpu: CpuSource::Local,
-            disk: Some("vda".to_owned()),
-            data_disk: Some("vda".to_owned()),
-            interrupted: Arc::default(),
-        }
-    }
-
-    fn references(data_dir: Result<PathBuf, String>) -> References {
-        References {
-            log: LogSource::None("none".to_owned()),
-            data_dir,
-            test_file: TestFile::default(),
-            elsewhere: None,
-            rows: Default::default(),
-            interrupted: Arc::default(),
-        }
-    }
 
     fn per_tx(
         transfers: Transfers,
@@ -254,7 +224,12 @@ mod tests {
     ) -> Result<f64, String> {
         let mut figures = Figures::default();
         known.iter().for_each(|(column, value)| figures.set(column, *value));
-        Device::new(transfers).per_tx(Subject { request, redo_bytes: None, figures: Some(&figures) })
+        Device::new(transfers).per_tx(Subject {
+            request,
+            redo_bytes: None,
+            earlier_redo_bytes: None,
+            figures: Some(&figures),
+        })
     }
 
     #[test]
@@ -302,8 +277,10 @@ mod tests {
     fn the_file_is_measured_without_a_name_in_its_folder() {
         let (dir, database) = (tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap(), tempfile::tempdir().unwrap());
         let request = request(database.path(), "STO-READ-ASYNC", 2);
-        let (references, subject) =
-            (references(Ok(dir.path().to_owned())), Subject { request: &request, redo_bytes: None, figures: None });
+        let (references, subject) = (
+            references(Ok(dir.path().to_owned())),
+            Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None },
+        );
         for (transfers, words) in [
             (Transfers::BlockReads, "2 in flight"),
             (Transfers::BatchReads, "128 in flight"),
@@ -323,7 +300,7 @@ mod tests {
     fn what_cannot_be_measured_has_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let request = request(dir.path(), "STO-READ", 1);
-        let subject = Subject { request: &request, redo_bytes: None, figures: None };
+        let subject = Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None };
         let why = |data_dir| Device::new(Transfers::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
         assert_eq!(why(Err("the data is elsewhere".to_owned())), "the data is elsewhere");
         assert!(why(Ok(dir.path().join("gone"))).contains("gone"));

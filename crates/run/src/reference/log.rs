@@ -12,17 +12,35 @@ use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
 use super::place::check_free_space;
-use super::{LogSource, Part, References, Subject, throughput};
+use super::{LogSource, Part, References, Subject, throughput, throughput_in};
 use crate::calibrate::{measure_expected, with};
+use crate::figures::MIB;
 use crate::window::{Request, TestError};
 
-/// Warm-up and window of one measurement, s: enough for thousands of commits.
+/// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;
-const WINDOW_S: f64 = 0.5;
+/// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
+const WINDOWS_S: [f64; 2] = [0.5, 3.0];
 /// Minimum free space, bytes: at most five log files, and the same again as a reserve.
 pub(crate) const MIN_FREE_BYTES: u64 = 640 << 20;
 /// Maximum relative difference between the redo of the reference and of the test.
 const REDO_TOLERANCE: f64 = 0.05;
+/// Smallest transaction of the reference log, and the unit in which larger ones grow, bytes. A device writes larger
+/// blocks than both.
+const SMALLEST_BYTES: f64 = 128.0;
+const UNIT_BYTES: f64 = 64.0;
+/// Least redo of a transaction that writes any, bytes. A mean below is that of other work: the jobs changed nothing.
+const LEAST_REDO: f64 = 16.0;
+/// Largest transaction of the reference, bytes. Larger ones are measured in parts.
+const LARGEST_BYTES: f64 = 32.0 * MIB;
+/// Redo that is enough to measure that of a transaction, bytes: the reference log counts exactly.
+const ENOUGH_BYTES: f64 = 16.0 * 1024.0;
+
+/// Whether `seen` and `wanted` bytes of redo per transaction are the same work for the reference.
+fn same_redo(seen: f64, wanted: f64) -> bool {
+    let unit = if wanted < SMALLEST_BYTES { SMALLEST_BYTES } else { UNIT_BYTES };
+    (seen - wanted).abs() <= (REDO_TOLERANCE * wanted).max(unit)
+}
 
 /// The reference log writer of a run.
 pub(crate) struct LogWriter {
@@ -62,15 +80,15 @@ impl LogWriter {
         let size = like.workload.redo.ok_or("the workload is not defined by its redo")?;
         let mut seen = 0.0;
         for _ in 0..4 {
-            seen = measure_expected(&self.target, &like, redo_bytes).map_err(|e| e.to_string())?;
-            if (seen / redo_bytes - 1.0).abs() <= REDO_TOLERANCE {
+            seen = measure_expected(&self.target, &like, redo_bytes.max(ENOUGH_BYTES)).map_err(|e| e.to_string())?;
+            if same_redo(seen, redo_bytes) {
                 return Ok(like);
             }
             let (payload, rows) = (like.params.get(size.payload), like.program.mean_rows_changed_per_tx().max(1.0));
             let next = (payload as f64 + (redo_bytes - seen) / rows).round() as i64;
             let range = like.workload.params.iter().find(|p| p.name == size.payload).map_or((1, 1), |p| (p.min, p.max));
-            let given = if (range.0..=range.1).contains(&next) {
-                [(size.payload.to_owned(), next)].into()
+            let given = if (range.0..=range.1).contains(&next) || rows <= 1.0 {
+                [(size.payload.to_owned(), next.clamp(range.0, range.1))].into()
             } else {
                 // Outside the range of the payload: change the number of rows instead.
                 let rows = (redo_bytes / (seen / rows)).round().max(1.0) as i64;
@@ -81,20 +99,20 @@ impl LogWriter {
         Err(format!("the reference writes {seen:.0} bytes of redo per transaction, not {redo_bytes:.0}"))
     }
 
-    fn throughput(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64, duration_s: f64) -> Result<f64, TestError> {
-        throughput(&Request {
+    fn request(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64) -> Request {
+        Request {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
             driver: Driver::Client,
             jobs,
             warmup_s,
-            duration_s,
+            duration_s: 0.0,
             rate_tps: None,
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
             interrupted: Arc::clone(&self.interrupted),
-        })
+        }
     }
 }
 
@@ -115,21 +133,32 @@ fn device_description(device: &str) -> &str {
 /// The commits of a test, on the reference log writer.
 #[derive(Default)]
 pub(super) struct Commits {
-    /// Work with the redo of the test, and that redo, bytes.
+    /// Work with the redo of a transaction that writes, and that redo, bytes.
     work: Option<(Arc<Work>, f64)>,
 }
 
-/// Redo of a transaction that writes any, bytes.
+/// Redo of a transaction that writes any, bytes: as calibrated, of the test if it has ended, or of an earlier one.
 fn redo(subject: Subject<'_>) -> Result<f64, String> {
-    match subject.redo_bytes {
-        Some(calibrated) => Ok(calibrated),
-        None => Ok(subject.figure(column::REDO_BYTES_PER_TX)? / writing_share(subject)),
-    }
+    let measured = match (subject.redo_bytes, subject.figures, subject.earlier_redo_bytes) {
+        (Some(calibrated), _, _) => return Ok(calibrated),
+        (None, None, Some(earlier)) => earlier,
+        (None, _, _) => subject.figure(column::REDO_BYTES_PER_TX)?,
+    };
+    Ok(measured / subject.request.work.program.writing_share())
 }
 
 /// Share of the transactions that write redo.
-fn writing_share(subject: Subject<'_>) -> f64 {
-    if subject.redo_bytes.is_some() { 1.0 } else { subject.request.work.program.writing_share() }
+fn writing_share(subject: Subject<'_>) -> Result<f64, String> {
+    if subject.redo_bytes.is_some() {
+        return Ok(1.0);
+    }
+    let share = subject.request.work.program.writing_share();
+    Ok(if share > 0.0 && redo(subject)? >= LEAST_REDO { share } else { 0.0 })
+}
+
+/// Number of transactions of the reference that write `redo` bytes.
+fn parts(redo: f64) -> f64 {
+    (redo / LARGEST_BYTES).ceil().max(1.0)
 }
 
 impl Part for Commits {
@@ -140,19 +169,30 @@ impl Part for Commits {
             LogSource::None(reason) => return Err(reason.clone()),
         };
         if self.work.is_none() {
-            if subject.redo_bytes.or(subject.figures.map(|_| 0.0)).is_none() {
+            let known = subject.redo_bytes.or(subject.earlier_redo_bytes).is_some() || subject.figures.is_some();
+            if !known || writing_share(subject)? == 0.0 {
                 return Ok(None);
             }
             let redo = redo(subject)?;
-            self.work = Some((Arc::new(writer.equivalent_work(&subject.request.work, redo)?), redo));
+            let work = writer.equivalent_work(&subject.request.work, redo / parts(redo))?;
+            self.work = Some((Arc::new(work), redo));
         }
         let Some((work, _)) = &self.work else { return Ok(None) };
-        let tps = writer.throughput(work, subject.request.jobs, WARMUP_S, WINDOW_S);
+        let tps = throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S));
         tps.map(Some).map_err(|e| e.to_string())
     }
 
+    fn did_same_work(&mut self, subject: Subject<'_>) -> bool {
+        let same = redo(subject).ok().zip(self.redo_bytes()).is_none_or(|(test, measured)| same_redo(measured, test));
+        if !same {
+            self.work = None;
+        }
+        same
+    }
+
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
-        Ok(writing_share(subject))
+        let share = writing_share(subject)?;
+        if share == 0.0 { Ok(0.0) } else { Ok(share * parts(redo(subject)?)) }
     }
 
     fn of(&self, references: &References) -> String {
@@ -201,7 +241,7 @@ pub fn grid(
         let work = Arc::new(reference.equivalent_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(workload.code, jobs);
-            let tps = match reference.throughput(&work, jobs, warmup_s, window_s) {
+            let tps = match throughput(&Request { duration_s: window_s, ..reference.request(&work, jobs, warmup_s) }) {
                 Ok(tps) => tps,
                 // Nothing completed in the short window: no figure at this job count.
                 Err(TestError::Counters(_)) => continue,
@@ -221,4 +261,24 @@ pub fn grid(
         }
     }
     Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_redo_has_a_reference() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = LogWriter::open(dir.path(), &Arc::default()).unwrap();
+        let workload = loadline_workload::find("DBL-11").unwrap();
+        let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+        for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
+            let like = writer.equivalent_work(&work, redo).unwrap();
+            let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES).unwrap();
+            assert!(same_redo(seen, redo), "{seen} for {redo}");
+        }
+        assert!(same_redo(1050.0, 1000.0) && !same_redo(1100.0, 1000.0) && !same_redo(300.0, 100.0));
+        assert_eq!([1.0, LARGEST_BYTES, 3.5 * LARGEST_BYTES].map(parts), [1.0, 1.0, 4.0], "larger ones in parts");
+    }
 }

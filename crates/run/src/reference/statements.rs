@@ -7,8 +7,8 @@ use loadline_model::Driver;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
-use super::{Part, References, Subject, throughput};
-use crate::window::{Request, TestError};
+use super::{Part, References, Subject, throughput_in};
+use crate::window::Request;
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.1;
@@ -40,12 +40,7 @@ impl Part for Statements {
             self.request = Some(request);
         }
         let Some(request) = &self.request else { return Ok(None) };
-        let [short, long] = WINDOWS_S.map(|duration_s| Request { duration_s, ..request.clone() });
-        let measured = awake(|| match throughput(&short) {
-            Err(TestError::Counters(_)) => throughput(&long),
-            result => result,
-        });
-        measured.map(Some).map_err(|e| e.to_string())
+        awake(|| throughput_in(WINDOWS_S, request)).map(Some).map_err(|e| e.to_string())
     }
 
     fn of(&self, _: &References) -> String {

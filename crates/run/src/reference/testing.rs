@@ -1,0 +1,43 @@
+//! Tests and references for unit tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loadline_collect::CpuSource;
+use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_model::Driver;
+
+use super::{LogSource, References, TestFile};
+use crate::window::Request;
+
+/// A test of `code` on SQLite in `dir`.
+pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
+    let workload = loadline_workload::find(code).unwrap();
+    let url = format!("sqlite:{}", dir.join("x.db").display());
+    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
+    Request {
+        target,
+        work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
+        driver: Driver::Client,
+        jobs,
+        warmup_s: 0.0,
+        duration_s: 1.0,
+        rate_tps: None,
+        cpu: CpuSource::Local,
+        disk: Some("vda".to_owned()),
+        data_disk: Some("vda".to_owned()),
+        interrupted: Arc::default(),
+    }
+}
+
+/// References without a log, with a test file in `data_dir`.
+pub(crate) fn references(data_dir: Result<PathBuf, String>) -> References {
+    References {
+        log: LogSource::None("none".to_owned()),
+        data_dir,
+        test_file: TestFile::default(),
+        elsewhere: None,
+        rows: Default::default(),
+        interrupted: Arc::default(),
+    }
+}
