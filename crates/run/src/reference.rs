@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_model::{Column, LogWriterPoint, TestLimit};
 use loadline_workload::Limit;
 
-pub use log::{GRID_JOBS, grid};
+pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::figures::Figures;

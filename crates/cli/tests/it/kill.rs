@@ -51,6 +51,32 @@ fn killed_and_resumed(target: &str) {
 }
 
 #[test]
+fn a_killed_runs_reference_log_is_removed() {
+    for next in ["clean", "run"] {
+        let dir = results();
+        let path = dir.path().to_str().unwrap();
+        // The database is elsewhere on the same filesystem.
+        let url = format!("sqlite:{path}/x.db");
+        let short = ["--target", &url, "--results", path];
+        let measured = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300ms", "--warmup", "200ms"];
+        let mut command = loadline();
+        command.arg("run").args(short).args(measured).args(["--repeat", "50"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        folder_with_tests(dir.path(), 1);
+        signal(&child, Signal::SIGKILL);
+        child.wait().unwrap();
+        let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
+        assert_eq!(logs(), 1, "the log of the killed run");
+        let ran = if next == "clean" {
+            ok(&[&["clean"], &short[..]].concat())
+        } else {
+            ok(&[&["run"], &short[..], &measured].concat())
+        };
+        assert_eq!(logs(), 0, "{next}: {}", ran.said());
+    }
+}
+
+#[test]
 fn a_killed_run_on_sqlite_goes_on() {
     killed_and_resumed("sqlite:");
 }

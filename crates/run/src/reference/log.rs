@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
-use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
@@ -42,6 +42,9 @@ fn same_redo(seen: f64, wanted: f64) -> bool {
     (seen - wanted).abs() <= (REDO_TOLERANCE * wanted).max(unit)
 }
 
+/// The reference log, in a temporary folder.
+const LOG_URL: &str = "wal:";
+
 /// The reference log writer of a run.
 pub(crate) struct LogWriter {
     target: Arc<dyn Target>,
@@ -58,12 +61,14 @@ impl LogWriter {
     /// # Errors
     /// Why it cannot be opened.
     pub(crate) fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<LogWriter, String> {
+        // First, because they take the space.
+        clean_leftovers(dir).map_err(|e| e.to_string())?;
         check_free_space(dir, "the reference log writer", MIN_FREE_BYTES)?;
-        let target = open(&OpenRequest::new("wal:", dir.to_owned())).map_err(|e| e.to_string())?;
+        let target = open(&OpenRequest::new(LOG_URL, dir.to_owned())).map_err(|e| e.to_string())?;
         let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
         Ok(LogWriter {
             target: Arc::from(target),
-            of: format!("reference log writer ({}) in {}", device_description(&device), dir.display()),
+            of: format!("reference log writer ({}) in {}", device_description(&device, dir), dir.display()),
             interrupted: Arc::clone(interrupted),
         })
     }
@@ -116,6 +121,15 @@ impl LogWriter {
     }
 }
 
+/// Removes what reference log writers of dead runs left in `dir`. Returns what was removed.
+///
+/// # Errors
+/// If a folder cannot be removed.
+pub fn clean_leftovers(dir: &Path) -> Result<Vec<String>, TargetError> {
+    let request = OpenRequest::new(LOG_URL, dir.to_owned());
+    (kind_of(LOG_URL)?.clean_leftovers)(&request)
+}
+
 /// Transactions that append about `redo_bytes` in records of about 1 KiB, in the commit mode of `work`.
 fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     let wait = i64::from(work.program.commit == Commit::Wait);
@@ -125,9 +139,15 @@ fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     Ok(Work::new(&LOG_APPENDS, params, work.seed, work.compressibility))
 }
 
-/// Describes a log device without its temporary folder. Input: `file log in '…', fdatasync, blocks of …`.
-fn device_description(device: &str) -> &str {
-    device.split_once("', ").map_or(device, |(_, how)| how)
+/// Describes a log device without its temporary folder in `dir`: the same in each run. Input: `file log in '…',
+/// fdatasync, blocks of …`, or `direct log in …, O_DIRECT …`.
+fn device_description(device: &str, dir: &Path) -> String {
+    let Some((kind, rest)) = device.split_once(" in ") else { return device.to_owned() };
+    let place = rest.trim_start_matches('\'').strip_prefix(&*dir.to_string_lossy());
+    match place.and_then(|place| place.split_once(", ")) {
+        Some((_, how)) => format!("{kind}, {how}"),
+        None => device.to_owned(),
+    }
 }
 
 /// The commits of a test, on the reference log writer.
@@ -266,6 +286,24 @@ pub fn grid(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_description_has_no_temporary_folder() {
+        let of = |device| device_description(device, Path::new("/a, b"));
+        assert_eq!(of("direct log in /a, b/loadline-wal-X, O_DIRECT, pwrite"), "direct log, O_DIRECT, pwrite");
+        assert_eq!(of("file log in '/a, b/loadline-wal-X', fdatasync"), "file log, fdatasync");
+        assert_eq!(of("a device"), "a device");
+    }
+
+    #[test]
+    fn a_dead_runs_log_is_removed_before_space_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = dir.path().join("loadline-wal-dead");
+        std::fs::create_dir(&dead).unwrap();
+        std::fs::write(dead.join("owner.lock"), "").unwrap();
+        assert_eq!(clean_leftovers(dir.path()).unwrap().len(), 1);
+        assert!(!dead.exists());
+    }
 
     #[test]
     fn any_redo_has_a_reference() {

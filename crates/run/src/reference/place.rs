@@ -71,3 +71,35 @@ pub(super) fn check_free_space(dir: &Path, what: &str, needed: u64) -> Result<()
     let [needed, free] = [needed, free].map(|n| bytes(n as f64));
     Err(format!("{what} needs {needed} of free space in {}, but only {free} are free", dir.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(log_dir: &Path) -> TargetInfo {
+        TargetInfo { local: true, log_dir: Some(log_dir.display().to_string()), ..TargetInfo::default() }
+    }
+
+    #[test]
+    fn a_folder_is_beside_the_log_and_never_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("db/log");
+        fs::create_dir_all(&log).unwrap();
+        let folder = |scratch: &Path| writable_dir(&info(&log), Role::Log, scratch).unwrap();
+        assert_eq!(folder(dir.path()), dir.path(), "the run's own folder is on the same filesystem");
+        assert_eq!(folder(Path::new("/proc")), dir.path().join("db"));
+        assert_eq!(fs::read_dir(dir.path().join("db")).unwrap().count(), 1, "trying leaves nothing");
+    }
+
+    #[test]
+    fn without_a_folder_there_is_a_reason() {
+        let why = |info: &TargetInfo| writable_dir(info, Role::Log, &std::env::temp_dir()).unwrap_err();
+        // Not even root can write there.
+        let said = why(&info(Path::new("/proc/self")));
+        assert!(said.contains("no writable folder") && said.contains("/proc/self"), "{said}");
+        let said = why(&info(Path::new("/no/such/folder")));
+        assert!(said.contains("cannot be read by this user"), "{said}");
+        let remote = TargetInfo { local: false, ..info(Path::new("/tmp")) };
+        assert!(why(&remote).contains("not accessible from here"), "{}", why(&remote));
+    }
+}
