@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Server, ok, results};
+use crate::common::{Server, ok, results, run};
 
 /// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
 const ONE_ROW: &str = r#"
@@ -89,6 +89,83 @@ fn a_single_writer_the_client_and_a_rate_are_told_apart() {
     assert_eq!(rate[0]["bounded_by"], "requested rate", "{:#}", rate[0]);
     let null = tests_of("null:", &["--workload", "LGWR-LAT1", "--jobs", "1"]);
     assert_bounded(&null[0], "client");
+}
+
+/// Changes a row in each of so many blocks that writing them takes longer than the log.
+const SCATTERED: &str = "workload = [\"DBWR-THR\"]\n[parameters.DBWR-THR]\nblocks = 500\n";
+
+#[test]
+fn waits_for_a_place_in_the_log_are_told_from_its_sync() {
+    // Eight jobs share a buffer for two transactions, and no commit waits.
+    let test = &tests_of("wal:?buffer=1MiB", &["--workload", "LGWR-THR", "--jobs", "8"])[0];
+    assert_bounded(test, "log write");
+    assert!(share(test, "log_write_wait_pct") > 50.0, "{test:#}");
+    assert_eq!(share(test, "log_file_sync_ms"), 0.0, "{test:#}");
+}
+
+/// How fast the device is, and who else uses the CPUs, depends on the machine: the cause must be the largest part.
+#[test]
+fn storage_is_the_cause_if_most_of_the_time_is_spent_on_it() {
+    let dir = results();
+    let plan = dir.path().join("scattered.toml");
+    std::fs::write(&plan, SCATTERED).unwrap();
+    // Each commit is followed by a checkpoint.
+    let checkpoints = ["--setting", "wal_autocheckpoint=1", "--size", "32MiB", "--jobs", "1", "--force"];
+    let writes = &tests_of("sqlite:", &[&[plan.to_str().unwrap()], &checkpoints[..]].concat())[0];
+    let cached = ["--size", "32MiB", "--jobs", "2", "--allow-cached"];
+    let reads = &tests_of("postgres-temp:", &[&["--workload", "STO-READ"], &cached[..]].concat())[0];
+    for (test, wait, by) in [(writes, "write_wait_pct", "storage writes"), (reads, "read_wait_pct", "storage reads")] {
+        let waits_for_cpu = ["session_cpu_wait_pct", "client_job_cpu_wait_pct"];
+        let waits_for_cpu: f64 = waits_for_cpu.iter().filter_map(|id| test[id].as_f64()).sum();
+        // A wait that the database times contains that for a CPU.
+        let wait = share(test, wait) - waits_for_cpu;
+        assert!(share(test, "session_cpu_pct") > 0.0, "{test:#}");
+        if wait > 55.0 {
+            assert_bounded(test, by);
+        } else {
+            eprintln!("{by}: only {wait:.0} % of the jobs' time on this machine");
+        }
+    }
+}
+
+/// The devices of a machine do not let each cause be made on purpose: these are figures of a made-up test.
+#[test]
+fn figures_of_storage_name_it_in_every_report() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let short = ["--workload", "LGWR-LAT1", "--jobs", "4", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
+    let folder = run(&[&["run", "--target", "sqlite:", "--results", path], &short[..]].concat()).folder();
+    let tests = folder.join("tests.jsonl");
+    let measured: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&tests).unwrap()).unwrap();
+    const QUIET: [(&str, f64); 12] = [
+        ("cpu_busy_pct", 30.0),
+        ("client_cpu_pct", 10.0),
+        ("client_cpu_us_per_tx", 0.0),
+        ("outside_tx_pct", 0.0),
+        ("session_cpu_pct", 15.0),
+        ("session_cpu_wait_pct", 5.0),
+        ("log_file_sync_ms", 0.0),
+        ("writer_wait_pct", 10.0),
+        ("write_wait_pct", 10.0),
+        ("read_wait_pct", 10.0),
+        ("log_write_wait_pct", 0.0),
+        ("lock_wait_pct", 0.0),
+    ];
+    for (wait, by) in [("read_wait_pct", "storage reads"), ("write_wait_pct", "storage writes")] {
+        let mut test = measured.clone();
+        for (id, value) in QUIET.into_iter().chain([(wait, 60.0)]) {
+            test[id] = value.into();
+            test["absent"].as_object_mut().unwrap().remove(id);
+        }
+        // Valid, however busy the machine was.
+        test["valid"] = true.into();
+        test["checks"] = serde_json::json!([]);
+        std::fs::write(&tests, format!("{test}\n")).unwrap();
+        assert_eq!(report_of(&folder)[0]["bounded_by"], by);
+        let html = dir.path().join("report.html");
+        ok(&["report", folder.to_str().unwrap(), "--output", html.to_str().unwrap()]);
+        assert!(std::fs::read_to_string(html).unwrap().contains(by));
+    }
 }
 
 #[test]
