@@ -167,9 +167,25 @@ fn a_killed_run_on_a_users_server_is_cleaned() {
 }
 
 #[test]
+fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
+    let dir = results();
+    let small = Small::mount(dir.path(), "64m");
+    let short = ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "300ms", "--warmup", "200ms"];
+    // A log in memory is measured by force only. A busy machine may make short tests invalid.
+    let ran = run(&[&["run", "--force", "--results", small.path.to_str().unwrap()], &short[..]].concat());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 2, "{}", ran.said());
+    for test in &tests {
+        let why = test["absent"]["limit_tps"].as_str().unwrap();
+        assert!(why.contains("needs 640.0 MiB of free space"), "{why}");
+    }
+    assert_eq!(leftovers(&small.path), Vec::<String>::new());
+}
+
+#[test]
 fn a_full_results_folder_loses_nothing() {
     let dir = results();
-    let small = Small::mount(dir.path());
+    let small = Small::mount(dir.path(), "4m");
     let child = start("null:", &small.path);
     let folder = folder_with_tests(&small.path, 1);
     small.fill();
@@ -191,11 +207,11 @@ struct Small {
 }
 
 impl Small {
-    fn mount(dir: &Path) -> Small {
+    fn mount(dir: &Path, size: &str) -> Small {
         let path = dir.join("small");
         std::fs::create_dir(&path).unwrap();
         let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
             .arg(&path)
             .status()
             .unwrap();
