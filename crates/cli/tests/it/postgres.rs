@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::common::{Server, loadline, results, run, tests_of};
 
 const ONE: [&str; 9] =
-    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "500ms", "--warmup", "200ms", "--no-probe"];
+    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "800ms", "--warmup", "500ms", "--no-probe"];
 
 fn measure(url: &str, results: &str, more: &[&str]) -> crate::common::Ran {
     let args: Vec<&str> =
