@@ -3,6 +3,7 @@
 pub(crate) mod client_job;
 mod database_job;
 pub(crate) mod job;
+mod observed;
 mod pace;
 pub(crate) mod phase;
 pub(crate) mod schedule;
@@ -17,15 +18,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_collect::os::Tasks;
-use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig};
 use loadline_database::clock::now_ns;
 use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Runs, Target, TargetError, Work};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
-use loadline_model::snapshot::{WaitProfile, WaitSample, counter};
+use loadline_model::snapshot::WaitProfile;
 use loadline_workload::{Program, Stream};
 
 use client_job::Timing;
+use observed::Observed;
 use pace::Pace;
 
 /// What a test does.
@@ -167,29 +169,6 @@ fn end_timeout(window_ns: u64) -> Duration {
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// Adapts a target's observer to the sampler. Adds the jobs' own count to each snapshot, so that a snapshot read late is
-/// compared with what the jobs had done by then. In the in-database driver they report only once a slice.
-struct ObserverSource {
-    observer: Box<dyn Observer>,
-    counting: Option<Arc<Shared>>,
-}
-
-impl Source for ObserverSource {
-    fn snapshot(&mut self) -> Result<Snapshot, String> {
-        let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
-        let before = completed(&self.counting);
-        let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string())?;
-        let after = completed(&self.counting);
-        for (name, count) in [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)] {
-            snapshot.counters.extend(count.map(|n| (name.to_owned(), n)));
-        }
-        Ok(snapshot)
-    }
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        self.observer.sample_waits().map_err(|e| e.to_string())
-    }
-}
-
 /// A job's session.
 enum JobSession {
     Client(Box<dyn ClientSession>, Stream),
@@ -255,7 +234,9 @@ pub fn run_test(
 ) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request);
+    let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
+    let took_ns = now_ns().saturating_sub(begin_ns);
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
     let ReadyJobs { jobs, cancellers, threads } = open_jobs(request, &shared, &ready, &inbox)?;
@@ -283,7 +264,7 @@ pub fn run_test(
     config.job_threads = Tasks::own(threads);
     config.sessions = sessions;
     let counting = (request.driver == Driver::Client).then(|| Arc::clone(&shared));
-    let sampler = match Sampler::start(config, Box::new(ObserverSource { observer, counting })) {
+    let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {
             end_jobs(jobs, &cancellers, &shared);

@@ -21,7 +21,7 @@ const COLUMNS: &[&Column] = &[
     column::COMMITS_PER_REDO_SYNC,
 ];
 /// The jobs' count between snapshots is used for redo if it is off by at most this share.
-const UNCERTAIN: f64 = 0.02;
+const UNCERTAIN: f64 = 0.1;
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
