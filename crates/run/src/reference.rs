@@ -150,12 +150,16 @@ pub(crate) fn around_test_s(limit: Limit) -> f64 {
 
 /// Runs `request` without figures in windows of these lengths, s, until transactions complete in one. Returns
 /// transactions per second.
-fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, TestError> {
+fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
     let [short, long] = windows_s.map(|duration_s| Request { duration_s, ..request.clone() });
-    match throughput(&short) {
+    let measured = match throughput(&short) {
         Err(TestError::Counters(_)) => throughput(&long),
         result => result,
-    }
+    };
+    measured.map_err(|e| match e {
+        TestError::Counters(why) => why,
+        e => e.to_string(),
+    })
 }
 
 /// Runs `request` without figures. Returns transactions per second.

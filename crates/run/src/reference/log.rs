@@ -198,8 +198,7 @@ impl Part for Commits {
             self.work = Some((Arc::new(work), redo));
         }
         let Some((work, _)) = &self.work else { return Ok(None) };
-        let tps = throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S));
-        tps.map(Some).map_err(|e| e.to_string())
+        throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S)).map(Some)
     }
 
     fn did_same_work(&mut self, subject: Subject<'_>) -> bool {

@@ -40,7 +40,7 @@ impl Part for Statements {
             self.request = Some(request);
         }
         let Some(request) = &self.request else { return Ok(None) };
-        awake(|| throughput_in(WINDOWS_S, request)).map(Some).map_err(|e| e.to_string())
+        awake(|| throughput_in(WINDOWS_S, request)).map(Some)
     }
 
     fn of(&self, _: &References) -> String {
