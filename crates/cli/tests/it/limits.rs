@@ -190,7 +190,9 @@ fn what_bounds_a_test_is_what_its_workload_lists() {
     ] {
         let named = workloads.iter().flat_map(|code| ["--workload", code]);
         let args: Vec<&str> = ["run", "--target", target].into_iter().chain(fixed).chain(named).collect();
-        let tests = tests_of(&ok(&args).folder());
+        // Invalid tests on a busy machine have limits, too.
+        let tests = tests_of(&run(&args).folder());
+        assert!(tests.len() >= workloads.len());
         for code in workloads {
             let listed = loadline_workload::find(code).unwrap().limits();
             let of_code: Vec<_> = tests.iter().filter(|t| t["workload"] == *code).collect();
