@@ -27,9 +27,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
+use log::LevelFilter;
 
 use args::{Cli, Command};
 use exit::Failure;
@@ -92,17 +90,30 @@ fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Writes the libraries' messages to standard error.
+struct ToStderr;
+
+impl log::Log for ToStderr {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        output::say(&format!("{}: {}", record.level(), record.args()));
+    }
+
+    fn flush(&self) {}
+}
+
 fn logging(verbose: u8) {
     let level = match verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
+        0 => LevelFilter::Warn,
+        1 => LevelFilter::Info,
+        2 => LevelFilter::Debug,
+        _ => LevelFilter::Trace,
     };
-    let asked = std::env::var("LOADLINE_LOG").ok().and_then(|text| text.parse().ok());
-    let filter = asked.unwrap_or_else(|| Targets::new().with_default(level));
-    let to_stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let built = tracing_subscriber::registry().with(to_stderr).with(filter).try_init();
-    // Fails only if a subscriber is already set.
-    debug_assert!(built.is_ok());
+    log::set_max_level(std::env::var("LOADLINE_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or(level));
+    // Fails only if a logger is already set.
+    let set = log::set_logger(&ToStderr);
+    debug_assert!(set.is_ok());
 }

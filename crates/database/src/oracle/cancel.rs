@@ -83,10 +83,10 @@ impl Control {
             match &mut session {
                 Ok(session) => {
                     if let Err(e) = session.execute(&statement(job), &[]) {
-                        tracing::warn!("a call that hangs could not be cancelled: {}", e.text);
+                        log::warn!("a call that hangs could not be cancelled: {}", e.text);
                     }
                 }
-                Err(e) => tracing::warn!("a call that hangs could not be cancelled: {e}"),
+                Err(e) => log::warn!("a call that hangs could not be cancelled: {e}"),
             }
         }
     }

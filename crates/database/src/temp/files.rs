@@ -178,10 +178,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         if let Err(e) = remove(self.product, &self.dir, &self.owner) {
-            tracing::warn!(
-                "the private server in {} could not be removed: {e}; try `loadline clean`",
-                self.dir.display()
-            );
+            log::warn!("the private server in {} could not be removed: {e}; try `loadline clean`", self.dir.display());
         }
         if let Some(made) = &self.made {
             // Fails, as it should, if the results are in it.

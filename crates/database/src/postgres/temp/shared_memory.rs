@@ -45,7 +45,7 @@ pub(super) fn remove(owner: &Owner) {
         control.flat_map(|file| listed_files(&std::fs::read(file).unwrap_or_default())).collect();
     for file in listed.iter().chain(&owner.shared_memory).filter(theirs) {
         if let Err(e) = std::fs::remove_file(file) {
-            tracing::warn!("{} of a private server could not be removed: {e}", file.display());
+            log::warn!("{} of a private server could not be removed: {e}", file.display());
         }
     }
     let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn remove(owner: &Owner) {
         let user = ServerUser::of_ids(owner.uid, owner.gid);
         let removed = user.command("ipcrm", Signal::SIGKILL).args(["-m", &id.to_string()]).output();
         if !removed.is_ok_and(|output| output.status.success()) {
-            tracing::warn!("System V shared memory {id} of a private server could not be removed: try `ipcrm -m {id}`");
+            log::warn!("System V shared memory {id} of a private server could not be removed: try `ipcrm -m {id}`");
         }
     }
 }
