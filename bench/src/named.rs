@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     target: Vec<String>,
     /// Workloads; by default all that are swept
-    #[arg(long)]
+    #[arg(long, value_delimiter = ',')]
     workload: Vec<String>,
     /// Job counts of the sweeps over jobs
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]

@@ -8,7 +8,7 @@ use loadline_model::{Capability, column};
 
 use crate::instrument::Instrument;
 use crate::limit::Limit;
-use crate::named_for::{Component, NamedFor, ONE_WRITER};
+use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::table::{ColumnDef, Fill, Table};
@@ -24,7 +24,7 @@ const COLUMNS: &[ColumnDef] = &[
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
     group: "log-writer",
-    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[ONE_WRITER] },
+    named_for: NamedFor { components: &[Component::Log], doing: "durable commits", instead: &[FEW_CPUS, ONE_WRITER] },
     spoiled_by: "Commits that do not wait for the device (synchronous commit or fsync off), a write cache that loses data, a log on tmpfs. With the client driver, also a client short of CPU.",
     kpis: &[
         Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "commit throughput" },
@@ -39,6 +39,12 @@ pub(super) const BASE: Workload = Workload {
     instruments: &[Instrument::Limit(&[Limit::Log])],
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
+};
+
+/// Why CPUs may bound a log-writer workload.
+pub(super) const FEW_CPUS: Instead = Instead {
+    component: Component::Cpu,
+    why: "A device may take redo faster than few CPUs change rows and copy them to the log, the more so the larger the transactions: the share of the limit says how much faster. Needed: more CPUs for the same device.",
 };
 
 /// Redo per transaction, KiB.

@@ -3,7 +3,7 @@
 use loadline_model::{Capability, column};
 
 use super::lgwr;
-use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
+use crate::named_for::{Component, NamedFor, ONE_WRITER};
 use crate::params::Param;
 use crate::program::Commit;
 use crate::workload::{Kpi, Workload};
@@ -18,13 +18,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     named_for: NamedFor {
         components: &[Component::Log],
         doing: "redo throughput",
-        instead: &[
-            Instead {
-                component: Component::Cpu,
-                why: "A device may take redo faster than the CPUs change rows and copy them to the log: the share of the limit says how much faster. Needed: more CPUs for the same device.",
-            },
-            ONE_WRITER,
-        ],
+        instead: &[lgwr::FEW_CPUS, ONE_WRITER],
     },
     spoiled_by: "A log that is not written within the window (the log buffer is larger than the redo of the window), a log on tmpfs, checkpoints forced by a small log.",
     kpis: &[

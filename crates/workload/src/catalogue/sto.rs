@@ -25,16 +25,19 @@ pub(super) const BLOCKS: Table = Table {
 /// Bytes of the payload of a row.
 const PAYLOAD: u32 = 200;
 
+/// Why CPUs may bound reads of blocks.
+pub(super) const FEW_CPUS: Instead = Instead {
+    component: Component::Cpu,
+    why: "With many reads in flight, few CPUs are busy with requests, wake-ups and switches between sessions before the device is. Needed: more CPUs for the same device, or fewer reads in flight.",
+};
+
 /// Common fields: random reads of single blocks.
 pub(super) const BASE: Workload = Workload {
     group: "storage",
     named_for: NamedFor {
         components: &[Component::DeviceReads],
         doing: "random reads of single blocks",
-        instead: &[Instead {
-            component: Component::Cpu,
-            why: "With many reads in flight, few CPUs are busy with requests, wake-ups and switches between sessions before the device is. Needed: more CPUs for the same device, or fewer reads in flight.",
-        }],
+        instead: &[FEW_CPUS],
     },
     spoiled_by: "Caches: the database's own (a private server's is made small for these tests; on another server use a --size of at least ten times its cache) and the operating system's (loadline makes it drop the data files continuously, if it runs on the same machine and may read them; with direct I/O there is nothing to drop). The check data-source compares the reads counted by the database with those of the device under its data. Other use of that device makes the comparison too good and the figures too low.",
     needs: &[Capability::Rows, Capability::ReadRows],

@@ -32,7 +32,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     named_for: NamedFor {
         components: &[Component::DeviceReads, Component::DeviceWrites],
         doing: "random reads of single blocks, and writes of changed ones to make room for them",
-        instead: &[ONE_WRITER],
+        instead: &[sto::FEW_CPUS, ONE_WRITER],
     },
     kpis: &[
         Kpi { column: column::IO_PER_S, title: "reads and writes" },
