@@ -272,14 +272,18 @@ fn redo_size(f: &Facts<'_>) -> Check {
         return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
-    // A transaction that crosses window start or window end writes redo on one side and is counted on the other.
-    let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0);
+    // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
+    // transactions between a window edge and the moment at which the log's position was read.
+    let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0) + f.redo_off_share;
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
         kib(seen),
         kib(size.min),
         kib(size.max)
     );
+    let off = f.redo_off_share * 100.0;
+    let detail =
+        if off < 1.0 { detail } else { format!("{detail} (more or less {off:.0} %: its position was read late)") };
     Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
 }
 

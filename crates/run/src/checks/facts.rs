@@ -55,6 +55,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) consistency: &'a [(&'static str, Result<Option<i64>, String>)],
     /// Redo per transaction, bytes, and the workload's defined range.
     pub(crate) redo: Option<(f64, RedoSize)>,
+    /// Share of the window by which the log's position was read before or after window start and window end, unless the
+    /// jobs' own count is of the same moments.
+    pub(crate) redo_off_share: f64,
     /// CPU time of the loadline process in the window as a share (0…1) of its machine, or why it is unknown.
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
@@ -85,6 +88,11 @@ impl<'a> Facts<'a> {
                 .ok_or_else(|| figures.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default().to_owned()),
             Runs::InProcess | Runs::Nowhere => Err("there is no client apart from the database".to_owned()),
         };
+        let of_other_moments = |c: &Counters<'_>| {
+            let ([open, close], s) = (c.on_time, measured.schedule);
+            let off_ns = open.at_ns.abs_diff(s.open_ns) + close.at_ns.abs_diff(s.close_ns);
+            if c.completed_on_time().is_some() { 0.0 } else { off_ns as f64 / 1e9 / s.window_s().max(1e-9) }
+        };
         Facts {
             schedule: measured.schedule,
             jobs: &measured.jobs,
@@ -106,6 +114,7 @@ impl<'a> Facts<'a> {
             evidence_counts: workload.evidence.map_or("", |e| e.counts),
             consistency: &proof.consistency,
             redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
+            redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
             cpus: proof.cpus,
             client_driver: request.driver == Driver::Client,

@@ -58,6 +58,7 @@ impl Case {
             rows_changed: None,
             writing_share: 1.0,
             evidence_counts: "changed rows",
+            redo_off_share: 0.0,
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
             cpus: 2,
@@ -92,7 +93,12 @@ fn each_false_figure_fails_its_check() {
     );
     assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), ["work-evidence"]);
     assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
-    assert_eq!(failed(&Facts { redo: Some((4120.0, base().redo.unwrap().1)), ..base() }), ["redo-size"]);
+    let redo = |bytes, redo_off_share| Facts { redo: base().redo.map(|r| (bytes, r.1)), redo_off_share, ..base() };
+    assert_eq!(failed(&redo(4120.0, 0.0)), ["redo-size"]);
+    // Read a tenth of the window late: a tenth of the redo may be of other transactions.
+    assert_eq!(failed(&redo(2200.0, 0.0)), ["redo-size"]);
+    assert_eq!(failed(&redo(2200.0, 0.1)), [""; 0]);
+    assert_eq!(failed(&redo(2300.0, 0.1)), ["redo-size"]);
     assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
 }
 
