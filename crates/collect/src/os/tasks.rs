@@ -1,12 +1,10 @@
 //! Tasks of the operating system (processes or threads) that run jobs: their CPU time, and what they wait for.
 
-use crate::clock::now_ns;
+use crate::clock::{least_disturbed, now_ns};
 use crate::error::{CollectError, read};
 
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.
 const DISTURBED_NS: u64 = 200_000;
-/// Most attempts at a reading.
-const ATTEMPTS: usize = 3;
 
 /// Most tasks whose state is read at a time, so that samples stay cheap with many jobs.
 const SAMPLED: usize = 16;
@@ -107,22 +105,13 @@ impl TaskTimes {
 
 /// What `read` returns and when it was read by `clock`: the middle of the call. Repeats a call that took long.
 pub(crate) fn timed<T>(mut clock: impl FnMut() -> u64, mut read: impl FnMut() -> T) -> (u64, T) {
-    let mut once = || {
+    let once = || {
         let before = clock();
         let value = read();
-        (before, clock().saturating_sub(before), value)
+        (clock().saturating_sub(before), (before, value))
     };
-    let mut best = once();
-    for _ in 1..ATTEMPTS {
-        if best.1 <= DISTURBED_NS {
-            break;
-        }
-        let next = once();
-        if next.1 < best.1 {
-            best = next;
-        }
-    }
-    (best.0 + best.1 / 2, best.2)
+    let (took_ns, (before, value)) = least_disturbed(|took_ns| took_ns > DISTURBED_NS, once);
+    (before + took_ns / 2, value)
 }
 
 #[cfg(test)]

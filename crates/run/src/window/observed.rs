@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use loadline_collect::Source;
+use loadline_collect::clock::least_disturbed;
 use loadline_database::Observer;
 use loadline_database::clock::now_ns;
 use loadline_model::Snapshot;
@@ -10,8 +11,6 @@ use loadline_model::snapshot::{WaitSample, counter};
 
 use super::schedule::Shared;
 
-/// Most attempts at a snapshot.
-const ATTEMPTS: usize = 3;
 /// A snapshot is repeated if it took longer than the fastest so far by this factor and this time, ns: then somebody waited
 /// for a CPU, and the moment of its counters is uncertain.
 const DISTURBED: (u64, u64) = (3, 5_000_000);
@@ -30,33 +29,29 @@ impl Observed {
         Observed { observer, counting, fastest_ns }
     }
 
-    /// Reads a snapshot. Returns it and how long that took, ns.
-    fn read(&mut self) -> Result<(u64, Snapshot), String> {
+    /// Reads a snapshot. Returns how long that took, ns, and the snapshot.
+    fn read(&mut self) -> (u64, Result<Snapshot, String>) {
         let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
         let (begin_ns, before) = (now_ns(), completed(&self.counting));
-        let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string())?;
+        let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string());
         let (took_ns, after) = (now_ns().saturating_sub(begin_ns), completed(&self.counting));
-        for (name, count) in [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)] {
-            snapshot.counters.extend(count.map(|n| (name.to_owned(), n)));
+        if let Ok(snapshot) = &mut snapshot {
+            for (name, count) in [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)] {
+                snapshot.counters.extend(count.map(|n| (name.to_owned(), n)));
+            }
         }
-        self.fastest_ns = self.fastest_ns.min(took_ns);
-        Ok((took_ns, snapshot))
+        (took_ns, snapshot)
     }
 }
 
 impl Source for Observed {
     fn snapshot(&mut self) -> Result<Snapshot, String> {
-        let mut best = self.read()?;
-        for _ in 1..ATTEMPTS {
-            if best.0 <= self.fastest_ns.saturating_mul(DISTURBED.0).saturating_add(DISTURBED.1) {
-                break;
-            }
-            let next = self.read()?;
-            if next.0 < best.0 {
-                best = next;
-            }
+        let usual_ns = self.fastest_ns.saturating_mul(DISTURBED.0).saturating_add(DISTURBED.1);
+        let (took_ns, snapshot) = least_disturbed(|took_ns| took_ns > usual_ns, || self.read());
+        if snapshot.is_ok() {
+            self.fastest_ns = self.fastest_ns.min(took_ns);
         }
-        Ok(best.1)
+        snapshot
     }
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
