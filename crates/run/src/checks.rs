@@ -10,6 +10,7 @@ use loadline_model::{Check, Outcome};
 
 pub(crate) use facts::Facts;
 
+use crate::figures::counters::Completed;
 use crate::figures::outside_share;
 
 /// Above this share of failed transactions a test is invalid.
@@ -54,10 +55,10 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
         let why = missing(&f.unread, "the database does not count the rows that it reads");
         return Some(Check::new(id, Outcome::NotMade, why));
     };
-    let (done, late) = f.comparable();
-    let expected = done * per_tx;
+    let Completed { count, uncertain } = f.comparable();
+    let expected = count * per_tx;
     // A transaction that crosses window start or window end reads rows on one side and is counted on the other.
-    let allowed = (f.jobs.len() as f64 + late) * per_tx + 0.02 * expected;
+    let allowed = (f.jobs.len() as f64 + uncertain) * per_tx + 0.02 * expected;
     let detail = format!(
         "the queries in the window read {expected:.0} rows; the database counted {counted:.0} (at most {allowed:.0} \
         fewer are allowed)"
@@ -171,8 +172,8 @@ fn window_commits(f: &Facts<'_>) -> Check {
         );
     };
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
-    let (ours, late) = f.comparable();
-    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + late;
+    let Completed { count: ours, uncertain } = f.comparable();
+    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + uncertain;
     let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots (allowed \

@@ -122,18 +122,13 @@ impl<'a> Facts<'a> {
     }
 
     /// Transactions to compare with the database's counters: those between its snapshots by the jobs' own count, or else
-    /// those of the window. With the number by which they may differ because the counters are of another time.
-    pub(super) fn comparable(&self) -> (f64, f64) {
-        match self.completed {
-            Some(Completed { count, uncertain }) => (count, uncertain),
-            None => {
-                let count = self.merged.transaction.count() as f64;
-                (count, self.late_share() * count)
-            }
-        }
+    /// those of the window, which may differ by as many as the counters are of another time.
+    pub(super) fn comparable(&self) -> Completed {
+        let count = self.merged.transaction.count() as f64;
+        self.completed.unwrap_or(Completed { count, uncertain: self.late_share() * count })
     }
 
-    /// Maximum delay of the database's counters at window start and window end, sum, as a share of the window.
+    /// Distance of the snapshots from window start and window end, sum, as a share of the window.
     pub(super) fn late_share(&self) -> f64 {
         self.snapshots_off_s / self.schedule.window_s().max(1e-9)
     }
