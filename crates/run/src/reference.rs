@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use loadline_database::TargetError;
 use loadline_model::{Column, LogWriterPoint, TestLimit};
 use loadline_workload::Limit;
 
@@ -26,7 +27,7 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::figures::Figures;
-use crate::window::{JobResult, Request, TestError, run_test};
+use crate::window::{JobResult, Request, Shared, TestError, TestHooks, run_test};
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;
@@ -136,10 +137,8 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
 
 /// Approximate time of the two measurements of `limit` around a test, s.
 pub(crate) fn around_test_s(limit: Limit) -> f64 {
-    /// Warm-up, window and sessions of the reference log writer.
-    const LOG_S: f64 = 0.8;
     2.0 * match limit {
-        Limit::Log => LOG_S,
+        Limit::Log => log::SAMPLE_S,
         Limit::Statements => statements::SAMPLE_S,
         Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
             device::SAMPLES_S[0]
@@ -162,9 +161,24 @@ fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> 
     })
 }
 
+/// No hooks, and nobody looks at the counters.
+struct RateOnly;
+
+impl TestHooks for RateOnly {
+    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn stop(&mut self, _: &[JobResult]) {}
+
+    fn counts(&self) -> bool {
+        false
+    }
+}
+
 /// Runs `request` without figures. Returns transactions per second.
 pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
-    let measured = run_test(request, &mut (), |_, _| ())?;
+    let measured = run_test(request, &mut RateOnly, |_, _| ())?;
     let JobResult { transaction, errors, error_texts, .. } = &measured.merged;
     if let Some(lost) = measured.jobs.iter().find_map(|j| j.lost.clone()) {
         return Err(TestError::Counters(lost));

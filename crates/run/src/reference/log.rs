@@ -21,6 +21,8 @@ use crate::window::{Request, TestError};
 const WARMUP_S: f64 = 0.2;
 /// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
 const WINDOWS_S: [f64; 2] = [0.5, 3.0];
+/// Approximate length of one measurement with its sessions, s.
+pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
 /// Minimum free space, bytes: at most five log files, and the same again as a reserve.
 pub(crate) const MIN_FREE_BYTES: u64 = 640 << 20;
 /// Maximum relative difference between the redo of the reference and of the test.
