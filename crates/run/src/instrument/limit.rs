@@ -150,7 +150,7 @@ fn earlier_redo_bytes(request: &Request, earlier: &[TestRecord]) -> Option<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::testing::{references, request};
+    use crate::reference::testing::{self, references, request};
 
     fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
         let tps = samples.iter().sum::<f64>() / samples.len() as f64;
@@ -193,7 +193,7 @@ mod tests {
     fn a_measurement_of_other_work_is_made_again() {
         let dir = tempfile::tempdir().unwrap();
         let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
-        let subject = Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None };
+        let subject = testing::subject(&request);
         let samples = |same_work, per_tx, before| {
             let part = Box::new(Known { same_work, per_tx });
             let mut measured = Measured { limit: Limit::Log, part, before };

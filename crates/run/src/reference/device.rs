@@ -214,7 +214,7 @@ fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, Stri
 mod tests {
     use super::*;
     use crate::figures::Figures;
-    use crate::reference::testing::{references, request};
+    use crate::reference::testing::{references, request, subject};
     use crate::window::Request;
 
     fn per_tx(
@@ -224,12 +224,7 @@ mod tests {
     ) -> Result<f64, String> {
         let mut figures = Figures::default();
         known.iter().for_each(|(column, value)| figures.set(column, *value));
-        Device::new(transfers).per_tx(Subject {
-            request,
-            redo_bytes: None,
-            earlier_redo_bytes: None,
-            figures: Some(&figures),
-        })
+        Device::new(transfers).per_tx(Subject { figures: Some(&figures), ..subject(request) })
     }
 
     #[test]
@@ -277,10 +272,7 @@ mod tests {
     fn the_file_is_measured_without_a_name_in_its_folder() {
         let (dir, database) = (tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap(), tempfile::tempdir().unwrap());
         let request = request(database.path(), "STO-READ-ASYNC", 2);
-        let (references, subject) = (
-            references(Ok(dir.path().to_owned())),
-            Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None },
-        );
+        let (references, subject) = (references(Ok(dir.path().to_owned())), subject(&request));
         for (transfers, words) in [
             (Transfers::BlockReads, "2 in flight"),
             (Transfers::BatchReads, "128 in flight"),
@@ -300,7 +292,7 @@ mod tests {
     fn what_cannot_be_measured_has_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let request = request(dir.path(), "STO-READ", 1);
-        let subject = Subject { request: &request, redo_bytes: None, earlier_redo_bytes: None, figures: None };
+        let subject = subject(&request);
         let why = |data_dir| Device::new(Transfers::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
         assert_eq!(why(Err("the data is elsewhere".to_owned())), "the data is elsewhere");
         assert!(why(Ok(dir.path().join("gone"))).contains("gone"));

@@ -7,7 +7,7 @@ use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::Driver;
 
-use super::{LogSource, References, TestFile};
+use super::{LogSource, References, Subject, TestFile};
 use crate::window::Request;
 
 /// A test of `code` on SQLite in `dir`.
@@ -40,4 +40,9 @@ pub(crate) fn references(data_dir: Result<PathBuf, String>) -> References {
         rows: Default::default(),
         interrupted: Arc::default(),
     }
+}
+
+/// A test about which nothing is known yet.
+pub(crate) fn subject(request: &Request) -> Subject<'_> {
+    Subject { request, redo_bytes: None, earlier_redo_bytes: None, figures: None }
 }
