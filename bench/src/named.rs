@@ -3,7 +3,7 @@
 //! Runs short sweeps on one database after another, or takes stored runs, and prints a table. It fails if something else
 //! bounds a workload and its page does not say why.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use loadline_analyze::stats::median;
 use loadline_analyze::{BoundBy, Sweep, bound_of_sweep, sweeps};
 use loadline_database::OpenRequest;
 use loadline_model::format::number;
-use loadline_model::limits::TestLimit;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
 use loadline_model::{Column, Manifest, TestRecord, column};
 use loadline_run::study::Ended;
@@ -182,8 +181,9 @@ fn line(w: &'static Workload, database: &str, sweep: Option<&Sweep>, records: &[
         Some(bound) => verdict(w, bound.by),
     };
     let limit = peak.and_then(|(_, p)| {
-        let name = limits_of(records, w.code, p.jobs).next()?.name.clone();
-        Some(format!("{} % of {name}", number(p.figure(column::LIMIT_SHARE_PCT)?.mean, 0)))
+        let mut same = records.iter().filter(|r| r.workload == w.code && r.jobs == p.jobs);
+        let limit = same.find_map(|r| r.limit.as_ref())?;
+        Some(format!("{} % of {}", number(p.figure(column::LIMIT_SHARE_PCT)?.mean, 0), limit.name))
     });
     let because = bound.map_or("–".to_owned(), |b| b.sentence());
     let text = format!(
@@ -196,27 +196,17 @@ fn line(w: &'static Workload, database: &str, sweep: Option<&Sweep>, records: &[
     Line { workload: w.code, database: database.to_owned(), text, ok }
 }
 
-/// The limits of the tests of `workload` with `jobs` jobs.
-fn limits_of<'a>(records: &'a [TestRecord], workload: &'a str, jobs: u32) -> impl Iterator<Item = &'a TestLimit> {
-    records.iter().filter(move |r| r.workload == workload && r.jobs == jobs).filter_map(|r| r.limit.as_ref())
-}
-
 /// How far the limits of repeated tests are from their median, by reference.
 fn stability(runs: &[Judged]) -> String {
     let mut off: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for run in runs {
-        let tests: BTreeSet<(&str, u32)> = run.records.iter().map(|r| (r.workload.as_str(), r.jobs)).collect();
-        for (workload, jobs) in tests {
-            let rates = |name: &str| {
-                let same = limits_of(&run.records, workload, jobs).filter(|l| l.name == name);
-                same.map(|l| l.tps).collect::<Vec<_>>()
-            };
-            let names: BTreeSet<&str> = limits_of(&run.records, workload, jobs).map(|l| l.name.as_str()).collect();
-            for name in names {
-                let rates = rates(name);
-                let Some(middle) = median(&rates).filter(|_| rates.len() > 1) else { continue };
-                off.entry(name).or_default().extend(rates.iter().map(|rate| (rate / middle - 1.0).abs() * 100.0));
-            }
+        let mut repeated: BTreeMap<(&str, &str, u32), Vec<f64>> = BTreeMap::new();
+        for (r, limit) in run.records.iter().filter_map(|r| r.limit.as_ref().map(|limit| (r, limit))) {
+            repeated.entry((&limit.name, &r.workload, r.jobs)).or_default().push(limit.tps);
+        }
+        for ((name, ..), rates) in repeated.iter().filter(|(_, rates)| rates.len() > 1) {
+            let middle = median(rates).unwrap_or(f64::NAN);
+            off.entry(name).or_default().extend(rates.iter().map(|rate| (rate / middle - 1.0).abs() * 100.0));
         }
     }
     let line = |(name, off): (&&str, &Vec<f64>)| {
