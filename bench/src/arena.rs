@@ -15,7 +15,7 @@ use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
 use loadline_run::figures::Proof;
 use loadline_run::record::{Finished, Identity};
-use loadline_run::window::{Request, run_test};
+use loadline_window::{Request, run_test};
 use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 

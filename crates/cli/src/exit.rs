@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use loadline_database::TargetError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
-use loadline_run::window::TestError;
 use loadline_store::StoreError;
+use loadline_window::TestError;
 
 use crate::secrets;
 

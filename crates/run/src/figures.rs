@@ -14,11 +14,10 @@ mod shares;
 mod volume;
 
 use loadline_model::{Latencies, column};
+use loadline_window::{JobResult, Measured, Request, Schedule};
 
 pub use collected::Figures;
 use counters::Counters;
-
-use crate::window::{JobResult, Measured, Request, Schedule};
 
 pub(crate) const KIB: f64 = 1024.0;
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
 use loadline_model::{Column, Manifest, TestRecord};
+use loadline_window::{JobResult, Measured, Request, Shared, TestHooks};
 use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
 use crate::figures::Figures;
 use crate::figures::counters::Counters;
 use crate::reference::References;
-use crate::window::{JobResult, Measured, Request, Shared, TestHooks};
 
 pub(crate) use device::data_files;
 

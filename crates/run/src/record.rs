@@ -9,12 +9,12 @@ use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
+use loadline_window::{Measured, Request};
 
 use crate::checks::{Facts, verify};
 use crate::figures::counters::Counters;
 use crate::figures::series::series;
 use crate::figures::{Figures, Proof, figures};
-use crate::window::{Measured, Request};
 
 /// Identity of a test.
 #[derive(Debug, Clone)]

@@ -21,13 +21,13 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_database::TargetError;
 use loadline_model::{Column, LogWriterPoint, TestLimit};
+use loadline_window::{JobResult, Request, Shared, TestError, TestHooks, run_test};
 use loadline_workload::Limit;
 
 pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::figures::Figures;
-use crate::window::{JobResult, Request, Shared, TestError, TestHooks, run_test};
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;

@@ -25,6 +25,7 @@ use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, T
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
+use loadline_window::TestError;
 use thiserror::Error;
 
 use crate::event::{Event, Listener};
@@ -32,7 +33,6 @@ use crate::instrument::data_files;
 use crate::plan::{PlanError, reasons};
 use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
-use crate::window::TestError;
 
 /// A run to start or to resume.
 pub struct Study {

@@ -133,7 +133,8 @@ const USES: &[(&str, &[&str])] = &[
     ("probe", &["model", "device"]),
     ("collect", &["model", "device", "database"]),
     ("store", &["model"]),
-    ("run", &["model", "workload", "device", "database", "collect", "store", "probe"]),
+    ("window", &["model", "workload", "database", "collect"]),
+    ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window"]),
     ("analyze", &["model"]),
     ("report", &["model", "store", "analyze"]),
 ];

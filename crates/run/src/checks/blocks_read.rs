@@ -3,6 +3,7 @@
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{column, format};
+use loadline_window::Request;
 
 use super::data_source::{DataSource, MIN_DEVICE_SHARE, beyond_own_cache, device_share};
 use crate::figures::MIB;
@@ -10,7 +11,6 @@ use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
 use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
-use crate::window::Request;
 
 /// Minimum number of reads in a window to determine their source.
 pub(crate) const MIN_READS: f64 = 20.0;

@@ -4,6 +4,7 @@ use loadline_collect::Edge;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, column, format};
+use loadline_window::Request;
 
 use super::blocks_read::{CacheFacts, add_check, certain_share};
 use super::data_source::MIN_DEVICE_SHARE;
@@ -12,7 +13,6 @@ use crate::figures::access::only_adds;
 use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
 use crate::figures::machine::seconds_between;
-use crate::window::Request;
 
 /// Id of the check that changed data are written.
 pub(crate) const DATA_WRITTEN: &str = "data-written";

@@ -3,13 +3,13 @@
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
+use loadline_window::{JobResult, Measured, Request, Schedule};
 use loadline_workload::{Commit, RedoSize};
 
 use crate::figures::Proof;
 use crate::figures::collected::Figures;
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::commits_not_comparable;
-use crate::window::{JobResult, Measured, Request, Schedule};
 
 /// Input of the checks.
 #[derive(Debug)]

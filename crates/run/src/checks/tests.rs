@@ -1,7 +1,7 @@
+use loadline_window::{JobResult, Schedule};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
-use crate::window::{JobResult, Schedule};
 
 use super::*;
 

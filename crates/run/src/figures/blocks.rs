@@ -4,6 +4,7 @@ use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
+use loadline_window::{Measured, Request};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;
@@ -11,7 +12,6 @@ use super::access::{is_one_read, only_adds};
 use super::collected::Figures;
 use super::counters::Counters;
 use super::machine::seconds_between;
-use crate::window::{Measured, Request};
 
 /// Range of blocks read per transaction in which a transaction's time counts as the time of one read.
 const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;

@@ -2,8 +2,7 @@
 
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
-
-use crate::window::{Measured, Request};
+use loadline_window::{Measured, Request};
 
 /// Transactions that the jobs completed between two snapshots, by their own count.
 #[derive(Debug, Clone, Copy, PartialEq)]

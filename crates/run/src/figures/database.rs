@@ -3,11 +3,11 @@
 use loadline_database::Target;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
+use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::counters::Counters;
 use super::{KIB, MIB};
-use crate::window::{Measured, Request};
 
 /// Columns that come from the database's counters.
 const COLUMNS: &[&Column] = &[

@@ -2,9 +2,9 @@
 
 use loadline_database::Work;
 use loadline_model::column;
+use loadline_window::JobResult;
 
 use super::collected::Figures;
-use crate::window::JobResult;
 
 /// Figures of all jobs; `no_commit`: why no commit was timed.
 pub(super) fn figures(work: &Work, merged: &JobResult, no_commit: &str) -> Figures {

@@ -4,10 +4,10 @@ use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CpuSource, Edge};
 use loadline_database::Runs;
 use loadline_model::{Column, column};
+use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::outside_share;
-use crate::window::{Measured, Request};
 
 /// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";

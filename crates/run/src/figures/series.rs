@@ -4,9 +4,9 @@ use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_model::snapshot::counter;
 use loadline_model::{Series, column};
+use loadline_window::Measured;
 
 use super::MIB;
-use crate::window::Measured;
 
 /// One row per second: the jobs' counts, and rates of counters.
 pub(crate) fn series(measured: &Measured) -> Series {

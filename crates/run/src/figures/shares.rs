@@ -5,11 +5,11 @@ use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::Runs;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
+use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::counters::Counters;
 use super::machine::seconds_between;
-use crate::window::{Measured, Request};
 
 /// Fewest samples for a share.
 const MIN_SAMPLES: u32 = 5;

@@ -2,10 +2,10 @@
 
 use loadline_database::Work;
 use loadline_model::column;
+use loadline_window::Measured;
 
 use super::collected::Figures;
 use super::{MIB, NONE_COMPLETED};
-use crate::window::Measured;
 
 /// Figures computed from the throughput `tps` and the work of one transaction. `data_bytes`: bytes of the whole
 /// tables that it reads or loads, if it does.

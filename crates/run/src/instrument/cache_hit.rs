@@ -2,13 +2,13 @@
 
 use loadline_database::TargetError;
 use loadline_model::check::Check;
+use loadline_window::Request;
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::checks::blocks_read::{CACHE_HIT, cache_hit};
 use crate::figures::Figures;
 use crate::queries::rows;
-use crate::window::Request;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| (listed == InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),

@@ -9,12 +9,12 @@ use loadline_database::clock::now_ns;
 use loadline_database::{Target, TargetError};
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
+use loadline_window::phase::{Phase, Split};
+use loadline_window::{JobResult, Request, Schedule, Shared};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind};
 use crate::figures::Figures;
-use crate::window::phase::{Phase, Split};
-use crate::window::{JobResult, Request, Schedule, Shared};
 
 /// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;

@@ -11,6 +11,7 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column, format};
+use loadline_window::{JobResult, Request};
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
 use super::{EndedTest, Instrument, Kind, RunContext};
@@ -21,7 +22,6 @@ use crate::figures::access::Access;
 use crate::figures::blocks::{Reads, device_reads};
 use crate::figures::counters::Counters;
 use crate::queries::table_bytes;
-use crate::window::{JobResult, Request};
 
 const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
 

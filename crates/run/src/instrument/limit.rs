@@ -2,12 +2,12 @@
 
 use loadline_database::TargetError;
 use loadline_model::{LimitSource, TestLimit, TestRecord, column};
+use loadline_window::Request;
 use loadline_workload::{Instrument as InstrumentSpec, Limit};
 
 use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::figures::Figures;
 use crate::reference::{Part, References, Subject, part};
-use crate::window::Request;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| match listed {

@@ -11,12 +11,12 @@ use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, Observer, TargetError, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Random, SizePoint, Snapshot};
+use loadline_window::{Request, TestError};
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
 
 pub(crate) use output::finished;
 
 use crate::calibrate::with;
-use crate::window::{Request, TestError};
 
 /// A sample whose redo differs from the median of its size by more than both limits is an outlier: a checkpoint or
 /// another session wrote too.

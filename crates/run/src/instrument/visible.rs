@@ -8,13 +8,13 @@ use std::time::Duration;
 use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError, Work};
 use loadline_model::{Check, Latencies, Outcome, column};
+use loadline_window::{JobResult, Request, Schedule, Shared};
 use loadline_workload::{
     Arg, Commit, Effect, Generator, Instrument as InstrumentSpec, Program, Statement, Step, Visible,
 };
 
 use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::figures::Figures;
-use crate::window::{JobResult, Request, Schedule, Shared};
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| match listed {

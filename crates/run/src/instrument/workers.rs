@@ -3,11 +3,11 @@
 use loadline_database::{ParallelWorkers, TargetError};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, Column, Outcome, Snapshot, TestRecord, column};
+use loadline_window::{Measured, Request};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::figures::Figures;
-use crate::window::{Measured, Request};
 
 const SPEED_UP: &Column = column::SPEED_UP;
 

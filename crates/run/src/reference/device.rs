@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::figures::Figures;
     use crate::reference::testing::{references, request, subject};
-    use crate::window::Request;
+    use loadline_window::Request;
 
     fn per_tx(
         transfers: Transfers,

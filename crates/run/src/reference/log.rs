@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
+use loadline_window::{Request, TestError};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
 use super::place::check_free_space;
 use super::{LogSource, Part, References, Subject, throughput, throughput_in};
 use crate::calibrate::{measure_expected, with};
 use crate::figures::MIB;
-use crate::window::{Request, TestError};
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;

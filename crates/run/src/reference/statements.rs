@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use loadline_database::{Target, Work};
 use loadline_model::Driver;
+use loadline_window::Request;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
 use super::{Part, References, Subject, throughput_in};
-use crate::window::Request;
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.1;

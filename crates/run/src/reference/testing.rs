@@ -6,9 +6,9 @@ use std::sync::Arc;
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::Driver;
+use loadline_window::Request;
 
 use super::{LogSource, References, Subject, TestFile};
-use crate::window::Request;
 
 /// A test of `code` on SQLite in `dir`.
 pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {

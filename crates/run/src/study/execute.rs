@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadline_database::{TargetError, Work};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
+use loadline_window::{Request, TestError, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::native_report::Mark;
@@ -15,7 +16,6 @@ use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
 use crate::instrument::{EndedTest, Instruments, RunContext, size_scan};
 use crate::record::{Finished, Identity};
-use crate::window::{Request, TestError, run_test};
 
 /// A test to run.
 pub(super) struct PlannedTest<'a> {

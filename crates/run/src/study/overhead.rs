@@ -5,9 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Work, open};
-
-use crate::window::client_job::{self, Timing};
-use crate::window::schedule::{Schedule, Shared};
+use loadline_window::client_job::{self, Timing};
+use loadline_window::schedule::{Schedule, Shared};
 
 /// Long enough for a figure accurate to a few per cent.
 const WINDOW_NS: u64 = 200_000_000;

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use loadline_database::clock::now_ns;
 use loadline_database::{DatabaseSession, Slice, TargetError};
 
-use super::client_job::{Timing, sleep_until};
-use super::job::JobResult;
-use super::schedule::{Schedule, Shared};
+use crate::client_job::{Timing, sleep_until};
+use crate::job::JobResult;
+use crate::schedule::{Schedule, Shared};
 
 /// Runs job `job` until `shared` stops it.
 pub(crate) fn run(job: u32, session: &mut dyn DatabaseSession, timing: Timing, shared: &Shared) -> JobResult {

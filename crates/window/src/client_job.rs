@@ -7,9 +7,9 @@ use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
-use super::job::JobResult;
-use super::pace::Pace;
-use super::schedule::{Schedule, Shared};
+use crate::job::JobResult;
+use crate::pace::Pace;
+use crate::schedule::{Schedule, Shared};
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
@@ -58,7 +58,7 @@ fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: boo
 }
 
 /// Sleeps until `ns` on the clock.
-pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
+pub fn sleep_until(ns: u64, shared: &Shared) {
     loop {
         let now = now_ns();
         if now >= ns || shared.stopped() {
@@ -71,15 +71,15 @@ pub(crate) fn sleep_until(ns: u64, shared: &Shared) {
 
 /// When a job begins and how long its window will be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Timing {
+pub struct Timing {
     /// Common start of all jobs, ns.
-    pub(crate) start_ns: u64,
+    pub start_ns: u64,
     /// Length of the window, ns.
-    pub(crate) window_ns: u64,
+    pub window_ns: u64,
 }
 
 /// Runs job `job` until `shared` stops it.
-pub(crate) fn run(
+pub fn run(
     job: u32,
     session: &mut dyn ClientSession,
     stream: &mut Stream,

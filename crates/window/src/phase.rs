@@ -10,13 +10,13 @@ pub struct Phase(AtomicBool);
 
 impl Phase {
     /// Starts or ends the phase.
-    pub(crate) fn set(&self, active: bool) {
+    pub fn set(&self, active: bool) {
         self.0.store(active, Ordering::Relaxed);
     }
 
     /// Whether the phase is active now.
     #[inline]
-    pub(crate) fn active(&self) -> bool {
+    pub fn active(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -33,12 +33,12 @@ pub struct Split {
 impl Split {
     /// Counts a transaction that ended with the phase `active` or not.
     #[inline]
-    pub(crate) fn record(&mut self, active: bool, ns: u64) {
+    pub fn record(&mut self, active: bool, ns: u64) {
         if active { self.inside.record(ns) } else { self.outside.record(ns) }
     }
 
     /// Adds the times of another job.
-    pub(crate) fn merge(&mut self, other: &Split) {
+    pub fn merge(&mut self, other: &Split) {
         self.inside.merge(&other.inside);
         self.outside.merge(&other.outside);
     }

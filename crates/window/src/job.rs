@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use loadline_model::Latencies;
 
-use super::phase::Split;
-use super::schedule::Schedule;
+use crate::phase::Split;
+use crate::schedule::Schedule;
 
 /// Measurements of one job. Merged with the others after the test.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,7 @@
 
 /// Intended starts of one job's transactions: evenly spaced and shifted between jobs.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pace {
+pub struct Pace {
     interval_ns: f64,
     next: u64,
     origin_ns: f64,
@@ -10,14 +10,14 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// For job `job` of `jobs`, which start `rate_tps` transactions per second in total, from `start_ns` on.
-    pub(crate) fn new(rate_tps: f64, job: u32, jobs: u32, start_ns: u64) -> Pace {
+    pub fn new(rate_tps: f64, job: u32, jobs: u32, start_ns: u64) -> Pace {
         let interval_ns = f64::from(jobs) * 1e9 / rate_tps;
         let shift = interval_ns * f64::from(job) / f64::from(jobs);
         Pace { interval_ns, next: 0, origin_ns: start_ns as f64 + shift }
     }
 
     /// The next intended start, ns.
-    pub(crate) fn next_start_ns(&mut self) -> u64 {
+    pub fn next_start_ns(&mut self) -> u64 {
         // Multiplied, not added, so that rounding errors do not accumulate.
         let start = self.origin_ns + self.interval_ns * self.next as f64;
         self.next += 1;

@@ -9,7 +9,7 @@ use loadline_database::clock::now_ns;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
-use super::schedule::Shared;
+use crate::schedule::Shared;
 
 /// A snapshot is repeated if it took longer than the fastest so far by this factor and this time, ns: then somebody waited
 /// for a CPU, and the moment of its counters is uncertain.

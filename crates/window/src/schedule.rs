@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::phase::Phase;
+use crate::phase::Phase;
 
 /// Times of one test, in ns on [`loadline_database::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

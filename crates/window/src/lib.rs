@@ -1,12 +1,13 @@
-//! One test: opens the sessions, runs all jobs in a common window, collects the counters.
+//! One test: opens the sessions, runs all jobs in a common window, collects the counters. A crate of its own: nothing of
+//! plans, checks or files can get into a timed loop, and it is optimised for speed, what is around it for size.
 
-pub(crate) mod client_job;
+pub mod client_job;
 mod database_job;
-pub(crate) mod job;
+mod job;
 mod observed;
-mod pace;
-pub(crate) mod phase;
-pub(crate) mod schedule;
+pub mod pace;
+pub mod phase;
+pub mod schedule;
 
 pub use job::JobResult;
 pub use schedule::{Schedule, Shared};
@@ -80,7 +81,8 @@ pub struct Measured {
 
 impl Measured {
     /// Sampled wait events of the window.
-    pub(crate) fn waits(&self) -> WaitProfile {
+    #[must_use]
+    pub fn waits(&self) -> WaitProfile {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
     }
 }
@@ -127,7 +129,8 @@ pub struct Edges {
 
 impl Edges {
     /// Why the counters could not be read, if so.
-    pub(crate) fn unread(&self) -> Option<String> {
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
         let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
         Some(format!("the database's counters could not be read: {why}"))
