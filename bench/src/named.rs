@@ -6,8 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use loadline_analyze::stats::median;
 use loadline_analyze::{BoundBy, Sweep, bound_of_sweep, sweeps};
@@ -143,7 +141,6 @@ fn measured(args: &Args, target: &str, results: &Path) -> Outcome<PathBuf> {
         command: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: None,
-        interrupted: Arc::new(AtomicBool::new(false)),
     };
     eprintln!("{target}");
     let outcome = study.run(&mut Told)?;

@@ -1,8 +1,6 @@
 //! `loadline run`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
@@ -44,7 +42,7 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     let limits = args.limits.as_deref().map(probe::limits).transpose()?;
     let study = Study { limits, ..study };
     licence(&study.plan);
-    signals::interruptible(&study.interrupted)?;
+    signals::interruptible(&study.request.interrupted)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
@@ -147,16 +145,7 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
 }
 
 fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<PathBuf>, command: Vec<String>) -> Study {
-    Study {
-        plan,
-        request,
-        results,
-        resume,
-        command,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: None,
-        interrupted: Arc::new(AtomicBool::new(false)),
-    }
+    Study { plan, request, results, resume, command, version: env!("CARGO_PKG_VERSION").to_owned(), limits: None }
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.

@@ -18,6 +18,7 @@ mod null;
 mod number;
 mod oracle;
 mod parallel;
+mod patience;
 mod postgres;
 mod procedure;
 mod registry;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::secret::Secret;
 
@@ -26,6 +27,8 @@ pub struct OpenRequest {
     pub run: String,
     /// Whether the user requested the database's own reports (which may need a licence).
     pub native_report: bool,
+    /// Set when the user wants to stop: sessions outside the timed window then no longer wait for the server.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl OpenRequest {
@@ -40,6 +43,7 @@ impl OpenRequest {
             ask_password: Arc::new(|_| None),
             run: String::new(),
             native_report: false,
+            interrupted: Arc::default(),
         }
     }
 }

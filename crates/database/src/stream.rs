@@ -99,7 +99,7 @@ impl Input {
     ///
     /// # Errors
     /// Those of the stream, and end of stream.
-    pub(crate) fn fill(&mut self, stream: &mut Stream, len: usize) -> io::Result<()> {
+    pub(crate) fn fill(&mut self, stream: &mut impl Read, len: usize) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }

@@ -50,8 +50,6 @@ pub struct Study {
     pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<Vec<LogWriterPoint>>,
-    /// Set when the user wants to stop.
-    pub interrupted: Arc<AtomicBool>,
 }
 
 /// Result of a run.
@@ -229,7 +227,7 @@ impl Study {
         let references = self.references(no_limit, &info);
         let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
-            let probed = storage_probe::by_role(&info, &self.request.scratch, &self.interrupted);
+            let probed = storage_probe::by_role(&info, &self.request.scratch, &self.request.interrupted);
             let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
             notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
             probes
@@ -287,7 +285,7 @@ impl Study {
             max_jobs,
             forced,
             references,
-            interrupted: Arc::clone(&self.interrupted),
+            interrupted: Arc::clone(&self.request.interrupted),
         };
         let written = context
             .measure_overhead()
@@ -320,7 +318,7 @@ impl Study {
         let dir = |role| reference::writable_dir(info, role, &self.request.scratch);
         let log = match &self.limits {
             Some(points) => LogSource::Points(points.clone()),
-            None => match dir(Role::Log).and_then(|dir| LogWriter::open(&dir, &self.interrupted)) {
+            None => match dir(Role::Log).and_then(|dir| LogWriter::open(&dir, &self.request.interrupted)) {
                 Ok(writer) => LogSource::Measured(Box::new(writer)),
                 Err(reason) => LogSource::None(reason),
             },
@@ -332,7 +330,7 @@ impl Study {
             test_file: Default::default(),
             elsewhere,
             rows: Default::default(),
-            interrupted: Arc::clone(&self.interrupted),
+            interrupted: Arc::clone(&self.request.interrupted),
         })
     }
 }

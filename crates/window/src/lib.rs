@@ -480,7 +480,15 @@ fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<Jo
         let limit =
             if urgent { deadline.checked_sub(at_most - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
         if !cut && Instant::now() >= limit {
-            cancellers.iter().for_each(Canceller::cancel);
+            // At a time: each may wait for a server that does not answer.
+            std::thread::scope(|scope| {
+                for canceller in cancellers {
+                    let cancel = || canceller.cancel();
+                    if std::thread::Builder::new().spawn_scoped(scope, cancel).is_err() {
+                        cancel();
+                    }
+                }
+            });
             cut = true;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -20,3 +20,4 @@ mod registry;
 mod storage;
 mod tp;
 mod user_workload;
+mod waits;

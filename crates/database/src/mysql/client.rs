@@ -36,6 +36,7 @@ impl MysqlClientSession {
         }
         let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
+        connection.wait_with(None)?;
         Ok(MysqlClientSession {
             connection,
             endpoint: Arc::clone(endpoint),

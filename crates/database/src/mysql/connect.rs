@@ -2,12 +2,14 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ClientConfig;
 
 use super::auth;
 use super::config::{Address, Config};
+use super::doing::doing;
 use super::job_sessions::JobSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
@@ -17,6 +19,7 @@ use super::version::Version;
 use super::wire::Connection;
 use crate::env::process_env;
 use crate::error::TargetError;
+use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
@@ -27,8 +30,10 @@ use crate::tls::{self, SslMode};
 /// Settings of every session, whatever the server's defaults: answers in a known format, and nothing that
 /// ends or disturbs a measurement. `wait_timeout` is the longest that the server waits in poll(2). With a
 /// longer one it blocks in recv(2), and each answer that we read also wakes it, at our cost (see
-/// [`crate::stream::Local`]).
+/// [`crate::stream::Local`]). `lock_wait_timeout` is of locks on tables, which a session that was given up would go on to
+/// wait for.
 const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
+     lock_wait_timeout = 60, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
      character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
 
@@ -41,12 +46,15 @@ const DENIED: u16 = 1045;
 const DENIED_NO_PASSWORD: u16 = 1698;
 
 /// What a session needs to connect.
+#[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed; asked for once, not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
+    /// Set when the user wants to stop.
+    interrupted: Arc<AtomicBool>,
     /// Records the sessions, if they are jobs'.
     jobs: Option<JobSessions>,
 }
@@ -58,18 +66,13 @@ impl Endpoint {
         let encrypted = config.ssl_mode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
-        Ok(Endpoint { config, tls, asked: Arc::default(), ask: Arc::clone(&request.ask_password), jobs: None })
+        let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, jobs: None })
     }
 
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
     pub(super) fn for_jobs(&self, sessions: &JobSessions) -> Endpoint {
-        Endpoint {
-            config: self.config.clone(),
-            tls: self.tls.clone(),
-            asked: Arc::clone(&self.asked),
-            ask: Arc::clone(&self.ask),
-            jobs: Some(sessions.clone()),
-        }
+        Endpoint { jobs: Some(sessions.clone()), ..self.clone() }
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -78,6 +81,22 @@ impl Endpoint {
     /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
+    }
+
+    /// Opens a session with the server's settings, in a hurry; no password is asked for.
+    fn connect_in_a_hurry(&self) -> Result<Connection, TargetError> {
+        let mut endpoint = self.clone();
+        endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
+        endpoint.attempt(false).map_err(|(e, _)| e)
+    }
+
+    /// Asks, through another session, what `session` does.
+    fn ask_about(&self, session: u32) -> Ask {
+        let endpoint = self.clone();
+        Box::new(move || {
+            let doing = endpoint.connect_in_a_hurry().and_then(|mut c| doing(&mut c, session));
+            doing.unwrap_or_else(|e| Doing::Silent(e.to_string()))
+        })
     }
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
@@ -98,6 +117,8 @@ impl Endpoint {
         if let Some(sessions) = &self.jobs {
             sessions.add(c.session);
         }
+        let patience = self.config.connect_timeout * PATIENCE;
+        c.wait_with(Some(Patience::new(&self.interrupted, patience, Some(self.ask_about(c.session)))))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query("SET SESSION max_statement_time = 0")?;
@@ -113,7 +134,9 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        match self.start_session(&mut c, loads).and_then(|()| c.set_timeout(None)) {
+        let connecting = || Patience::new(&self.interrupted, self.config.connect_timeout, None);
+        let started = c.wait_with(Some(connecting())).and_then(|()| self.start_session(&mut c, loads, connecting));
+        match started {
             Ok(()) => Ok(c),
             // There was no session yet to lose.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
@@ -147,7 +170,12 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
+    fn start_session(
+        &self,
+        c: &mut Connection,
+        loads: bool,
+        connecting: impl Fn() -> Patience,
+    ) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -174,6 +202,7 @@ impl Endpoint {
                 let number = c.number.wrapping_add(1);
                 c.send()?;
                 c.replace_stream(|stream| self.encrypt(stream, tls))?;
+                c.wait_with(Some(connecting()))?;
                 c.number = number;
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
@@ -322,7 +351,7 @@ impl Endpoint {
 pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
     let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
     Canceller::new(move || {
-        if let Ok(mut other) = endpoint.connect() {
+        if let Ok(mut other) = endpoint.connect_in_a_hurry() {
             // The session may have ended already.
             let _ = other.query(&format!("KILL {session}"));
         }

@@ -10,6 +10,7 @@ mod config;
 mod connect;
 mod data_counters;
 mod doctor;
+mod doing;
 mod flush;
 mod instance;
 mod job_sessions;

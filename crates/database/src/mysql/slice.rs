@@ -34,6 +34,7 @@ impl MysqlDatabaseSession {
         connection.query(&procedure::create_moments())?;
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
+        connection.wait_with(None)?;
         let (pool, start) = (work.pool(job), work.start(job));
         Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }

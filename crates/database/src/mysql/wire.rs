@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use loadline_workload::Arg;
 
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
 use crate::error::{TargetError, table_gone};
+use crate::patience::{GivenUp, Patience, Waiting};
 use crate::stream::{Input, Stream};
 
 /// A row in text form.
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
 
 /// A session with the server.
 pub(super) struct Connection {
-    stream: Option<Stream>,
+    stream: Option<Waiting>,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
     input: Input,
@@ -46,7 +46,7 @@ impl Connection {
     /// Wraps a stream; `place` names the server in messages.
     pub(super) fn new(stream: Stream, place: String) -> Connection {
         Connection {
-            stream: Some(stream),
+            stream: Some(Waiting::new(stream)),
             out: Vec::with_capacity(4096),
             input: Input::new(),
             number: 0,
@@ -63,22 +63,25 @@ impl Connection {
         f: impl FnOnce(Stream) -> Result<Stream, TargetError>,
     ) -> Result<(), TargetError> {
         if let Some(stream) = self.stream.take() {
-            self.stream = Some(f(stream)?);
+            self.stream = Some(Waiting::new(f(stream.stream)?));
         }
         Ok(())
     }
 
-    /// Limits how long a read or a write may block.
-    pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), TargetError> {
-        self.stream.as_mut().map_or(Ok(()), |s| s.set_timeout(timeout)).map_err(|e| self.lost(&e))
+    /// Waits for the server with `patience` from now on; `None`: blocks, as a job does.
+    pub(super) fn wait_with(&mut self, patience: Option<Patience>) -> Result<(), TargetError> {
+        self.stream.as_mut().map_or(Ok(()), |s| s.wait_with(patience)).map_err(|e| self.lost(&e))
     }
 
     /// A function that ends this session's read, for another thread.
     pub(super) fn shutter(&self) -> Option<Arc<dyn Fn() + Send + Sync>> {
-        self.stream.as_ref().and_then(|s| s.shutter().ok())
+        self.stream.as_ref().and_then(|s| s.stream.shutter().ok())
     }
 
     fn lost(&self, e: &io::Error) -> TargetError {
+        if let Some(why) = GivenUp::of(e) {
+            return TargetError::Lost(format!("the session with {} was given up: {why}", self.place));
+        }
         TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
     }
 

@@ -61,6 +61,7 @@ impl PgClientSession {
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
         connection.prepare(&statements)?;
         connection.publish(ledger)?;
+        connection.wait_with(None)?;
         let encode = |name: &str| {
             let mut out = Vec::new();
             protocol::bind(&mut out, name, true, 0, std::iter::empty());

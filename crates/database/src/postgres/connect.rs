@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
@@ -15,12 +16,14 @@ use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
 use super::config::{Address, Config, default_host};
+use super::doing::doing;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{parallel, refusal, tls};
 use crate::env::process_env;
 use crate::error::TargetError;
+use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
@@ -81,12 +84,15 @@ impl SessionRole {
 }
 
 /// How to reach one node.
+#[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password typed by the user, so that it is asked once and not for each session.
-    asked: Mutex<Option<Secret>>,
+    asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
+    /// Set when the user wants to stop.
+    interrupted: Arc<AtomicBool>,
     /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
 }
@@ -100,7 +106,8 @@ impl Endpoint {
         // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
-        Ok(Endpoint { config, tls, asked: Mutex::default(), ask: Arc::clone(&request.ask_password), name })
+        let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, name })
     }
 
     /// Prefix of the application names of the job sessions.
@@ -131,6 +138,8 @@ impl Endpoint {
     fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place());
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, None);
+        connection.wait_with(Some(connecting)).map_err(|e| (e, false))?;
         self.start_session(&mut connection, role).map_err(|e| (e, false))?;
         Ok(connection)
     }
@@ -241,7 +250,8 @@ impl Endpoint {
             }
         }
         c.version.check(&c.version_text)?;
-        c.set_timeout(None)?;
+        let ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));
+        c.wait_with(Some(Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, ask)))?;
         if !matches!(role, SessionRole::Inspect) {
             for sql in c.version.session_settings() {
                 c.query(sql)?;
@@ -251,6 +261,16 @@ impl Endpoint {
             c.query(c.version.io_timing())?;
         }
         Ok(())
+    }
+
+    /// Asks, through another session, what the server process `pid` does.
+    fn ask_about(&self, pid: u32) -> Ask {
+        let mut endpoint = self.clone();
+        endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
+        Box::new(move || {
+            let doing = endpoint.connect(SessionRole::Inspect).and_then(|mut c| doing(&mut c, pid));
+            doing.unwrap_or_else(|e| Doing::Silent(e.to_string()))
+        })
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

@@ -8,6 +8,7 @@ mod cluster;
 mod config;
 mod connect;
 mod doctor;
+mod doing;
 mod kernels;
 mod ledger;
 mod loading;

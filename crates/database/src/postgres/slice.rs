@@ -37,6 +37,7 @@ impl PgDatabaseSession {
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         connection.publish(ledger)?;
+        connection.wait_with(None)?;
         let (pool, start) = (work.pool(job), work.start(job));
         Ok(PgDatabaseSession { connection, ledger: ledger.clone(), pool, start, next: 0, clock })
     }

@@ -10,6 +10,7 @@ use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
+use crate::patience::{GivenUp, Patience, Waiting};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
@@ -18,7 +19,7 @@ pub(super) type Rows = Vec<Vec<Option<String>>>;
 
 /// A session with the server.
 pub(super) struct Connection {
-    stream: Stream,
+    stream: Waiting,
     /// Output buffer, sent by [`Self::send`].
     pub(super) out: Vec<u8>,
     input: Input,
@@ -48,7 +49,7 @@ impl Connection {
     /// A session on `stream`; `place` names the server in messages.
     pub(super) fn new(stream: Stream, place: String) -> Connection {
         Connection {
-            stream,
+            stream: Waiting::new(stream),
             out: Vec::with_capacity(4096),
             input: Input::new(),
             status: b'I',
@@ -118,6 +119,11 @@ impl Connection {
     }
 
     fn lost(&mut self, e: &io::Error) -> TargetError {
+        if let Some(why) = GivenUp::of(e) {
+            // The server would go on with the statement.
+            self.key.cancel();
+            return TargetError::Lost(format!("the session with {} was given up: {why}", self.place));
+        }
         // A server that closes the session first sends the reason; the failed write left it unread.
         if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
             let mut rest = [0; 2048];
@@ -273,15 +279,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Sets the socket's timeouts, used while connecting.
-    pub(super) fn set_timeout(&mut self, timeout: Option<std::time::Duration>) -> Result<(), TargetError> {
-        self.stream.set_timeout(timeout).map_err(|e| self.lost(&e))
+    /// Waits for the server with `patience` from now on; `None`: blocks, as a job does.
+    pub(super) fn wait_with(&mut self, patience: Option<Patience>) -> Result<(), TargetError> {
+        self.stream.wait_with(patience).map_err(|e| self.lost(&e))
     }
 
     /// A handle with which another thread can end a call: it shuts the socket down and asks the server to cancel, because
     /// a busy server does not notice the closed socket.
     pub(super) fn canceller(&self) -> Canceller {
-        let Ok(shut) = self.stream.shutter() else { return Canceller::new(|| ()) };
+        let Ok(shut) = self.stream.stream.shutter() else { return Canceller::new(|| ()) };
         let key = self.key.clone();
         Canceller::new(move || {
             shut();

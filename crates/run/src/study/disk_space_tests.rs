@@ -170,7 +170,6 @@ fn workload_tables_are_dropped_after_the_last_test() {
             command: Vec::new(),
             version: String::new(),
             limits: None,
-            interrupted: Default::default(),
         };
         let mut watching = Watching { request, work, seen: Vec::new() };
         study.run(&mut watching).unwrap();

@@ -249,6 +249,14 @@ impl Server {
         }
     }
 
+    /// Sends a signal (`-STOP`) to the postmaster and its children.
+    pub(crate) fn signal_all(&self, signal: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        let children = Command::new("pkill").args([signal, "-P", &pid]).status().unwrap();
+        let parent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(children.success() && parent.success(), "{signal}");
+    }
+
     /// SIGKILLs the postmaster and waits until its children have gone as well.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

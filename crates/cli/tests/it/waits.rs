@@ -1,0 +1,71 @@
+//! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::common::mariadb::Maria;
+use crate::common::{Server, folder_with_tests, loadline, results, signal, wait_for};
+
+const SHORT: [&str; 9] =
+    ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
+
+fn start(url: &str, results: &Path) -> Child {
+    let mut command = loadline();
+    command.args(["run", "--target", url, "--results", results.to_str().unwrap()]).args(SHORT);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The end of a run, which must come within `seconds`: its exit code and what it said.
+fn ends(mut child: Child, seconds: u64) -> (i32, String) {
+    wait_for("the run to end", seconds, || child.try_wait().unwrap().is_some());
+    let out = child.wait_with_output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn a_lock_that_is_held_is_named_and_not_waited_for() {
+    let dir = results();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let server = Server::start(&[]);
+            std::thread::scope(|holding| {
+                holding.spawn(|| server.sql("BEGIN; CREATE SCHEMA loadline; SELECT pg_sleep(30)"));
+                let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+                wait_for("the lock", 30, || server.sql(held).unwrap() == "1");
+                let (code, said) = ends(start(&format!("{}&connect_timeout=1", server.url()), dir.path()), 30);
+                assert!(code == 3 && said.contains("a lock (Lock:") && said.contains("psql"), "{code}: {said}");
+                let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+                server.sql(end).unwrap();
+            });
+        });
+        scope.spawn(|| {
+            let server = Maria::start(&[]);
+            std::thread::scope(|holding| {
+                holding.spawn(|| server.sql("FLUSH TABLES WITH READ LOCK; SELECT SLEEP(30)"));
+                let held = "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+                wait_for("the lock", 30, || !server.sql(held).unwrap().is_empty());
+                let (code, said) = ends(start(&format!("{}&connect-timeout=1", server.url("root")), dir.path()), 30);
+                assert!(code == 3 && said.contains("another session"), "{code}: {said}");
+                server.sql(&format!("KILL {}", server.sql(held).unwrap())).unwrap();
+            });
+        });
+    });
+}
+
+#[test]
+fn a_stopped_server_does_not_keep_an_interrupted_run() {
+    let dir = results();
+    let server = Server::start(&[]);
+    let child = start(&server.url(), dir.path());
+    folder_with_tests(dir.path(), 1);
+    server.signal_all("-STOP");
+    signal(&child, Signal::SIGINT);
+    let begin = Instant::now();
+    let (code, said) = ends(child, 20);
+    let took = begin.elapsed();
+    server.signal_all("-CONT");
+    assert!(code == 130 && took < Duration::from_secs(8), "{code} after {took:?}: {said}");
+}

@@ -1,0 +1,31 @@
+//! What the server does for a session that waits for it.
+
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::patience::Doing;
+
+/// The state of a session that waits for another one or for a replica, and not for the server's own work.
+/// <https://mariadb.com/kb/en/general-thread-states/>,
+/// <https://dev.mysql.com/doc/refman/8.0/en/general-thread-states.html>
+const WAITS: [&str; 2] = ["Waiting for", "User lock"];
+/// States that begin like those, but pass.
+const PASS: [&str; 2] = ["Waiting for prior transaction to commit", "Waiting for commit"];
+
+/// Asks in session `c` what `session` does.
+pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetError> {
+    let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session}");
+    let state = c.value(&state)?.unwrap_or_default();
+    if PASS.iter().any(|pass| state.starts_with(pass)) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
+        return Ok(Doing::Works);
+    }
+    let oldest = format!(
+        "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX \
+         WHERE trx_mysql_thread_id <> {session} ORDER BY trx_started LIMIT 1"
+    );
+    // Without the privilege PROCESS, or without a transaction, nobody is named.
+    let who = c.value(&oldest).ok().flatten();
+    let who = who.map_or(String::new(), |id| format!("; the oldest open transaction is that of session {id}"));
+    Ok(Doing::Waits(format!(
+        "another session or a replica ('{state}'{who}): end that session (SHOW PROCESSLIST, KILL)"
+    )))
+}

@@ -1,0 +1,231 @@
+//! How long a session waits for its server outside the timed window, and what it says when it gives up.
+//!
+//! A statement may work for hours (a key of a large table), but it must not wait in silence for what will not come: a
+//! lock that somebody holds, a standby that is away, a server that is stopped. So a session that has heard nothing for a
+//! while asks, through another session, what the server does.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::stream::Stream;
+
+/// After this time in which a read or write did not get on, the user's wish to stop is looked at.
+const PIECE: Duration = Duration::from_millis(200);
+/// A session waits this many times the time to connect for a server that is silent or waits itself.
+pub(crate) const PATIENCE: u32 = 3;
+/// Time to connect for a session that asks.
+pub(crate) const HASTY: Duration = Duration::from_secs(2);
+/// Time without progress after which the server is asked, again and again.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+/// A statement that began before the user wanted to stop is ended after this time …
+const GRACE: Duration = Duration::from_millis(800);
+/// … and one that began later, which cleans up, after this one.
+const CLEANING: Duration = Duration::from_secs(3);
+/// Even a server that works does not get longer for a statement.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// What a server does for a session that waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It works.
+    Works,
+    /// It waits for this.
+    Waits(String),
+    /// It does not answer another session either, for this reason.
+    Silent(String),
+}
+
+/// Finds out what the server does for a session.
+pub(crate) type Ask = Box<dyn FnMut() -> Doing + Send>;
+
+/// Patience of a session.
+pub(crate) struct Patience {
+    interrupted: Arc<AtomicBool>,
+    /// How long it waits for a server that does not work for it.
+    at_most: Duration,
+    ask: Option<Ask>,
+    /// Last progress, or the time at which waiting began.
+    since: Option<Instant>,
+    asked: Instant,
+    interrupted_at: Option<Instant>,
+}
+
+impl Patience {
+    /// Ends when `interrupted` is set, or after `at_most` in which the server was silent or waited; without `ask`, in which
+    /// it did not answer.
+    pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, ask: Option<Ask>) -> Patience {
+        let interrupted = Arc::clone(interrupted);
+        Patience { interrupted, at_most, ask, since: None, asked: Instant::now(), interrupted_at: None }
+    }
+
+    /// Called after each [`PIECE`] without progress.
+    ///
+    /// # Errors
+    /// Why it no longer waits.
+    fn still(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        let waited = now.duration_since(since) + PIECE;
+        if self.interrupted.load(Ordering::Relaxed) {
+            let seen = *self.interrupted_at.get_or_insert(now);
+            let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
+            if now.duration_since(from) >= at_most {
+                return Err(given_up("interrupted"));
+            }
+        }
+        let Some(ask) = &mut self.ask else {
+            return if waited < self.at_most { Ok(()) } else { Err(given_up("the server did not answer in time")) };
+        };
+        if waited < ASK_AFTER || now.duration_since(self.asked) < ASK_AFTER {
+            return Ok(());
+        }
+        let doing = ask();
+        self.asked = Instant::now();
+        let s = waited.as_secs();
+        match doing {
+            Doing::Works if waited >= LONGEST => Err(given_up(format!("its statement has not ended in {s} s"))),
+            Doing::Waits(what) if waited >= self.at_most => {
+                Err(given_up(format!("its statement has waited {s} s for {what}")))
+            }
+            Doing::Silent(why) if waited >= self.at_most => {
+                Err(given_up(format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn given_up(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, GivenUp(why.into()))
+}
+
+/// Why a session no longer waits.
+#[derive(Debug)]
+pub(crate) struct GivenUp(String);
+
+impl GivenUp {
+    /// The reason, if `error` is of this kind.
+    pub(crate) fn of(error: &io::Error) -> Option<&GivenUp> {
+        error.get_ref().and_then(|e| e.downcast_ref())
+    }
+}
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GivenUp {}
+
+/// A stream that waits for its server with [`Patience`], or blocks.
+pub(crate) struct Waiting {
+    pub(crate) stream: Stream,
+    patience: Option<Patience>,
+}
+
+impl Waiting {
+    /// Blocks, or waits as long as the stream's own timeout says.
+    pub(crate) fn new(stream: Stream) -> Waiting {
+        Waiting { stream, patience: None }
+    }
+
+    /// Waits with `patience` from now on; `None`: blocks, which costs nothing.
+    ///
+    /// # Errors
+    /// When the socket refuses a timeout.
+    pub(crate) fn wait_with(&mut self, patience: Option<Patience>) -> io::Result<()> {
+        self.stream.set_timeout(patience.as_ref().map(|_| PIECE))?;
+        self.patience = patience;
+        Ok(())
+    }
+
+    /// Repeats `step` until it gets on or patience ends.
+    #[inline]
+    fn repeat(&mut self, mut step: impl FnMut(&mut Stream) -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            let done = step(&mut self.stream);
+            let Some(patience) = self.patience.as_mut() else { return done };
+            match done {
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    patience.still()?
+                }
+                done => {
+                    patience.since = None;
+                    return done;
+                }
+            }
+        }
+    }
+}
+
+impl Read for Waiting {
+    #[inline]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.repeat(|stream| stream.read(buf))
+    }
+}
+
+impl Write for Waiting {
+    #[inline]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.repeat(|stream| stream.write(buf))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.repeat(|stream| stream.flush().map(|()| 0)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::stream::Local;
+
+    /// A session whose server says nothing until `answer_after`; how its read ends, and after how long.
+    fn read(patience: Patience, answer_after: Option<Duration>) -> (io::Result<usize>, Duration) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut waiting = Waiting::new(Stream::Unix(Local::new(ours)));
+        waiting.wait_with(Some(patience)).unwrap();
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if let Some(after) = answer_after {
+                    std::thread::sleep(after);
+                    let _ = theirs.write_all(b"answer");
+                } else {
+                    std::thread::sleep(Duration::from_secs(5));
+                }
+            });
+            (waiting.read(&mut [0; 16]), begin.elapsed())
+        })
+    }
+
+    fn patience(interrupted: bool, doing: Doing) -> Patience {
+        let ask = Box::new(move || doing.clone());
+        Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_secs(2), Some(ask))
+    }
+
+    #[test]
+    fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
+        let waits = Doing::Waits("a lock of session 7".into());
+        std::thread::scope(|scope| {
+            let works = scope.spawn(|| read(patience(false, Doing::Works), Some(Duration::from_secs(3))));
+            let waits = scope.spawn(|| read(patience(false, waits), None));
+            let silent = scope.spawn(|| read(patience(false, Doing::Silent("connection refused".into())), None));
+            let interrupted = scope.spawn(|| read(patience(true, Doing::Works), Some(Duration::from_millis(4500))));
+            assert_eq!(works.join().unwrap().0.unwrap(), 6);
+            let why = waits.join().unwrap().0.unwrap_err().to_string();
+            assert!(why.contains("for a lock of session 7"), "{why}");
+            let why = silent.join().unwrap().0.unwrap_err().to_string();
+            assert!(why.contains("not answered") && why.contains("connection refused"), "{why}");
+            let (ended, took) = interrupted.join().unwrap();
+            assert!(GivenUp::of(&ended.unwrap_err()).is_some() && took >= CLEANING, "{took:?}");
+        });
+    }
+}
