@@ -32,6 +32,10 @@ pub struct Platform<'a> {
     pub calibration: Option<&'a BTreeMap<String, Calibration>>,
     /// Workload files of the user.
     pub workload_files: &'a [WorkloadFile],
+    /// Whether the database ran in loadline's own process.
+    pub in_process: bool,
+    /// Whether it may be compared with a platform that was measured with another driver (`--across-drivers`).
+    pub across_drivers: bool,
     /// All of its tests.
     pub records: &'a [TestRecord],
 }
@@ -40,8 +44,16 @@ impl<'a> Platform<'a> {
     /// A platform of which only the tests are known.
     #[must_use]
     pub fn of(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
-        let (payload_compressibility, data_bytes, calibration) = (None, None, None);
-        Platform { label, payload_compressibility, data_bytes, calibration, workload_files: &[], records }
+        Platform {
+            label,
+            payload_compressibility: None,
+            data_bytes: None,
+            calibration: None,
+            workload_files: &[],
+            in_process: false,
+            across_drivers: false,
+            records,
+        }
     }
 }
 

@@ -174,6 +174,9 @@ pub(crate) struct ReportArgs {
     /// Columns of the tables, by id and in this order (see `loadline columns`)
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub(crate) columns: Option<Vec<String>>,
+    /// Compare figures that were measured with different drivers as well; each comparison says so
+    #[arg(long)]
+    pub(crate) across_drivers: bool,
     /// File to write, - for standard output [default: html of one run: its report/index.html; html of several:
     /// loadline-report.html; else standard output]
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]

@@ -47,7 +47,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));
     }
-    let options = Options { columns: args.columns.clone() };
+    let options = Options { columns: args.columns.clone(), across_drivers: args.across_drivers };
     let bytes = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
     match (&args.output, args.format, folders.as_slice()) {
         (Some(path), _, _) => {
@@ -73,6 +73,6 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 /// Writes the report of the run in `folder` and returns its path.
 pub(crate) fn write_index(folder: &Path) -> Result<PathBuf, Failure> {
     let (_, data) = load(folder)?;
-    let html = render(&[data], Format::Html, &Options { columns: None }).map_err(|e| Failure::failed(e.to_string()))?;
+    let html = render(&[data], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(write_report(folder, "report/index.html", &html)?)
 }

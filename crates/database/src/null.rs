@@ -85,6 +85,7 @@ impl Target for Null {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
+            in_process: false,
             kind: "null".into(),
             product: KIND.product.into(),
             version: env!("CARGO_PKG_VERSION").into(),

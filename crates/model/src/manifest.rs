@@ -116,6 +116,9 @@ pub struct TargetInfo {
     pub nodes: u32,
     /// Whether the database runs on the machine that runs loadline.
     pub local: bool,
+    /// Whether the database runs in loadline's own process.
+    #[serde(default)]
+    pub in_process: bool,
     /// Settings that matter, by name.
     pub settings: BTreeMap<String, String>,
     /// Directory of the log (WAL, redo), if it is known.

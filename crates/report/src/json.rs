@@ -67,7 +67,7 @@ struct ScanSummary<'a> {
 }
 
 /// The object, indented, with a final line break.
-pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
+pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
     let valid = records().filter(|r| r.valid).count();
@@ -90,7 +90,7 @@ pub(crate) fn render(runs: &[RunData]) -> Result<String, ReportError> {
             kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
-            comparisons: comparisons(&sides),
+            comparisons: comparisons(&sides, across_drivers),
             waits: sides.iter().flat_map(waits_of).collect(),
         },
     };

@@ -80,6 +80,8 @@ pub enum Format {
 pub struct Options {
     /// Ids of the columns of test tables (and of CSV), in order; `None` for the default ones.
     pub columns: Option<Vec<String>>,
+    /// Whether figures measured with different drivers are compared as well.
+    pub across_drivers: bool,
 }
 
 /// Why a report could not be made.
@@ -115,14 +117,15 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     if runs.is_empty() {
         return Err(ReportError::NoRun);
     }
+    let across = options.across_drivers;
     let columns = columns::chosen(options.columns.as_deref())?;
     let columns = columns.as_deref();
     let text = match format {
         Format::Csv => csv::render(runs, columns),
-        Format::Json => json::render(runs)?,
-        Format::Html => html::render(&content::document(runs, columns)),
-        Format::Markdown => markdown::render(&content::document(runs, columns)),
-        Format::Text => text::render(&content::document(runs, columns)),
+        Format::Json => json::render(runs, across)?,
+        Format::Html => html::render(&content::document(runs, columns, across)),
+        Format::Markdown => markdown::render(&content::document(runs, columns, across)),
+        Format::Text => text::render(&content::document(runs, columns, across)),
     };
     Ok(text.into_bytes())
 }

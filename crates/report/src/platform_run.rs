@@ -66,7 +66,7 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
 }
 
 /// Every platform against the first.
-pub(crate) fn comparisons(sides: &[PlatformRun<'_>]) -> Vec<Comparison> {
+pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
     let platforms: Vec<Platform<'_>> = sides
         .iter()
         .map(|s| Platform {
@@ -75,6 +75,8 @@ pub(crate) fn comparisons(sides: &[PlatformRun<'_>]) -> Vec<Comparison> {
             data_bytes: Some(s.run.manifest.plan.size_bytes).filter(|bytes| *bytes > 0),
             calibration: Some(&s.run.manifest.calibration),
             workload_files: &s.run.manifest.plan.workload_files,
+            in_process: s.run.manifest.target.in_process,
+            across_drivers,
             records: &s.run.records,
         })
         .collect();

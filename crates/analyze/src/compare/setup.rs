@@ -2,11 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use loadline_model::{TestRecord, format};
+use loadline_model::{Driver, TestRecord, format};
 
 use super::Platform;
 use crate::kpi::uses_data;
 use crate::sweep::Sweep;
+
+/// Different drivers of two sweeps.
+pub(super) struct Drivers {
+    /// Whether neither has round trips, so that their figures mean the same.
+    alike: bool,
+    /// Where each ran.
+    pub(super) said: String,
+}
 
 /// Two sweeps of a workload, each with its platform.
 pub(super) struct Setup<'a> {
@@ -21,13 +29,33 @@ impl<'a> Setup<'a> {
         Setup { base, a, other, b }
     }
 
+    /// The drivers, if they differ.
+    pub(super) fn drivers(&self) -> Option<Drivers> {
+        let Setup { base, a, other, b } = self;
+        if a.driver == b.driver {
+            return None;
+        }
+        let direct = |p: &Platform<'_>, s: &Sweep| p.in_process || s.driver == Driver::Database;
+        let alike = direct(base, a) && direct(other, b);
+        let place = |p: &Platform<'_>, s: &Sweep| {
+            let place = match s.driver {
+                _ if p.in_process => "in loadline's process",
+                Driver::Database => "in the database",
+                Driver::Client => "at the client, with a round trip for each statement",
+            };
+            format!("'{}' ran {place}", p.label)
+        };
+        let said = if alike { ": neither has a client or a network" } else { " (--across-drivers)" };
+        Some(Drivers { alike, said: format!("{}, {}{said}", place(base, a), place(other, b)) })
+    }
+
     /// The first difference between the setups, if any.
     pub(super) fn different(&self) -> Option<String> {
         let Setup { base, a, other, b } = self;
-        if a.driver != b.driver {
+        if self.drivers().is_some_and(|d| !d.alike) && !(base.across_drivers && other.across_drivers) {
             return Some(format!(
-                "different drivers: '{}' was measured with the {} driver, '{}' with the {} driver; \
-                 use --driver client for both",
+                "different drivers: '{}' was measured with the {} driver, '{}' with the {} driver; measure both with the \
+                 plan 'compare' or --driver client, or compare them as they are with --across-drivers",
                 base.label, a.driver, other.label, b.driver
             ));
         }

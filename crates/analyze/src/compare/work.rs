@@ -31,6 +31,8 @@ pub(super) struct WorkComparison<'a> {
     pub(super) metrics: Vec<Metric>,
     redo: Redo,
     over_jobs: bool,
+    /// Where each ran, if with different drivers.
+    drivers: Option<String>,
     /// See [`Setup::not_recorded`].
     not_recorded: [Vec<&'static str>; 2],
 }
@@ -50,6 +52,7 @@ impl<'a> WorkComparison<'a> {
             metrics,
             redo,
             over_jobs: a.over_jobs(),
+            drivers: setup.drivers().map(|d| d.said),
             not_recorded: setup.not_recorded(),
         }
     }
@@ -69,7 +72,7 @@ impl<'a> WorkComparison<'a> {
         }
         let factors =
             self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
-        let all = [kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
+        let all = [self.drivers.clone(), kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
         ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
     }

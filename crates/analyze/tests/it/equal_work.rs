@@ -8,7 +8,7 @@ use loadline_analyze::sweeps;
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::NOT_THE_DEVICES;
-use loadline_model::{TestRecord, column};
+use loadline_model::{Driver, TestRecord, column};
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> Comparison {
     compare(&[Platform::of("a", a), Platform::of("b", b)]).remove(0)
@@ -191,4 +191,31 @@ fn read_times_by_two_clocks_are_a_caveat() {
     let row = versus(&timed("a", true), &timed("b", false)).rows.remove(0);
     assert!(row.caveat.unwrap().contains("measured by the database on 'a', and is that of whole transactions on 'b'"));
     assert_eq!(versus(&timed("a", true), &timed("b", true)).rows.remove(0).caveat, None);
+}
+
+/// In loadline's process and in the database there are neither a client nor a network: such figures mean the same.
+#[test]
+fn other_drivers_are_compared_where_they_mean_the_same_or_if_asked() {
+    let of = |platform: &str, driver: Driver| {
+        let mut r = measured(platform, 1, 4, 100.0, 40.0);
+        r.driver = driver;
+        vec![r]
+    };
+    let (client, database) = (of("a", Driver::Client), of("b", Driver::Database));
+    let compared = |in_process: bool, across_drivers: bool| {
+        let a = Platform { in_process, across_drivers, ..Platform::of("a", &client) };
+        let b = Platform { across_drivers, ..Platform::of("b", &database) };
+        compare(&[a, b]).remove(0)
+    };
+    let refused = compared(false, false).refused.unwrap();
+    assert!(refused.contains("'a' was measured with the client driver") && refused.contains("--across-drivers"));
+    let said = |c: Comparison| {
+        assert_eq!(c.refused, None);
+        assert!(!c.rows[0].factors.is_empty());
+        c.rows[0].caveat.clone().unwrap()
+    };
+    let embedded = said(compared(true, false));
+    assert!(embedded.contains("'a' ran in loadline's process, 'b' ran in the database: neither"), "{embedded}");
+    let asked = said(compared(false, true));
+    assert!(asked.contains("round trip") && asked.contains("(--across-drivers)"), "{asked}");
 }

@@ -53,6 +53,7 @@ impl Target for Mysql {
             notes.push("loadline was never run against MySQL before its release: check the figures".into());
         }
         Ok(TargetInfo {
+            in_process: false,
             kind: if self.server.is_some() { "mariadb-temp" } else { "mysql" }.into(),
             product: first.version.product().into(),
             version: first.version.text.clone(),

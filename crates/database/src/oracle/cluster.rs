@@ -142,6 +142,7 @@ impl Target for Oracle {
             ));
         }
         Ok(TargetInfo {
+            in_process: false,
             kind: "oracle".into(),
             product: super::KIND.product.into(),
             version: self.version.clone(),

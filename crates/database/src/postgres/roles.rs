@@ -65,6 +65,7 @@ impl Target for Postgres {
                 .into(),
         );
         Ok(TargetInfo {
+            in_process: false,
             kind: self.kind.into(),
             product: "PostgreSQL".into(),
             version: self.version_text.clone(),

@@ -50,6 +50,7 @@ impl Target for Sqlite {
             notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
         }
         Ok(TargetInfo {
+            in_process: true,
             kind: "sqlite".into(),
             product: KIND.product.into(),
             version: rusqlite::version().into(),

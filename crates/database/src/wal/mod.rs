@@ -214,6 +214,7 @@ impl Target for Wal {
         ];
         let directory = log_folder(&self.folders);
         Ok(TargetInfo {
+            in_process: true,
             kind: SCHEME.into(),
             product: KIND.product.into(),
             version: env!("CARGO_PKG_VERSION").into(),

@@ -18,11 +18,11 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
     let mut blocks = Vec::new();
     for (base, other) in pairs(comparisons) {
         let of_pair = || comparisons.iter().filter(|c| c.base == base && c.other == other);
-        let (lacking, compared): (Vec<&Comparison>, Vec<&Comparison>) = of_pair().partition(|c| c.lacks.is_some());
+        let (refused, compared): (Vec<&Comparison>, Vec<&Comparison>) = of_pair().partition(|c| c.refused.is_some());
         if !compared.is_empty() {
             blocks.push(Block::Table(summary_table(&base, &other, compared.into_iter())));
         }
-        blocks.extend([&base, &other].into_iter().filter_map(|side| one_sided(side, &lacking)));
+        blocks.extend(not_compared(&refused));
     }
     if !blocks.is_empty() {
         blocks.push(Block::para(
@@ -35,10 +35,21 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
     Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, group: false, blocks }
 }
 
-/// The workloads that only the other platform measured, in one sentence.
-fn one_sided(side: &str, lacking: &[&Comparison]) -> Option<Block> {
-    let codes: Vec<String> = lacking.iter().filter(|c| c.lacks.as_deref() == Some(side)).map(|c| title(c)).collect();
-    (!codes.is_empty()).then(|| Block::para(format!("Not compared, as '{side}' has no test of: {}.", codes.join(", "))))
+/// Each reason in one sentence, with the workloads it holds for.
+fn not_compared(refused: &[&Comparison]) -> Vec<Block> {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for c in refused {
+        let reason = match (&c.lacks, &c.refused) {
+            (Some(side), _) => format!("'{side}' has no test of them"),
+            (None, reason) => reason.clone().unwrap_or_default(),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, codes)) => codes.push(title(c)),
+            None => reasons.push((reason, vec![title(c)])),
+        }
+    }
+    let said = |(reason, codes): (String, Vec<String>)| format!("Not compared: {} ({reason}).", codes.join(", "));
+    reasons.into_iter().map(|reason| Block::para(said(reason))).collect()
 }
 
 fn pairs(comparisons: &[Comparison]) -> Vec<(String, String)> {
@@ -77,9 +88,6 @@ fn summary_table<'a>(base: &str, other: &str, comparisons: impl Iterator<Item = 
 }
 
 fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
-    if let Some(reason) = &c.refused {
-        return vec![refused_row(&title(c), 7, reason)];
-    }
     let peak = c.peak();
     let place = |at: u32| if c.over == JOBS { at.to_string() } else { place(&c.over, at) };
     let mut rows: Vec<Row> = c

@@ -28,9 +28,9 @@ use crate::doc::{Document, Section};
 use crate::platform_run::{PlatformRun, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
-pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>) -> Document {
+pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
     let sides = sides(runs);
-    let comparisons = comparisons(&sides);
+    let comparisons = comparisons(&sides, across_drivers);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let kept = kept::counted(runs.iter().flat_map(|r| &r.records));

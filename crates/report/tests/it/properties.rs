@@ -99,7 +99,8 @@ fn hostile_text_is_escaped() {
 
 #[test]
 fn an_unknown_column_names_the_nearest() {
-    let options = Options { columns: Some(vec!["jobs".to_owned(), "commit_throuhgput_tps".to_owned()]) };
+    let options =
+        Options { columns: Some(vec!["jobs".to_owned(), "commit_throuhgput_tps".to_owned()]), ..Options::default() };
     for format in ALL {
         let error = render(&two_platforms(), format, &options).unwrap_err();
         assert!(
@@ -112,14 +113,14 @@ fn an_unknown_column_names_the_nearest() {
             "{message}"
         );
     }
-    let none = Options { columns: Some(Vec::new()) };
+    let none = Options { columns: Some(Vec::new()), ..Options::default() };
     assert!(matches!(render(&two_platforms(), Format::Csv, &none), Err(ReportError::NoColumn)));
     assert!(matches!(render(&[], Format::Html, &Options::default()), Err(ReportError::NoRun)));
 }
 
 #[test]
 fn chosen_columns_are_the_columns() {
-    let options = Options { columns: Some(vec!["jobs".to_owned(), "valid".to_owned()]) };
+    let options = Options { columns: Some(vec!["jobs".to_owned(), "valid".to_owned()]), ..Options::default() };
     let csv = String::from_utf8(render(&two_platforms(), Format::Csv, &options).unwrap()).unwrap();
     assert!(csv.starts_with("jobs,valid\n1,true\n2,true\n"), "{csv}");
 }

@@ -27,6 +27,7 @@ macro_rules! plan {
 /// All of them, the shortest first. To add one, write its file into `plans/` and name it here.
 pub static PLANS: &[NamedPlan] = &[
     plan!("quick"),
+    plan!("compare"),
     plan!("full"),
     plan!("log-writer"),
     plan!("storage"),

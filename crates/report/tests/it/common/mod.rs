@@ -64,6 +64,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         },
         target: TargetInfo {
             kind: "postgres".to_owned(),
+            in_process: false,
             product: "PostgreSQL".to_owned(),
             version: "15.8 (Debian 15.8-0+deb12u1)".to_owned(),
             url: "postgres://bench@db1/bench".to_owned(),
