@@ -133,8 +133,8 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
          knows, with default parameters.",
         if reasons.is_empty() { "" } else { "\n" }
     );
-    for family in &families {
-        out.push_str(&family.text());
+    for (i, family) in families.iter().enumerate() {
+        out.push_str(&family.text(&families[..i]));
     }
     Ok(out)
 }
@@ -325,11 +325,16 @@ impl Family {
         self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
     }
 
-    fn text(&self) -> String {
+    /// Its part of a page; `earlier` families have theirs already.
+    fn text(&self, earlier: &[Family]) -> String {
         let mut out = format!("\n## {}\n", self.title());
         let runs: Vec<Driver> = self.drivers.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| *d).collect();
         if runs.is_empty() {
             return out + "\nIt does not run here; the reason is above.\n";
+        }
+        if let Some(same) = earlier.iter().find(|family| family.pieces == self.pieces) {
+            let with = runs.iter().map(|d| format!("the {d} driver")).collect::<Vec<_>>().join(" and ");
+            return out + &format!("\nThe same SQL as for {}, with {with}.\n", same.title());
         }
         for piece in &self.pieces {
             let of = piece.driver.and_then(|d| self.drivers.iter().find(|(driver, _)| *driver == d));

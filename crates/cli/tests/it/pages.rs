@@ -66,7 +66,9 @@ fn every_workload_has_a_page_with_all_that_is_promised() {
         ] {
             assert!(page.contains(part), "{code}: '{part}'");
         }
-        for target in ["sqlite:", "postgres:", "postgres-temp:", "mysql:", "mariadb-temp:", "oracle:", "wal:"] {
+        for target in
+            ["sqlite:", "postgres:", "postgres-temp:", "mysql:", "mariadb-temp:", "mysql-temp:", "oracle:", "wal:"]
+        {
             assert!(page.contains(&format!("`{target}`")), "{code} on {target}");
         }
         for line in page.lines().filter(|l| l.starts_with('|')) {

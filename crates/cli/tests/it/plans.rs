@@ -3,7 +3,7 @@
 use crate::common::{ok, results, run};
 
 /// Targets that need no address.
-const TARGETS: [&str; 3] = ["sqlite:", "postgres-temp:", "mariadb-temp:"];
+const TARGETS: [&str; 4] = ["sqlite:", "postgres-temp:", "mariadb-temp:", "mysql-temp:"];
 
 fn names() -> Vec<String> {
     let listed: Vec<serde_json::Value> = serde_json::from_str(&ok(&["plans", "--format", "json"]).out).unwrap();

@@ -7,7 +7,7 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
 use super::performance::CommitTimes;
-use super::version::{SUPPORTED, Version};
+use super::version::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::JobLimit;
@@ -172,11 +172,7 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     };
     let shown = |name: &str| s.get(name).unwrap_or("–").to_owned();
 
-    let product = format!("{} {}", f.version.product(), f.version.text);
-    let never = (!f.version.mariadb).then(|| {
-        (Warning, format!("loadline was never run against MySQL: check its figures (supported: {SUPPORTED})"))
-    });
-    say("version", never, product);
+    say("version", None, format!("{} {}", f.version.product(), f.version.text));
 
     let flush = s.get("innodb_flush_log_at_trx_commit").unwrap_or("–");
     let bad = match flush {
@@ -315,7 +311,8 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
             "does not wait for the log",
             format!("{}. Workloads whose commit waits use the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
         ),
-        (false, _) => ("unknown", "loadline was never run against MySQL".to_owned()),
+        // 8.0.33 with 8 sessions: 3.3 commits per log sync without a binary log, 2.6 with one.
+        (false, _) => ("waits for the log", String::new()),
     };
     out.push(Finding::new("commit-in-procedures", Ok, "COMMIT in procedures", value, advice));
     out
@@ -431,8 +428,6 @@ mod tests {
         assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
         let poor = MysqlState { process: false, ..state() };
         assert_eq!(severity(&[], &poor, "process-privilege"), Some(Severity::Warning));
-        let mysql = MysqlState { version: Version::parse("8.0.36"), ..state() };
-        assert_eq!(severity(&[], &mysql, "version"), Some(Severity::Warning));
         let cache = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
         assert_eq!(severity(&cache, &state(), "query_cache_type"), Some(Severity::Warning));
     }

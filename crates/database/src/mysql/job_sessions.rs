@@ -36,8 +36,10 @@ pub(super) fn log_sync_events(pool: bool) -> &'static [&'static str] {
     if pool { WITH_POOL } else { LOG_SYNC_EVENTS }
 }
 
-/// The threads that run the sessions: MariaDB names them (MySQL does so in performance_schema only).
+/// The threads that run the sessions: MariaDB names them here, MySQL in performance_schema only.
 const THREADS: &str = "SELECT ID, TID FROM information_schema.PROCESSLIST";
+const MYSQL_THREADS: &str =
+    "SELECT PROCESSLIST_ID, THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL";
 
 /// The server's ids of the jobs' sessions.
 #[derive(Debug, Clone, Default)]
@@ -59,18 +61,22 @@ impl JobSessions {
         Ok(())
     }
 
-    /// The threads of the operating system that run the sessions; none on MySQL. With a thread pool, any of its threads
-    /// runs any session, so none belongs to a job.
+    /// The threads of the operating system that run the sessions; none on a MySQL whose performance_schema is off or
+    /// cannot be read. With a thread pool, any of its threads runs any session, so none belongs to a job.
     ///
     /// # Errors
     /// If the query fails.
     pub(super) fn threads(&self, c: &mut Connection) -> Result<Vec<u32>, TargetError> {
         let pool = c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool"));
-        if pool || !c.version.mariadb {
+        if pool {
             return Ok(Vec::new());
         }
+        let rows = match c.query(if c.version.mariadb { THREADS } else { MYSQL_THREADS }) {
+            Err(TargetError::Statement(_)) if !c.version.mariadb => return Ok(Vec::new()),
+            rows => rows?,
+        };
         let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(of_jobs(&c.query(THREADS)?, &jobs).filter_map(|row| text(row, 1).parse().ok()).collect())
+        Ok(of_jobs(&rows, &jobs).filter_map(|row| text(row, 1).parse().ok()).collect())
     }
 }
 

@@ -1,5 +1,4 @@
-//! MariaDB 10.6 and newer, and MySQL 8.0 and newer, which speaks the same protocol. loadline was never run
-//! against MySQL.
+//! MariaDB 10.6 and newer, and MySQL 8.0 and newer, which speaks the same protocol.
 //!
 //! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
@@ -36,7 +35,11 @@ use server::Mysql;
 use temp::TempServer;
 
 use crate::env::process_env;
+use crate::error::TargetError;
 use crate::kind::TargetKind;
+use crate::request::OpenRequest;
+use crate::target::Target;
+use crate::temp::product::Product;
 
 /// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -44,7 +47,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     aliases: &["mariadb"],
     product: "MariaDB/MySQL",
     source_key: "mysql",
-    summary: "a MariaDB server, 10.6 or newer, or MySQL, 8.0 or newer (never run against MySQL)",
+    summary: "a MariaDB server, 10.6 or newer, or MySQL, 8.0 or newer",
     url_forms: &[
         (
             "mysql://user@host:3306/database",
@@ -52,21 +55,21 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
-    capabilities: render::capabilities,
+    capabilities: render::of_mariadb,
     check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
-    render: render::all,
+    render: |work| render::all(work, &render::of_mariadb()),
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
     no_limit: None,
     native_report: None,
 };
 
-/// A private server, created for the run.
-pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: temp::PRODUCT.scheme,
+/// A private MariaDB, created for the run.
+pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
+    scheme: temp::MARIADB.scheme,
     aliases: &[],
-    product: "MariaDB",
+    product: temp::MARIADB.name,
     source_key: "mysql",
     summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
     url_forms: &[
@@ -74,16 +77,36 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("mariadb-temp:/folder", "in a folder of its own under this one"),
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
-    capabilities: render::capabilities,
-    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
-    open: |request| {
-        let server = TempServer::start(request)?;
-        let url = server.url();
-        Ok(Box::new(Mysql::open(&url, request, Some(server))?))
-    },
-    render: render::all,
-    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
+    capabilities: render::of_mariadb,
+    check_url: |url| crate::temp::check_url(&temp::MARIADB, url),
+    open: |request| open_temp(&temp::MARIADB, request),
+    render: |work| render::all(work, &render::of_mariadb()),
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MARIADB, request),
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
 };
+
+/// A private MySQL, created for the run.
+pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
+    scheme: temp::MYSQL.scheme,
+    product: temp::MYSQL.name,
+    summary: "a private throwaway MySQL server, created for the run from the installed binaries",
+    url_forms: &[
+        ("mysql-temp:", "next to the results"),
+        ("mysql-temp:/folder", "in a folder of its own under this one"),
+        ("mysql-temp:?bin=/opt/mysql/bin", "from the binaries in this folder"),
+    ],
+    capabilities: render::of_mysql,
+    render: |work| render::all(work, &render::of_mysql()),
+    check_url: |url| crate::temp::check_url(&temp::MYSQL, url),
+    open: |request| open_temp(&temp::MYSQL, request),
+    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MYSQL, request),
+    ..MARIADB_TEMP_KIND
+};
+
+fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+    let server = TempServer::start(product, request)?;
+    let url = server.url();
+    Ok(Box::new(Mysql::open(&url, request, Some(server))?))
+}

@@ -20,7 +20,7 @@ use crate::error::TargetError;
 
 /// Stages of a commit, one after the other. Every commit has the first; a binary log adds the others.
 pub(super) const MARIADB_STAGES: &[&str] = &["stage/sql/Commit", "stage/sql/Waiting for prior transaction to commit"];
-const MYSQL_STAGES: &[&str] = &["stage/sql/waiting for handler commit"];
+pub(super) const MYSQL_STAGES: &[&str] = &["stage/sql/waiting for handler commit"];
 
 /// Prefix of the stages' times in a snapshot, ns.
 pub(super) const STAGE_TIME: &str = "performance_schema.";

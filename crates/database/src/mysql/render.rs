@@ -8,14 +8,13 @@ use super::{kernels, procedure};
 use crate::render::Rendered;
 use crate::work::Work;
 
-/// Capabilities that are missing, whatever the server's settings are.
-pub(super) fn capabilities() -> Capabilities {
+/// Capabilities that are missing on MySQL, whatever the server's settings are.
+pub(super) fn of_mysql() -> Capabilities {
     let no_cursor = "a procedure here can only fetch rows by a cursor, which first copies them to a temporary table";
     let no_load = "a procedure cannot receive rows: LOAD DATA needs a client";
     let one_thread = "a query is run by one thread";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     let missing = [
-        (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES),
         (Driver::Database, Capability::ReadRows, no_cursor),
         (Driver::Database, Capability::BulkLoad, no_load),
         (Driver::Database, Capability::ParallelQuery, one_thread),
@@ -26,8 +25,15 @@ pub(super) fn capabilities() -> Capabilities {
     Capabilities { missing_drivers: Vec::new(), missing }
 }
 
-/// The SQL of a workload for people to read.
-pub(super) fn all(work: &Work) -> Vec<Rendered> {
+/// The same on MariaDB, and on a server that may be either: plans are made before it is asked.
+pub(super) fn of_mariadb() -> Capabilities {
+    let mut all = of_mysql();
+    all.missing.insert(0, (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned()));
+    all
+}
+
+/// The SQL of a workload for people to read, on servers with these `capabilities`.
+pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
     let tables = work.workload.tables.iter();
     let mut out: Vec<Rendered> = tables
         .flat_map(|table| {
@@ -43,7 +49,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    let refused = capabilities().refusal_for_good(Driver::Database, work.workload.needs);
+    let refused = capabilities.refusal_for_good(Driver::Database, work.workload.needs);
     if refused.is_none() {
         let routines = kernels::routines(work).into_iter();
         out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));

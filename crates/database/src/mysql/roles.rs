@@ -12,6 +12,7 @@ use super::loading::{self, MysqlLoader};
 use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
+use super::temp::TempServer;
 use super::{cache, procedure, schema, sql};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
@@ -49,12 +50,9 @@ impl Target for Mysql {
                 self.instances().len()
             ));
         }
-        if !first.version.mariadb {
-            notes.push("loadline was never run against MySQL before its release: check the figures".into());
-        }
         Ok(TargetInfo {
             in_process: false,
-            kind: if self.server.is_some() { "mariadb-temp" } else { "mysql" }.into(),
+            kind: self.server.as_ref().map_or("mysql", TempServer::scheme).into(),
             product: first.version.product().into(),
             version: first.version.text.clone(),
             url: self.url.clone(),
@@ -186,7 +184,8 @@ impl Doctor for Mysql {
                     Capability::CommitNowait,
                     format!(
                         "innodb_flush_log_at_trx_commit = {value} holds for the whole server, and loadline does not change a \
-                         user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use mariadb-temp:"
+                         user's server: SET GLOBAL innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use {}:",
+                        if instance.version.mariadb { "mariadb-temp" } else { "mysql-temp" }
                     ),
                 ),
                 (false, _) => (

@@ -1,4 +1,4 @@
-//! The private throwaway MariaDB server behind `mariadb-temp:`.
+//! The private throwaway servers behind `mariadb-temp:` and `mysql-temp:`.
 //! See [`crate::temp`].
 
 mod binaries;
@@ -13,14 +13,30 @@ use crate::temp::instance::Instance;
 use crate::temp::product::Product;
 use crate::temp::{Start, encoded, memory};
 
-/// What distinguishes its private servers.
-pub(super) static PRODUCT: Product = Product {
+/// What distinguishes MariaDB's private servers.
+pub(super) static MARIADB: Product = Product {
     name: "MariaDB",
     scheme: "mariadb-temp",
     prefix: "loadline-mariadb-",
-    user: "mysql",
+    program: "mariadbd",
+    supported: "10.6 and newer",
+    package: "mariadb-server",
     bin: "/opt/mariadb/bin",
     log_setting: "innodb_log_file_size",
+    ..MYSQL
+};
+
+/// What distinguishes MySQL's private servers.
+pub(super) static MYSQL: Product = Product {
+    name: "MySQL",
+    scheme: "mysql-temp",
+    prefix: "loadline-mysql-",
+    user: "mysql",
+    program: "mysqld",
+    supported: "8.0 and newer",
+    package: "mysql-server",
+    bin: "/opt/mysql/bin",
+    log_setting: "innodb_redo_log_capacity",
     reserved: settings::RESERVED,
     secrets: &["password", "secret", "key"],
     socket: "s",
@@ -35,6 +51,7 @@ const SUPERUSER: &str = "root";
 
 /// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
+    product: &'static Product,
     notes: Vec<String>,
     instance: Instance,
     /// Default size of its buffer pool, bytes; `None` if the user chose the size.
@@ -45,20 +62,20 @@ impl TempServer {
     /// Creates a server and starts it. First removes leftovers of dead owners in the same place.
     ///
     /// # Errors
-    /// - [`TargetError::Usage`]: the URL, or a setting that MariaDB does not know or take.
+    /// - [`TargetError::Usage`]: the URL, or a setting that the server does not know or take.
     /// - [`TargetError::Local`]: no binaries, no usable directory, or the server failed.
     ///
     /// Nothing is left behind in either case.
-    pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let start = Start::new(&PRODUCT, request)?;
-        let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
+    pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
+        let start = Start::new(product, request)?;
+        let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
-        let settings = settings::settings(memory::memory_bytes(), &request.settings);
+        let settings = settings::settings(product, &binaries.version, memory::memory_bytes(), &request.settings);
         let (mut instance, site) = start.create(&binaries.server)?;
         instance::start(&mut instance, &binaries, &start.user, &settings)?;
-        let server = format!("{} ({})", binaries.version, binaries.server.display());
+        let server = format!("{} ({})", binaries.version.text, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        Ok(TempServer { notes, instance, default_pool: settings::own_pool(&settings, memory::memory_bytes()) })
+        Ok(TempServer { product, notes, instance, default_pool: settings::own_pool(&settings, memory::memory_bytes()) })
     }
 
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
@@ -71,6 +88,11 @@ impl TempServer {
     /// URL of the running server, without a password.
     pub(super) fn url(&self) -> String {
         format!("mysql://{SUPERUSER}@/?socket={}", encoded(&self.instance.files.socket()))
+    }
+
+    /// Scheme of its target's URL.
+    pub(super) fn scheme(&self) -> &'static str {
+        self.product.scheme
     }
 
     /// What a reader of the report should know.

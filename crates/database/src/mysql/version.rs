@@ -8,12 +8,13 @@ pub(super) struct Version {
     pub(super) mariadb: bool,
     pub(super) major: u32,
     pub(super) minor: u32,
+    pub(super) patch: u32,
     /// As the server writes it.
     pub(super) text: String,
 }
 
 /// What is supported, for messages.
-pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
+const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
 
 impl Version {
     /// Reads `10.11.6-MariaDB-0+deb12u1` (with or without `5.5.5-` before it) or `8.0.36`.
@@ -22,8 +23,9 @@ impl Version {
         // MariaDB before 11 adds this prefix for old replicas.
         let text = text.strip_prefix("5.5.5-").filter(|_| mariadb).unwrap_or(text);
         let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|p| p.parse().unwrap_or(0));
-        let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        Version { mariadb, major, minor, text: text.to_owned() }
+        let mut next = || parts.next().unwrap_or(0);
+        let (major, minor, patch) = (next(), next(), next());
+        Version { mariadb, major, minor, patch, text: text.to_owned() }
     }
 
     pub(super) fn product(&self) -> &'static str {

@@ -29,6 +29,7 @@ pub(crate) mod owner;
 pub(crate) mod place;
 pub(crate) mod processes;
 pub(crate) mod product;
+pub(crate) mod programs;
 pub(crate) mod settings;
 pub(crate) mod temp_url;
 pub(crate) mod user;

@@ -1,4 +1,4 @@
-//! The differences between private servers of PostgreSQL and MariaDB.
+//! The differences between private servers of PostgreSQL, MariaDB and MySQL.
 
 use std::io;
 use std::path::Path;
@@ -17,6 +17,12 @@ pub(crate) struct Product {
     pub(crate) prefix: &'static str,
     /// Preferred user of the server if loadline is root.
     pub(crate) user: &'static str,
+    /// File name of the server program.
+    pub(crate) program: &'static str,
+    /// Supported versions, for messages: `14 and newer`.
+    pub(crate) supported: &'static str,
+    /// Name of its package in distributions, for messages.
+    pub(crate) package: &'static str,
     /// Example directory of its binaries, for messages.
     pub(crate) bin: &'static str,
     /// The setting for the size of the log, for messages.

@@ -69,29 +69,6 @@ impl ServerUser {
         }
         command
     }
-
-    /// The word behind `after` in the output of `program --version`. Runs as this user, to find out whether it has
-    /// access to the binaries.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
-    pub(crate) fn version(&self, program: &Path, after: &str, scheme: &str) -> Result<String, TargetError> {
-        let failed = |why: String| {
-            TargetError::Local(format!(
-                "the user '{}' cannot run '{} --version': {why}. Name other binaries with {scheme}:?bin=/dir",
-                self.name,
-                program.display()
-            ))
-        };
-        let output = self.command(program, Signal::SIGKILL).arg("--version").output();
-        let output = output.map_err(|e| failed(e.to_string()))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next());
-        version.filter(|_| output.status.success()).map(str::to_owned).ok_or_else(|| {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
-        })
-    }
 }
 
 fn die_with(parent: Pid, signal: Signal) -> std::io::Result<()> {

@@ -103,6 +103,12 @@ fn a_private_server_from_named_binaries_and_without_further_nodes() {
     let refused = |request: &OpenRequest| loadline_database::open(request).map(drop).unwrap_err();
     let e = refused(&OpenRequest::new("mariadb-temp:?bin=/nowhere", std::env::temp_dir()));
     assert!(matches!(&e, TargetError::Usage(t) if t.contains("has no 'mariadbd'")), "{e}");
+    // The link that packages of MariaDB leave beside it is no MySQL.
+    let e = refused(&OpenRequest::new("mysql-temp:?bin=/usr/sbin", std::env::temp_dir()));
+    assert!(
+        matches!(&e, TargetError::Usage(t) if t.contains("holds MariaDB 1") && t.contains("mariadb-temp:?bin=/usr/sbin")),
+        "{e}"
+    );
     let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
     request.nodes = vec!["mariadb-temp:".into()];
     let e = refused(&request);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::make_plan;
 
-    const TARGETS: [&str; 3] = ["sqlite:", "postgres-temp:", "mariadb-temp:"];
+    const TARGETS: [&str; 4] = ["sqlite:", "postgres-temp:", "mariadb-temp:", "mysql-temp:"];
 
     /// A database without a language of its own has no procedural code.
     const NOTHING_TO_RUN: (&str, &str) = ("procedural-code", "sqlite:");
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_quick_plan_goes_through_all_groups() {
         let quick = find(DEFAULT_PLAN).unwrap().spec().unwrap();
-        for target in ["postgres-temp:", "mariadb-temp:"] {
+        for target in ["postgres-temp:", "mariadb-temp:", "mysql-temp:"] {
             let plan = on(quick.clone(), target);
             assert!(plan.skipped.is_empty(), "{:?}", plan.skipped);
             for group in loadline_workload::GROUPS {

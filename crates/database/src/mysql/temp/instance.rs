@@ -1,4 +1,4 @@
-//! The data directory and the process of a private MariaDB.
+//! The data directory and the process of a private MariaDB or MySQL.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::SUPERUSER;
-use super::binaries::Binaries;
-use super::install::{self, of_path};
-use super::settings::arguments;
+use super::binaries::{Binaries, of_path};
+use super::install;
+use super::settings::{arguments, message};
 use crate::error::TargetError;
 use crate::temp::instance::{Instance, Progress};
 use crate::temp::owner::Owner;
@@ -33,7 +33,8 @@ pub(super) fn start(
 ) -> Result<(), TargetError> {
     let files = &instance.files;
     let (data, sockets) = (files.data(), files.sockets());
-    let mut install = install::command(binaries, user, &data, &sockets);
+    let arguments = arguments(settings);
+    let mut install = install::command(binaries, user, (&data, &sockets), &arguments);
     install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Its standard input stays open until it ends: closing it kills the script.
     let output = install
@@ -42,10 +43,11 @@ pub(super) fn start(
             let _open = child.stdin.take();
             child.wait_with_output()
         })
-        .map_err(|e| cannot_run(&binaries.install, &e))?;
+        .map_err(|e| cannot_run(binaries.installer(), &e))?;
     if !output.status.success() {
         let text = [output.stdout, output.stderr].concat();
-        return Err(files.failure("mariadb-install-db failed", &last_errors(&String::from_utf8_lossy(&text))));
+        let what = binaries.installer().file_name().unwrap_or_default().to_string_lossy();
+        return Err(files.failure(&format!("{what} failed"), &last_errors(&String::from_utf8_lossy(&text))));
     }
     files.bring_to_disk()?;
     // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
@@ -55,19 +57,26 @@ pub(super) fn start(
     // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
     // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
     command.arg(of_path("tmpdir", &sockets));
-    command.args(["--skip-networking", "--skip-name-resolve"]).args(arguments(settings));
-    command.args(install::base(binaries)).stdin(Stdio::null());
+    command.args(["--skip-networking", "--skip-name-resolve"]).args(&arguments);
+    if !binaries.version.mariadb {
+        // A plugin that opens a socket in /tmp.
+        command.arg("--loose-mysqlx=OFF");
+    }
+    command.args(binaries.paths()).stdin(Stdio::null());
     instance.spawn(command)?;
     if let Err(why) = instance.wait_ready(progress) {
         let errors = last_errors(&instance.files.log());
-        return Err(instance.files.failure(&format!("the private MariaDB did not start ({why})"), &errors));
+        return Err(instance
+            .files
+            .failure(&format!("the private {} did not start ({why})", binaries.version.product()), &errors));
     }
     instance.files.mark()
 }
 
 /// The last errors in the server's log, else its last lines.
 fn last_errors(log: &str) -> String {
-    let errors: Vec<&str> = log.lines().filter_map(|l| l.split_once("[ERROR] ").map(|(_, text)| text.trim())).collect();
+    let errors: Vec<&str> =
+        log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(|text| *text != "Aborting").collect();
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let parts = if errors.is_empty() { lines } else { errors };
     parts[parts.len().saturating_sub(4)..].join(" – ")
@@ -85,7 +94,7 @@ pub(super) fn end(_dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
 fn is_of(cmdline: &[u8], name: &str) -> bool {
     let text = String::from_utf8_lossy(cmdline);
     let data = format!("/{name}/data");
-    let of_server = text.contains("mariadbd") || text.contains("install-db") || text.contains("install_db");
+    let of_server = ["mariadbd", "mysqld", "install-db", "install_db"].iter().any(|part| text.contains(part));
     of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
 }
 
@@ -110,7 +119,9 @@ mod tests {
     fn only_its_own_processes_are_found() {
         let line = |text: &str| text.replace(' ', "\0").into_bytes();
         let name = "loadline-mariadb-abc";
-        assert!(is_of(&line("/usr/sbin/mariadbd --no-defaults --datadir=/var/tmp/loadline-mariadb-abc/data"), name));
+        for server in ["/usr/sbin/mariadbd --no-defaults", "/lib/ld.so /opt/mysqld --initialize-insecure"] {
+            assert!(is_of(&line(&format!("{server} --datadir=/var/tmp/loadline-mariadb-abc/data")), name));
+        }
         for other in [
             "/usr/sbin/mariadbd --datadir=/var/lib/mysql",
             "/usr/sbin/mariadbd --datadir=/var/tmp/loadline-mariadb-abcd/data",

@@ -6,12 +6,12 @@ use std::iter;
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 
-use super::PRODUCT;
 use super::binaries::Binaries;
 use crate::error::TargetError;
 use crate::mysql::cache::CHUNK;
-use crate::mysql::performance::MARIADB_STAGES;
-use crate::temp::product::cannot_run;
+use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
+use crate::mysql::version::Version;
+use crate::temp::product::{Product, cannot_run};
 use crate::temp::settings::{Settings, normal};
 use crate::temp::user::ServerUser;
 
@@ -40,33 +40,53 @@ fn default_pool(memory_bytes: u64) -> u64 {
     (memory_bytes / 8 / CHUNK * CHUNK).clamp(128 * MIB, 1024 * MIB)
 }
 
-/// loadline's settings for a machine with `memory_bytes`, overridden by the user's.
-pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> Settings {
+/// loadline's settings for a machine with `memory_bytes`, overridden by the user's. The products' servers get the same
+/// where they have the same: no binary log, and one buffer pool that changes its size in small steps.
+pub(super) fn settings(
+    product: &'static Product,
+    version: &Version,
+    memory_bytes: u64,
+    given: &BTreeMap<String, String>,
+) -> Settings {
     let pool = default_pool(memory_bytes) / MIB;
     let mut defaults = vec![
         ("innodb_flush_log_at_trx_commit", "1".to_owned()),
-        ("innodb_doublewrite", "1".to_owned()),
+        ("innodb_doublewrite", "ON".to_owned()),
         ("innodb_flush_method", "O_DIRECT".to_owned()),
         ("innodb_buffer_pool_size", format!("{pool}M")),
         ("innodb_buffer_pool_chunk_size", CHUNK.to_string()),
-        ("innodb_log_file_size", "2G".to_owned()),
         ("max_connections", "300".to_owned()),
+        ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
+    ];
+    if !version.mariadb {
+        defaults.extend([
+            log_size(version),
+            ("innodb_buffer_pool_instances", "1".to_owned()),
+            ("log_bin", "OFF".to_owned()),
+            ("local_infile", "ON".to_owned()),
+            ("secure_file_priv", "NULL".to_owned()),
+        ]);
+        let of_commits = MYSQL_STAGES.iter().map(|stage| ("performance_schema_instrument", format!("{stage}=ON")));
+        defaults.extend(of_commits);
+        return Settings::new(product, defaults, given);
+    }
+    defaults.extend([
+        log_size(version),
         ("query_cache_type", "0".to_owned()),
         ("query_cache_size", "0".to_owned()),
-        ("innodb_buffer_pool_dump_at_shutdown", "0".to_owned()),
         ("performance_schema", "0".to_owned()),
-    ];
+    ]);
     // With a binary log performance_schema times the whole commit. The cost of this stage alone is within
     // the noise (12 interleaved starts with and without, 8 jobs: 2.3 % more server CPU per commit, quartiles
     // -3 and +10 %).
-    if given.iter().any(|(name, value)| normal(name) == "log_bin" && !matches!(value.as_str(), "0" | "OFF" | "off")) {
+    if given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value)) {
         let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
         let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
         defaults.retain(|(name, _)| *name != "performance_schema");
         defaults.push(("performance_schema", "1".to_owned()));
         defaults.extend(instruments.map(|what| ("performance_schema_instrument", what)));
     }
-    Settings::new(&PRODUCT, defaults, given)
+    Settings::new(product, defaults, given)
 }
 
 /// Size of the buffer pool that loadline chose, bytes; `None` if the user did.
@@ -82,7 +102,30 @@ pub(super) fn arguments(settings: &Settings) -> Vec<String> {
 }
 
 fn argument(name: &str, value: &str) -> String {
+    // MySQL would take the value for the name of the file.
+    if normal(name) == "log_bin" && is_off(value) {
+        return "--skip-log-bin".to_owned();
+    }
     format!("--{}={value}", name.replace('_', "-"))
+}
+
+fn is_off(value: &str) -> bool {
+    matches!(value, "0" | "OFF" | "off")
+}
+
+/// The setting for the size of the log, and loadline's default. MySQL 8.0.30 has a new one.
+fn log_size(version: &Version) -> (&'static str, String) {
+    let new = !version.mariadb && (version.major, version.minor, version.patch) >= (8, 0, 30);
+    (if new { "innodb_redo_log_capacity" } else { "innodb_log_file_size" }, "2G".to_owned())
+}
+
+/// The text of a line of the server's log: `2026-… 0 [ERROR] [MY-000067] [Server] unknown variable …`.
+pub(super) fn message(line: &str) -> &str {
+    let mut text = line.split_once("] ").map_or(line, |(_, text)| text);
+    while let Some((_, rest)) = text.strip_prefix('[').and_then(|tag| tag.split_once("] ")) {
+        text = rest;
+    }
+    text.trim()
 }
 
 /// Whether `name` can be a setting's name, so that it adds no other argument.
@@ -92,7 +135,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
-/// Checks each setting by itself (`mariadbd --name=value --help --verbose`).
+/// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`).
 pub(super) fn check_values(
     given: &BTreeMap<String, String>,
     binaries: &Binaries,
@@ -100,7 +143,7 @@ pub(super) fn check_values(
 ) -> Result<(), TargetError> {
     let ask = |more: &[String]| {
         let mut command = user.command(&binaries.server, Signal::SIGKILL);
-        command.arg("--no-defaults").args(more).args(["--help", "--verbose"]);
+        command.arg("--no-defaults").args(binaries.paths()).args(more).args(["--help", "--verbose"]);
         command.output().map_err(|e| cannot_run(&binaries.server, &e))
     };
     for (name, value) in given {
@@ -109,23 +152,29 @@ pub(super) fn check_values(
         }
         let output = ask(&[argument(name, value)])?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        if stderr.contains("unknown variable") || stderr.contains("unknown option") {
+        let refused = stderr.contains("unknown variable") || stderr.contains("unknown option");
+        // MySQL accepts any name when it is asked for help: one of a plugin may be right, one like a known name is not.
+        if refused || !binaries.version.mariadb {
             let list = String::from_utf8_lossy(&ask(&[])?.stdout).into_owned();
             // The list of names and values at the end of the help.
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
-            let hint = nearest(&normal(name), known.iter().map(String::as_str)).map_or_else(
-                || "'mariadbd --help --verbose' lists its settings".to_owned(),
-                |nearest| format!("did you mean '{nearest}'?"),
-            );
-            let version = &binaries.version;
-            return Err(TargetError::Usage(format!(
-                "--setting {name}: MariaDB {version} has no setting '{name}': {hint}"
-            )));
+            let near = nearest(&normal(name), known.iter().map(String::as_str));
+            if refused || (near.is_some() && !known.contains(&normal(name))) {
+                let hint = near.map_or_else(
+                    || format!("'{} --help --verbose' lists its settings", binaries.server.display()),
+                    |nearest| format!("did you mean '{nearest}'?"),
+                );
+                let (product, version) = (binaries.version.product(), &binaries.version.text);
+                return Err(TargetError::Usage(format!(
+                    "--setting {name}: {product} {version} has no setting '{name}': {hint}"
+                )));
+            }
         }
         let error = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
-        if let Some(error) = error.and_then(|l| l.split_once("] ")).map(|(_, text)| text.trim()) {
-            return Err(TargetError::Usage(format!("--setting {name}: mariadbd says: '{error}'")));
+        if let Some(error) = error.map(message) {
+            let server = binaries.server.file_name().unwrap_or_default().to_string_lossy();
+            return Err(TargetError::Usage(format!("--setting {name}: {server} says: '{error}'")));
         }
     }
     Ok(())
@@ -134,21 +183,52 @@ pub(super) fn check_values(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mysql::temp::{MARIADB, MYSQL};
 
     #[test]
     fn a_given_setting_replaces_a_default_in_any_spelling() {
         let given: BTreeMap<String, String> = [("Innodb-Log-File-Size".to_owned(), "1G".to_owned())].into();
-        let arguments = arguments(&settings(8 << 30, &given));
+        let arguments = arguments(&settings(&MARIADB, &Version::parse("10.11.6-MariaDB"), 8 << 30, &given));
         let sizes: Vec<_> = arguments.iter().filter(|a| a.to_lowercase().contains("log-file-size")).collect();
         assert_eq!(sizes, ["--Innodb-Log-File-Size=1G"]);
         assert!(arguments.contains(&"--innodb-buffer-pool-size=1024M".to_owned()));
     }
 
     #[test]
+    fn mysql_has_no_binary_log_unless_asked_and_its_log_has_the_same_size() {
+        let of = |version: &str, pairs: &[(&str, &str)]| {
+            let given = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            arguments(&settings(&MYSQL, &Version::parse(version), 8 << 30, &given))
+        };
+        for (version, log) in [("8.0.29", "--innodb-log-file-size=2G"), ("9.7.4", "--innodb-redo-log-capacity=2G")] {
+            let arguments = of(version, &[]);
+            assert!(arguments.contains(&log.to_owned()), "{version}: {arguments:?}");
+            assert!(arguments.contains(&"--skip-log-bin".to_owned()), "{version}: {arguments:?}");
+            assert!(!arguments.iter().any(|a| a.contains("query-cache")), "{version}: {arguments:?}");
+        }
+        let with = of("8.0.33", &[("log_bin", "bin")]);
+        assert!(with.contains(&"--log-bin=bin".to_owned()) && !with.contains(&"--skip-log-bin".to_owned()), "{with:?}");
+    }
+
+    #[test]
+    fn the_servers_own_words() {
+        for (line, said) in [
+            ("2026-01-01 0:00:00 0 [ERROR] mariadbd: Error while setting value", "mariadbd: Error while setting value"),
+            (
+                "2026-01-01T00:00:00.1Z 0 [ERROR] [MY-000067] [Server] unknown variable 'a[1] b'.",
+                "unknown variable 'a[1] b'.",
+            ),
+            ("odd", "odd"),
+        ] {
+            assert_eq!(message(line), said);
+        }
+    }
+
+    #[test]
     fn commits_are_timed_with_a_binary_log_only() {
         let of = |pairs: &[(&str, &str)]| {
             let given = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-            arguments(&settings(8 << 30, &given))
+            arguments(&settings(&MARIADB, &Version::parse("10.11.6-MariaDB"), 8 << 30, &given))
         };
         let timed = "--performance-schema-instrument=stage/sql/Commit=ON".to_owned();
         let with = of(&[("log-bin", "bin")]);
@@ -164,7 +244,7 @@ mod tests {
     fn what_loadline_needs_is_reserved() {
         for (name, words) in [("data-dir", ""), ("datadir", "itself"), ("skip-networking", "itself")] {
             let given = [(name.to_owned(), "1".to_owned())].into();
-            let said = PRODUCT.check_names(&given).map_or_else(|e| e.to_string(), |()| String::new());
+            let said = MARIADB.check_names(&given).map_or_else(|e| e.to_string(), |()| String::new());
             assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{name}: {said}");
         }
         assert!(is_name("log-bin") && !is_name("-x") && !is_name("a=b") && !is_name(""));

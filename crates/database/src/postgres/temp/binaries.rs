@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::PRODUCT;
 use crate::error::TargetError;
+use crate::temp::programs::Program;
 use crate::temp::user::ServerUser;
 
 /// The oldest supported version.
@@ -29,13 +31,16 @@ impl Binaries {
 /// The binaries in `given`, else the newest in the directories of Debian's and Red Hat's packages, else those in PATH.
 pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, TargetError> {
     let dir = match given {
-        Some(dir) if is_complete(dir) => dir.to_owned(),
         Some(dir) => {
-            return Err(TargetError::Usage(format!(
-                "bin='{}' does not contain the programs 'postgres' and 'initdb': give the directory that does, such as \
-                 /usr/lib/postgresql/16/bin",
-                dir.display()
-            )));
+            Program::in_directory(&PRODUCT, dir, user)?;
+            if !is_complete(dir) {
+                return Err(TargetError::Usage(format!(
+                    "bin='{}' has no 'initdb': give the directory that has it beside 'postgres', such as {}",
+                    dir.display(),
+                    PRODUCT.bin
+                )));
+            }
+            dir.to_owned()
         }
         None => newest(packaged()).or_else(in_path).ok_or_else(|| {
             TargetError::Local(
@@ -46,10 +51,10 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
             )
         })?,
     };
-    let version = user.version(&dir.join("postgres"), "(PostgreSQL) ", "postgres-temp")?;
+    let version = Program::ask(&dir.join("postgres"), user)?.said.version;
     let major = leading_number(&version);
     if major < OLDEST {
-        return Err(TargetError::Local(format!(
+        return Err(TargetError::Refused(format!(
             "the PostgreSQL in '{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or \
              give its directory with postgres-temp:?bin=/dir",
             dir.display()

@@ -269,7 +269,7 @@ fn missing_directories_are_named() {
     let error = TempServer::start(&request).map(|server| server.url().to_owned()).unwrap_err().to_string();
     assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
     request.url = format!("postgres-temp:?bin={}", scratch.path().display());
-    assert!(usage(&request).contains("does not contain the programs"));
+    assert!(usage(&request).contains("has no 'postgres': postgres-temp: starts PostgreSQL 14 and newer"));
     request.url = "postgres-temp:".to_owned();
     request.nodes = vec!["postgres-temp:".to_owned()];
     assert!(usage(&request).contains("--node"));
