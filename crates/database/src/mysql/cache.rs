@@ -13,6 +13,8 @@ const SMALLEST: u64 = 3 * CHUNK;
 /// Time limit of a resize.
 const RESIZE_TIMEOUT: Duration = Duration::from_secs(60);
 
+const NOW: &str = "SELECT @@GLOBAL.innodb_buffer_pool_size";
+
 /// Size of a pool that is small against `data_bytes` of data: it holds a sixteenth. The inner pages of the
 /// primary key's tree (a thousandth of the data) fit in, and little else.
 pub(super) fn small(data_bytes: u64) -> u64 {
@@ -24,12 +26,13 @@ pub(super) fn small(data_bytes: u64) -> u64 {
 /// # Errors
 /// If the server refuses, or does not finish in time.
 pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u64>, TargetError> {
-    const NOW: &str = "SELECT @@GLOBAL.innodb_buffer_pool_size";
     let now = c.number(NOW)?.map(|bytes| bytes as u64);
-    let Some(wanted) = wanted.filter(|w| now != Some(*w)) else { return Ok(now) };
+    // MySQL rounds.
+    let near = |wanted: u64| now.is_some_and(|now| now.abs_diff(wanted) * 100 <= wanted);
+    let Some(wanted) = wanted.filter(|wanted| !near(*wanted)) else { return Ok(now) };
     c.query(&format!("SET GLOBAL innodb_buffer_pool_size = {wanted}"))?;
     let deadline = Instant::now() + RESIZE_TIMEOUT;
-    while c.number(NOW)?.map(|bytes| bytes as u64) != Some(wanted) {
+    while !resized(c, wanted)? {
         if Instant::now() >= deadline {
             return Err(TargetError::Statement(format!(
                 "innodb_buffer_pool_size did not become {wanted} within {} s",
@@ -38,7 +41,25 @@ pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(Some(wanted))
+    c.number(NOW).map(|bytes| bytes.map(|bytes| bytes as u64))
+}
+
+/// Whether the resize to `wanted` bytes is done. MariaDB then shows the size. MySQL shows it at once, and in the end that of
+/// the chunks it has (8.0.33: 510 instead of 512), so its state and pages tell.
+fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
+    if c.version.mariadb {
+        return Ok(c.number(NOW)?.map(|bytes| bytes as u64) == Some(wanted));
+    }
+    let status = c.pairs(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_buffer_pool_resize_status', 'Innodb_buffer_pool_pages_total', \
+         'Innodb_page_size')",
+    )?;
+    let of = |name: &str| status.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value);
+    let number = |name| of(name).parse::<f64>().unwrap_or(0.0);
+    let state = of("Innodb_buffer_pool_resize_status");
+    let idle = state.is_empty() || ["Completed", "Size did not"].iter().any(|end| state.starts_with(end));
+    let bytes = number("Innodb_buffer_pool_pages_total") * number("Innodb_page_size");
+    Ok(idle && (0.9..=1.1).contains(&(bytes / wanted as f64)))
 }
 
 /// Makes InnoDB flush all dirty pages. MariaDB's command needs SUPER (10.11: release builds have it, and it

@@ -154,7 +154,8 @@ pub(super) fn check_values(
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let refused = stderr.contains("unknown variable") || stderr.contains("unknown option");
         // MySQL accepts any name when it is asked for help: one of a plugin may be right, one like a known name is not.
-        if refused || !binaries.version.mariadb {
+        let plain = !["skip_", "disable_", "enable_", "maximum_", "loose_"].iter().any(|p| normal(name).starts_with(p));
+        if refused || (plain && !binaries.version.mariadb) {
             let list = String::from_utf8_lossy(&ask(&[])?.stdout).into_owned();
             // The list of names and values at the end of the help.
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
