@@ -34,6 +34,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) window_commits: Option<f64>,
     /// Transactions that the jobs completed between the same snapshots, if the snapshots have their count.
     pub(crate) completed: Option<Completed>,
+    /// Whether the server counts late, so that its counters are those of the whole test.
+    pub(crate) whole: bool,
     /// Commits that it counted from before the jobs connected until after they disconnected.
     pub(crate) all_commits: Option<f64>,
     /// Syncs of the log between the snapshots of window start and window end.
@@ -104,6 +106,7 @@ impl<'a> Facts<'a> {
             unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
             window_commits: grown(counter::COMMITS).filter(|_| not_comparable.is_none()),
             completed: counters.as_ref().ok().and_then(Counters::completed),
+            whole: counters.as_ref().is_ok_and(|c| c.whole.is_some()),
             all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
             window_syncs: grown(counter::REDO_SYNCS),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),

@@ -50,6 +50,7 @@ impl Case {
             rows_read: None,
             window_commits: Some(n),
             completed: None,
+            whole: false,
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
             snapshots_off_s: 0.0,
