@@ -8,6 +8,7 @@ mod data_set;
 mod env;
 mod error;
 mod facts;
+mod flavour;
 mod folder;
 mod kernels;
 mod kind;

@@ -3,11 +3,10 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustls::ClientConfig;
 
-use super::auth;
 use super::config::{Address, Config};
 use super::doing::doing;
 use super::job_sessions::JobSessions;
@@ -17,8 +16,10 @@ use super::protocol::{
 };
 use super::version::Version;
 use super::wire::Connection;
+use super::{auth, flavours};
 use crate::env::process_env;
 use crate::error::TargetError;
+use crate::flavour::Flavour;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
@@ -57,6 +58,8 @@ pub(super) struct Endpoint {
     interrupted: Arc<AtomicBool>,
     /// Records the sessions, if they are jobs'.
     jobs: Option<JobSessions>,
+    /// What the server is; asked in the first session.
+    flavour: Arc<OnceLock<Option<&'static Flavour>>>,
 }
 
 impl Endpoint {
@@ -67,12 +70,17 @@ impl Endpoint {
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, jobs: None })
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, jobs: None, flavour: Arc::default() })
     }
 
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
     pub(super) fn for_jobs(&self, sessions: &JobSessions) -> Endpoint {
         Endpoint { jobs: Some(sessions.clone()), ..self.clone() }
+    }
+
+    /// What the server is, if it is not an original.
+    pub(super) fn flavour(&self) -> Option<&'static Flavour> {
+        self.flavour.get().copied().flatten()
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -119,6 +127,10 @@ impl Endpoint {
         }
         let patience = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, patience, Some(self.ask_about(c.session)))))?;
+        if self.flavour.get().is_none() {
+            let flavour = flavours::recognise(&mut c, &self.config.place())?;
+            let _ = self.flavour.set(flavour);
+        }
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query("SET SESSION max_statement_time = 0")?;
@@ -185,7 +197,10 @@ impl Endpoint {
             TargetError::Unreachable(format!("the service at {place} does not speak MariaDB's or MySQL's protocol"))
         })?;
         c.version = Version::parse(&greeting.version);
-        c.version.check(&place)?;
+        // Other products give old versions of MySQL here, so it is not yet said to be one.
+        if c.version.mariadb {
+            c.version.check(&place)?;
+        }
         c.session = greeting.session;
         let mut capabilities = CLIENT_BASE | CLIENT_PLUGIN_AUTH;
         if self.config.database.is_some() {

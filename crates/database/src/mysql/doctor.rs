@@ -10,6 +10,7 @@ use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::flavour::{Basis, Flavour};
 use crate::role::JobLimit;
 use crate::role::LogSpace;
 
@@ -87,6 +88,7 @@ pub(super) struct MysqlState {
     pub(super) times: Option<CommitTimes>,
     /// Why a member of a Galera cluster takes no writes now.
     pub(super) not_ready: Option<String>,
+    pub(super) flavour: Option<&'static Flavour>,
 }
 
 impl MysqlState {
@@ -117,6 +119,7 @@ impl MysqlState {
             log_in_memory: local && is_in_memory(&log_dir(settings)),
             times: None,
             not_ready: not_ready(c, settings)?,
+            flavour: None,
         })
     }
 }
@@ -173,6 +176,16 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     let shown = |name: &str| s.get(name).unwrap_or("–").to_owned();
 
     say("version", None, format!("{} {}", f.version.product(), f.version.text));
+
+    if let Some(Flavour { name, basis, .. }) = f.flavour {
+        let bad = if let Basis::Partly(what) = basis { Some((Warning, (*what).to_owned())) } else { None };
+        say("flavour", bad, (*name).to_owned());
+    }
+    if s.is_on("wsrep_on") {
+        let advice = "each commit is sent to the cluster and certified before it returns, and its time includes that: compare \
+                      only with clusters of the same size";
+        say("wsrep_on", Some((Warning, advice.to_owned())), "ON".into());
+    }
 
     let flush = s.get("innodb_flush_log_at_trx_commit").unwrap_or("–");
     let bad = match flush {
@@ -339,6 +352,7 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flavour::AURORA;
 
     fn good() -> Vec<(&'static str, &'static str)> {
         vec![
@@ -420,6 +434,11 @@ mod tests {
             assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Warning), "{name}");
             assert_eq!(severity(&[], &state(), name), Some(Severity::Ok), "{name}");
         }
+        assert_eq!(severity(&[("wsrep_on", "ON")], &state(), "wsrep_on"), Some(Severity::Warning));
+        let aurora = MysqlState { flavour: Some(&AURORA), ..state() };
+        assert_eq!(severity(&[], &aurora, "flavour"), Some(Severity::Warning));
+        let percona = MysqlState { flavour: crate::flavour::of(&["Percona Server (GPL)"]), ..state() };
+        assert_eq!(severity(&[], &percona, "flavour"), Some(Severity::Ok));
         let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &state(), "sync_binlog");
         assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
         let untimed = MysqlState { times: Some(CommitTimes::Absent("off".into())), ..state() };

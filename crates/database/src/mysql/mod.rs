@@ -10,6 +10,7 @@ mod connect;
 mod data_counters;
 mod doctor;
 mod doing;
+mod flavours;
 mod flush;
 mod instance;
 mod job_sessions;

@@ -14,7 +14,7 @@ pub(super) struct Version {
 }
 
 /// What is supported, for messages.
-const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
+pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
 
 impl Version {
     /// Reads `10.11.6-MariaDB-0+deb12u1` (with or without `5.5.5-` before it) or `8.0.36`.

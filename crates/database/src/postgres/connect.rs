@@ -20,7 +20,7 @@ use super::doing::doing;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
-use super::{parallel, refusal, tls};
+use super::{flavours, parallel, refusal, tls};
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
@@ -248,6 +248,10 @@ impl Endpoint {
                 (b'Z', _) => break,
                 _ => {}
             }
+        }
+        // The first session of each node.
+        if matches!(role, SessionRole::Inspect) {
+            flavours::recognise(c, &self.config.place())?;
         }
         c.version.check(&c.version_text)?;
         let ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));

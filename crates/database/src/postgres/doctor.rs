@@ -6,10 +6,12 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
+use super::flavours;
 use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::flavour::{Basis, Flavour};
 use crate::role::JobLimit;
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
@@ -29,6 +31,7 @@ struct PgState {
     others_active: u32,
     /// Standbys for which commits may wait; all that are connected, if the role may not see more.
     synchronous_standbys: u32,
+    flavour: Option<&'static Flavour>,
 }
 
 /// Checks one instance.
@@ -63,6 +66,7 @@ impl PgState {
             may_monitor: is(4),
             others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
             synchronous_standbys: text(6).and_then(|n| n.parse().ok()).unwrap_or(0),
+            flavour: flavours::recognise(c, "this address")?,
         })
     }
 }
@@ -88,6 +92,10 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
         say("version", Warning, state.version_text.clone(), &advice);
     } else {
         say("version", Ok, state.version_text.clone(), "");
+    }
+    if let Some(Flavour { name, basis, .. }) = state.flavour {
+        let (severity, advice) = if let Basis::Partly(what) = basis { (Warning, *what) } else { (Ok, "") };
+        say("flavour", severity, (*name).to_owned(), advice);
     }
     if state.in_recovery {
         say("standby", Impossible, "yes".into(), "the server is a read-only standby: give the primary in the URL");

@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod doctor;
 mod doing;
+mod flavours;
 mod kernels;
 mod ledger;
 mod loading;

@@ -5,7 +5,7 @@ use loadline_model::snapshot::counter;
 use crate::error::TargetError;
 
 /// Oldest supported version: the first with `pg_stat_wal` and OUT parameters of procedures.
-const OLDEST: u32 = 14;
+pub(super) const OLDEST: u32 = 14;
 /// Newest supported version.
 pub(super) const NEWEST: u32 = 18;
 

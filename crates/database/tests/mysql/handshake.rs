@@ -49,8 +49,16 @@ fn said(url: &str) -> TargetError {
 
 #[test]
 fn versions_that_are_not_supported_are_refused_by_name() {
-    for (version, shown) in [("5.5.5-10.5.23-MariaDB", "MariaDB 10.5.23"), ("5.7.44-log", "MySQL 5.7.44")] {
-        let e = said(&play(greeting(version, "mysql_native_password"), vec![]));
+    // The login is accepted; then no variable is known.
+    let unknown = || packet(1, b"\xff\xa9\x04#HY000Unknown system variable");
+    let answers = [packet(2, &[0, 0, 0, 2, 0, 0, 0]), unknown(), unknown(), unknown(), unknown()];
+    for (version, shown) in [
+        ("5.5.5-10.5.23-MariaDB", "MariaDB 10.5.23"),
+        ("5.7.44-log", "MySQL 5.7.44"),
+        ("8.0.11-TiDB-v8.5.0", "is TiDB"),
+        ("8.0.99", "is a product that loadline does not know"),
+    ] {
+        let e = said(&play(greeting(version, "mysql_native_password"), answers.to_vec()));
         let TargetError::Refused(text) = &e else { panic!("{e:?}") };
         assert!(text.contains(shown) && text.contains("MariaDB 10.6 and newer, MySQL 8.0 and newer"), "{text}");
     }

@@ -1,0 +1,118 @@
+//! Servers that speak the protocol of PostgreSQL or MySQL and are something else.
+//!
+//! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
+
+use crate::error::TargetError;
+
+/// A product that is recognised by what it says of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Flavour {
+    /// Part of its `version()`, `version_comment` or greeting.
+    mark: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) basis: Basis,
+}
+
+/// What loadline does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// It has the same engine and counters, and is measured like the original.
+    Same,
+    /// It is measured, but this part of it is its own.
+    Partly(&'static str),
+    /// It is refused.
+    Other,
+}
+
+const fn flavour(mark: &'static str, name: &'static str, basis: Basis) -> Flavour {
+    Flavour { mark, name, basis }
+}
+
+/// The flavours; the first whose mark is found counts.
+static FLAVOURS: &[Flavour] = &[
+    flavour("seekdb", "OceanBase seekdb", Basis::Other),
+    flavour("OceanBase", "OceanBase", Basis::Other),
+    flavour("TiDB", "TiDB", Basis::Other),
+    flavour("Dolt", "Dolt", Basis::Other),
+    flavour("Vitess", "Vitess", Basis::Other),
+    flavour("SingleStore", "SingleStore", Basis::Other),
+    flavour("ProxySQL", "ProxySQL", Basis::Other),
+    flavour("StarRocks", "StarRocks", Basis::Other),
+    flavour("Doris", "Apache Doris", Basis::Other),
+    flavour("Percona XtraDB Cluster", "Percona XtraDB Cluster", Basis::Same),
+    flavour("Percona", "Percona Server", Basis::Same),
+    flavour("CockroachDB", "CockroachDB", Basis::Other),
+    flavour("-YB-", "YugabyteDB", Basis::Other),
+    flavour("Redshift", "Amazon Redshift", Basis::Other),
+    flavour("Greenplum", "Greenplum", Basis::Other),
+    flavour("openGauss", "openGauss", Basis::Other),
+    flavour("Materialize", "Materialize", Basis::Other),
+    flavour("CrateDB", "CrateDB", Basis::Other),
+    flavour("EnterpriseDB", "EDB Postgres Advanced Server", Basis::Same),
+];
+
+/// Amazon Aurora says the version of its original; a variable or function of its own shows it.
+pub(crate) static AURORA: Flavour = flavour(
+    "aurora",
+    "Amazon Aurora",
+    Basis::Partly(
+        "its log goes to a storage service: counters of the server's own log files and data files do not describe it",
+    ),
+);
+
+/// The flavour that these texts are of; `None` for the original.
+pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
+    let has = |mark: &str| texts.iter().any(|text| text.to_lowercase().contains(&mark.to_lowercase()));
+    FLAVOURS.iter().find(|flavour| has(flavour.mark))
+}
+
+/// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself.
+pub(crate) fn refused(name: &str, version: &str, place: &str, original: &str, supported: &str) -> TargetError {
+    TargetError::Refused(format!(
+        "the server at {place} is {name} ('{version}'): it speaks the protocol of {original}, but has other counters, and a \
+         log and cache of its own, so its figures could not be checked. loadline supports {supported}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_say_of_themselves() {
+        for (texts, name, basis) in [
+            (
+                &["5.7.25-OceanBase seekdb-v1.4.0.0", "OceanBase 4.3.5.3 seekdb (r1.4.0.0)"][..],
+                "OceanBase seekdb",
+                Basis::Other,
+            ),
+            (&["5.7.25", "OceanBase_CE 4.2.1.0 (r100)"], "OceanBase", Basis::Other),
+            (&["8.0.11-TiDB-v8.5.0", "TiDB Server (Apache License 2.0)"], "TiDB", Basis::Other),
+            (&["8.0.33", "Dolt"], "Dolt", Basis::Other),
+            (&["8.0.30-Vitess", ""], "Vitess", Basis::Other),
+            (&["8.0.36-28", "Percona Server (GPL), Release 28, Revision 47601f19"], "Percona Server", Basis::Same),
+            (&["8.0.36-28.1", "Percona XtraDB Cluster (GPL), Release rel28"], "Percona XtraDB Cluster", Basis::Same),
+            (&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu)"], "CockroachDB", Basis::Other),
+            (&["PostgreSQL 15.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu"], "YugabyteDB", Basis::Other),
+            (
+                &["PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103"],
+                "Amazon Redshift",
+                Basis::Other,
+            ),
+            (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
+        ] {
+            let found = of(texts).unwrap();
+            assert_eq!((found.name, found.basis), (name, basis), "{texts:?}");
+        }
+        for original in [
+            &["8.0.33", "MySQL Community Server - GPL"][..],
+            &["10.11.19-MariaDB-0+deb12u1", "Debian 12"],
+            &["11.4.5-MariaDB", "MariaDB Server"],
+            &["PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"],
+        ] {
+            assert_eq!(of(original), None, "{original:?}");
+        }
+        let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", "MySQL 8.0 and newer").to_string();
+        assert!(e.contains("is TiDB ('8.0.11-TiDB-v8.5.0')") && e.contains("loadline supports MySQL 8.0"), "{e}");
+    }
+}

@@ -1,0 +1,27 @@
+//! Recognises servers that speak PostgreSQL's protocol and are something else.
+
+use super::versions::{NEWEST, OLDEST};
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::flavour::{self, AURORA, Basis, Flavour};
+
+/// The flavour of the server; `None` for the original.
+///
+/// # Errors
+/// [`TargetError::Refused`]: another product.
+pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
+    let version = match c.value("SELECT version()") {
+        Err(TargetError::Statement(e)) => e,
+        other => other?.unwrap_or_default(),
+    };
+    let known = flavour::of(&[&version]);
+    let supported = format!("PostgreSQL {OLDEST} to {NEWEST}");
+    let refused = |name| flavour::refused(name, &version, place, "PostgreSQL", &supported);
+    match known {
+        Some(flavour) if flavour.basis == Basis::Other => return Err(refused(flavour.name)),
+        None if !version.starts_with("PostgreSQL ") => return Err(refused("a product that loadline does not know")),
+        _ => {}
+    }
+    let aurora = c.value("SELECT 1 FROM pg_proc WHERE proname = 'aurora_version' LIMIT 1")?.is_some();
+    Ok(if aurora { Some(&AURORA) } else { known })
+}
