@@ -20,4 +20,5 @@ mod registry;
 mod storage;
 mod tp;
 mod user_workload;
+mod versions;
 mod waits;

@@ -1,0 +1,80 @@
+//! The oldest and the newest supported PostgreSQL, from Maven's packages: the machine's own is one between them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{ok, results, tests_of, valid};
+
+/// A workload of each group.
+const PLAN: &str = r#"
+workload = [
+    "SRV-QUERY1", "STO-READ", "LGWR-LAT1", "DBWR-THR", "DBL-11", "DA-JOIN", "TP-MEDIUM", "PLS-ADD",
+]
+jobs = [2]
+size = "1MiB"
+duration = "1s"
+warmup = "200ms"
+allow-cached = true
+
+[parameters.DBL-11]
+rows = 2
+[parameters.TP-MEDIUM]
+accounts = 1000
+"#;
+
+/// The package of this version, fetched once into cargo's target directory.
+fn package(release: &str) -> PathBuf {
+    let cpu = if cfg!(target_arch = "aarch64") { "arm64v8" } else { "amd64" };
+    let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{cpu}:{release}");
+    let missing = "missing: Maven; run ./test, or: apt-get install maven";
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let folder = target.join(format!("postgres-{release}"));
+    let archive = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
+    let of_tree = |path: &PathBuf| path.extension().is_some_and(|e| e == "txz");
+    if !archive().any(|path| of_tree(&path)) {
+        let mut maven = Command::new("mvn");
+        maven.args(["-B", "-q", "dependency:unpack"]).arg(format!("-Dartifact={artifact}"));
+        let got = maven.arg(format!("-DoutputDirectory={}", folder.display())).output().expect(missing);
+        assert!(got.status.success(), "mvn: {}", String::from_utf8_lossy(&got.stdout));
+    }
+    archive().find(of_tree).unwrap()
+}
+
+fn one_workload_of_each_group_on(release: &str, version: &str) {
+    let dir = results();
+    let open = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    open(dir.path());
+    // Not in the target directory: the server's user may have no access to it.
+    let tree = dir.path().join("server");
+    std::fs::create_dir(&tree).unwrap();
+    let unpacked = Command::new("tar").arg("-xJf").arg(package(release)).arg("-C").arg(&tree).output().unwrap();
+    assert!(unpacked.status.success(), "tar: {}", String::from_utf8_lossy(&unpacked.stderr));
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, PLAN).unwrap();
+    let runs = dir.path().join("runs");
+    let target = format!("postgres-temp:?bin={}", tree.join("bin").display());
+    let (plan, runs) = (plan.to_str().unwrap(), runs.to_str().unwrap());
+    let ran = crate::common::run(&["run", plan, "--target", &target, "--no-probe", "--results", runs]);
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 8, "{}", ran.said());
+    assert!(tests.iter().all(valid), "{}", ran.said());
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(
+        (&manifest["target"]["version"], &manifest["plan"]["skipped"]),
+        (&version.into(), &serde_json::json!([]))
+    );
+    let cleaned = ok(&["clean", "--target", "postgres-temp:", "--results", runs]);
+    assert!(!cleaned.said().contains("removed"), "nothing was left: {}", cleaned.said());
+}
+
+#[test]
+fn the_oldest_postgresql() {
+    one_workload_of_each_group_on("14.24.0", "14.24");
+}
+
+#[test]
+fn the_newest_postgresql() {
+    one_workload_of_each_group_on("18.6.0", "18.6");
+}
