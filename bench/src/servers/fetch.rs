@@ -39,8 +39,10 @@ pub(super) fn unpack(server: &Server, cache: &Path) -> Outcome<Tree> {
             }
         }
         Source::Debian { suite, package } => {
+            // A mirror may be weeks old.
             sh(&format!(
-                "mmdebstrap --quiet --variant=extract --mode=root --include={package} {suite} '{}'",
+                "mmdebstrap --quiet --aptopt='Acquire::Check-Valid-Until \"false\"' --variant=extract --mode=root \
+                 --include={package} {suite} '{}'",
                 dir.path().display()
             ))?;
             relocate(server, dir.path())?;
@@ -85,13 +87,13 @@ fn fetch(artifact: &str, sha256: &str, cache: &Path) -> Outcome<PathBuf> {
 /// Makes a server of another Debian release run here: with its own libraries and the loader that belongs to them.
 fn relocate(server: &Server, tree: &Path) -> Outcome<()> {
     let tree = tree.display();
-    let (bin, loader) = (server.bin, "lib64/ld-linux-x86-64.so.2");
+    let (bin, loader) = (server.bin, "usr/lib64/ld-linux-x86-64.so.2");
     let rpath =
         ["usr/lib/x86_64-linux-gnu", "usr/lib/mysql/private", "usr/lib"].map(|dir| format!("{tree}/{dir}")).join(":");
     for program in ["usr/sbin/mysqld", "usr/sbin/mariadbd", "usr/bin/my_print_defaults", "usr/bin/resolveip"] {
         let path = format!("{tree}/{program}");
         if Path::new(&path).exists() && !fs::symlink_metadata(&path)?.is_symlink() {
-            sh(&format!("patchelf --set-interpreter '{tree}/{loader}' --set-rpath '{rpath}' '{path}'"))?;
+            sh(&format!("patchelf --set-interpreter '{tree}/{loader}' --force-rpath --set-rpath '{rpath}' '{path}'"))?;
         }
     }
     sh(&format!("test -x '{tree}/{bin}'"))

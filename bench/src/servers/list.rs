@@ -96,7 +96,7 @@ pub(super) static SERVERS: &[Server] = &[
     Server {
         name: "mysql-9",
         scheme: "mysql-temp",
-        version: "MySQL 9",
+        version: "MySQL 9.7",
         source: Source::Debian { suite: "sid", package: "mysql-server-core" },
         bin: "usr/sbin",
         settings: &[],
@@ -126,7 +126,7 @@ pub(super) static SERVERS: &[Server] = &[
         name: "mariadb-11.8",
         scheme: "mariadb-temp",
         version: "MariaDB 11.8",
-        source: Source::Debian { suite: "trixie", package: "mariadb-server-core,mariadb-server" },
+        source: Source::Debian { suite: "trixie", package: "mariadb-server" },
         bin: "usr/sbin",
         settings: &[],
     },
