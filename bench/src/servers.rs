@@ -130,7 +130,10 @@ fn chosen(names: &[String]) -> Outcome<Vec<&'static Server>> {
 /// The outcomes of all invocations, the last of each.
 fn outcomes(cache: &Path) -> Outcome<Vec<Measured>> {
     let files = fs::read_dir(cache)?.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
-    files.map(|path| Ok(serde_json::from_slice(&fs::read(path)?)?)).collect()
+    let mut files: Vec<PathBuf> = files.collect();
+    // The order of folders is the filesystem's.
+    files.sort();
+    files.iter().map(|path| Ok(serde_json::from_slice(&fs::read(path)?)?)).collect()
 }
 
 fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<Vec<Measured>> {

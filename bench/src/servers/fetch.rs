@@ -90,7 +90,9 @@ fn relocate(server: &Server, tree: &Path) -> Outcome<()> {
     let (bin, loader) = (server.bin, "usr/lib64/ld-linux-x86-64.so.2");
     let rpath =
         ["usr/lib/x86_64-linux-gnu", "usr/lib/mysql/private", "usr/lib"].map(|dir| format!("{tree}/{dir}")).join(":");
-    for program in ["usr/sbin/mysqld", "usr/sbin/mariadbd", "usr/bin/my_print_defaults", "usr/bin/resolveip"] {
+    let helpers = ["my_print_defaults", "resolveip"].map(|helper| format!("usr/bin/{helper}"));
+    let programs = ["mysqld", "mariadbd", "postgres", "initdb"].map(|program| format!("{bin}/{program}"));
+    for program in programs.into_iter().chain(helpers) {
         let path = format!("{tree}/{program}");
         if Path::new(&path).exists() && !fs::symlink_metadata(&path)?.is_symlink() {
             sh(&format!("patchelf --set-interpreter '{tree}/{loader}' --force-rpath --set-rpath '{rpath}' '{path}'"))?;

@@ -78,8 +78,15 @@ pub(super) static SERVERS: &[Server] = &[
     zonky!("postgres-16", "16.15", "16.15.0", "653abc065c682b85d3da50168fb95dc524bd85426cdec9ce3695a550ef431df2", &[]),
     zonky!("postgres-17", "17.11", "17.11.0", "0dd7b72b6f335b8ecfb355fa24c5781e8a93edd09880bb77eb52ebbf29b3e96d", &[]),
     postgres_18!("postgres-18", &[]),
-    postgres_18!("postgres-18-io_uring", &[("io_method", "io_uring")]),
     postgres_18!("postgres-18-direct", &[("debug_io_direct", "data,wal")]),
+    Server {
+        name: "postgres-18-io_uring",
+        scheme: "postgres-temp",
+        version: "PostgreSQL 18",
+        source: Source::Debian { suite: "sid", package: "postgresql-18" },
+        bin: "usr/lib/postgresql/18/bin",
+        settings: &[("io_method", "io_uring")],
+    },
     Server {
         name: "mysql-8.0",
         scheme: "mysql-temp",

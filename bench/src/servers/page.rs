@@ -10,8 +10,8 @@ const HEAD: &str = "# Servers that loadline was run on
 
 Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, which fetches each server, starts it as a private
 one through `?bin=`, runs the plans with short windows, and removes it. Short windows on a small machine: whether tests are
-valid counts here, not their figures. A cell is the number of valid tests of all that ran, with both drivers; s: workloads
-that were skipped, by driver.
+valid counts here, not their figures. A cell is the number of valid tests of all that ran, with both drivers, and how many
+workloads were skipped with each. The builds from Maven are made for size: their speed is not that of a distribution's.
 
 ";
 
@@ -61,9 +61,10 @@ fn cell(of: &[&Measured], plan: &str) -> String {
     let valid: usize = of.iter().map(|m| m.valid).sum();
     let ran = valid + of.iter().map(|m| m.invalid.len()).sum::<usize>();
     let skipped: Vec<String> =
-        of.iter().filter(|m| !m.skipped.is_empty()).map(|m| format!("{} {}", m.skipped.len(), m.driver)).collect();
-    let skipped = if skipped.is_empty() { String::new() } else { format!(", s: {}", skipped.join(", ")) };
-    format!("{valid} of {ran}{skipped}")
+        of.iter().filter(|m| !m.skipped.is_empty()).map(|m| format!("{} {}", m.driver, m.skipped.len())).collect();
+    let skipped = if skipped.is_empty() { String::new() } else { format!("; skipped: {}", skipped.join(", ")) };
+    let failed = if of.iter().any(|m| m.failed.is_some()) { "; see below" } else { "" };
+    format!("{valid} of {ran}{skipped}{failed}")
 }
 
 /// `reason`: what, on which servers.

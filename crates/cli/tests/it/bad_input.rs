@@ -15,6 +15,9 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--target", "oracel://x"], 2, &["oracel", "sqlite:"]),
         (&["run", "--target", "postgres://u@h/d?sslmod=require"], 2, &["sslmod", "sslmode"]),
         (&["run", "--target", "postgres-temp:?bim=/x"], 2, &["bim", "bin"]),
+        // A link to MariaDB's server, and a folder without any.
+        (&["doctor", "--target", "mysql-temp:?bin=/usr/sbin"], 2, &["MariaDB 1", "use mariadb-temp:?bin=/usr/sbin"]),
+        (&["doctor", "--target", "mariadb-temp:?bin=/etc"], 2, &["no 'mariadbd'", "10.6 and newer"]),
         (
             &["run", "--target", "postgres-temp:", "--setting", "shared_bufers=1GB"],
             2,
