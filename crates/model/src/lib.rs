@@ -4,6 +4,7 @@
 pub mod capability;
 pub mod check;
 pub mod column;
+pub mod disturbance;
 pub mod finding;
 pub mod format;
 pub mod histogram;

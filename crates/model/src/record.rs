@@ -50,6 +50,9 @@ pub struct TestRecord {
     /// Refusals that `--force` or `--allow-cached` overrode, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
+    /// What disturbed it, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed_by: Option<String>,
     /// All checks.
     pub checks: Vec<Check>,
     /// Column ids without a figure, with the reason.
@@ -122,6 +125,7 @@ impl TestRecord {
             valid: true,
             invalid_reason: None,
             forced: None,
+            disturbed_by: None,
             checks: Vec::new(),
             absent: BTreeMap::new(),
             notes: Vec::new(),

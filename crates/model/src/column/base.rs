@@ -92,6 +92,9 @@ define! {
         "Whether every check of the test passed.", NOT, |r| text(if r.valid { "true" } else { "false" });
     INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
         "Checks that failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
+    DISTURBED_BY: "disturbed_by", "Disturbed by", "", Format::Text,
+        "What disturbed the test, with its value in the window; empty if nothing reached its threshold (docs/truth.md).",
+        &[("*", "the columns named in docs/truth.md")], |r| text_or_absent(r.disturbed_by.as_ref());
     REPETITION: "repetition", "Repetition", "", Format::Integer,
         "Which repetition of the same test.", NOT, |r| Cell::Number(r.repetition.into());
     TRANSACTION_TIME_NS_P50: "transaction_time_ns_p50", "Transaction time p50", "ms", Format::NsAsMs,

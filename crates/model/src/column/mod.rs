@@ -8,6 +8,7 @@ use crate::format::{self, Format};
 use crate::record::TestRecord;
 
 mod base;
+mod disturbance;
 mod log;
 mod shares;
 mod storage;
@@ -15,6 +16,7 @@ mod tables;
 mod work;
 
 pub use base::*;
+pub use disturbance::*;
 pub use log::*;
 pub use shares::*;
 pub use storage::*;
@@ -101,8 +103,16 @@ macro_rules! define {
 }
 use define;
 
-const PARTS: [&[&Column]; 5] = [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS, shares::COLUMNS];
-const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len() + PARTS[4].len();
+const PARTS: [&[&Column]; 6] =
+    [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS, shares::COLUMNS, disturbance::COLUMNS];
+const COUNT: usize = {
+    let (mut count, mut part) = (0, 0);
+    while part < PARTS.len() {
+        count += PARTS[part].len();
+        part += 1;
+    }
+    count
+};
 
 /// Joins `PARTS`.
 const fn joined() -> [&'static Column; COUNT] {

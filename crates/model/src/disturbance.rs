@@ -1,0 +1,152 @@
+//! What disturbs a test, from which value on it is noted, and from which value on the test is invalid. The only place of
+//! these thresholds; docs/truth.md lists them.
+//!
+//! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
+
+use crate::column::*;
+use crate::format::number;
+use crate::record::TestRecord;
+
+/// A kind of disturbance.
+#[derive(Debug, Clone, Copy)]
+pub struct Disturbance {
+    /// Its check.
+    pub check: &'static str,
+    /// Its figure, %.
+    pub column: &'static Column,
+    /// In words, before the value.
+    pub words: &'static str,
+    /// From this value on it is noted.
+    pub noted_from: f64,
+    /// From this value on the test is invalid; `None` if never.
+    pub invalid_from: Option<f64>,
+}
+
+/// All kinds.
+pub const DISTURBANCES: [Disturbance; 9] = [
+    // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
+    // than any figure may be off.
+    Disturbance {
+        check: "other-cpu",
+        column: OTHER_CPU_PCT,
+        words: "other processes on the CPU",
+        noted_from: 5.0,
+        invalid_from: Some(20.0),
+    },
+    // Includes threads of the kernel, which also work for the test: a test of storage costs them a tenth of two CPUs.
+    Disturbance {
+        check: "unknown-cpu",
+        column: UNKNOWN_CPU_PCT,
+        words: "CPU used by unknown processes or the kernel",
+        noted_from: 15.0,
+        invalid_from: Some(40.0),
+    },
+    // Next to nothing is stolen on a host with CPUs for all. A tenth is lost throughput and longer tails.
+    Disturbance {
+        check: "cpu-steal",
+        column: CPU_STEAL_PCT,
+        words: "CPU steal",
+        noted_from: 1.0,
+        invalid_from: Some(10.0),
+    },
+    // Often on purpose, such as CPUs apart for client and server: any is noted. If others use the rest, `other-cpu` says so.
+    Disturbance {
+        check: "cpu-affinity",
+        column: CPU_WITHHELD_PCT,
+        words: "CPUs withheld from loadline",
+        noted_from: 0.1,
+        invalid_from: None,
+    },
+    // A client that had to stop in a tenth of the periods measured its limit, not the database.
+    Disturbance {
+        check: "client-throttled",
+        column: CLIENT_THROTTLED_PCT,
+        words: "loadline stopped by its CPU limit",
+        noted_from: 1.0,
+        invalid_from: Some(10.0),
+    },
+    // The database's limit is part of the platform: it is noted only.
+    Disturbance {
+        check: "database-throttled",
+        column: DATABASE_THROTTLED_PCT,
+        words: "database stopped by its CPU limit",
+        noted_from: 1.0,
+        invalid_from: None,
+    },
+    // A cool machine has none; the same test is not repeatable with a fifth.
+    Disturbance {
+        check: "thermal-throttling",
+        column: THERMAL_THROTTLED_PCT,
+        words: "CPU slowed down by heat",
+        noted_from: 1.0,
+        invalid_from: Some(20.0),
+    },
+    // Logs of daemons keep a device busy for less than 1 %. The time of others is estimated from bytes: hence twice the
+    // threshold of CPU.
+    Disturbance {
+        check: "other-io",
+        column: OTHER_IO_PCT,
+        words: "device busy for other processes",
+        noted_from: 5.0,
+        invalid_from: Some(40.0),
+    },
+    // Blocks of a table that is larger than the memory cause a little of it by themselves.
+    Disturbance {
+        check: "memory-pressure",
+        column: MEMORY_PRESSURE_PCT,
+        words: "tasks waiting for memory",
+        noted_from: 5.0,
+        invalid_from: Some(40.0),
+    },
+];
+
+impl Disturbance {
+    /// `other processes on the CPU 23 %`, if `pct` is noted.
+    #[must_use]
+    pub fn text(&self, pct: f64) -> Option<String> {
+        (pct >= self.noted_from).then(|| format!("{} {} %", self.words, number(pct, 0)))
+    }
+
+    /// The same of the test of `record`.
+    #[must_use]
+    pub fn of(&self, record: &TestRecord) -> Option<String> {
+        self.text(record.figure(self.column)?)
+    }
+}
+
+/// What disturbed the test of `record`, from its figures: see [`TestRecord::disturbed_by`].
+#[must_use]
+pub fn disturbed_by(record: &TestRecord) -> Option<String> {
+    let all: Vec<String> = DISTURBANCES.iter().filter_map(|d| d.of(record)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_test_is_disturbed_by_nothing() {
+        let mut record = TestRecord::blank("X");
+        assert_eq!(disturbed_by(&record), None, "nothing could be read");
+        DISTURBANCES.iter().for_each(|d| record.set(d.column, 0.0));
+        assert_eq!(disturbed_by(&record), None);
+        record.set(OTHER_CPU_PCT, 23.4);
+        record.set(CPU_STEAL_PCT, 8.0);
+        assert_eq!(disturbed_by(&record).as_deref(), Some("other processes on the CPU 23 %; CPU steal 8 %"));
+    }
+
+    #[test]
+    fn each_threshold_is_in_the_docs() {
+        let page = include_str!("../../../docs/truth.md");
+        for d in DISTURBANCES {
+            let invalid = d.invalid_from.map_or("never".to_owned(), |pct| format!("{pct} %"));
+            let noted = if d.noted_from < 1.0 { "any".to_owned() } else { format!("{} %", d.noted_from) };
+            let end = format!("| {noted} | {invalid} |");
+            let row = page.lines().find(|l| l.contains(&format!("`{}`", d.column.id)) && l.contains(d.check));
+            let row = row.unwrap_or_else(|| panic!("{} is not in docs/truth.md", d.check));
+            assert!(row.ends_with(&end), "{row} does not end with {end}");
+            assert!(d.invalid_from.is_none_or(|pct| pct > d.noted_from), "{}", d.check);
+        }
+    }
+}
