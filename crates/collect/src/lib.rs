@@ -10,6 +10,8 @@ pub mod inventory;
 pub mod os;
 pub mod page_cache;
 pub mod sampler;
+pub mod surroundings;
 
 pub use error::CollectError;
 pub use sampler::{Collected, CpuSource, Edge, PendingEdge, Point, Sampler, SamplerConfig, Source};
+pub use surroundings::{Confined, Surroundings};

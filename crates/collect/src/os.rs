@@ -1,12 +1,19 @@
-//! Counters of the operating system: CPU, one block device, this process, the tasks of jobs.
+//! Counters of the operating system: CPU, one block device, this process, the tasks of jobs, all processes, what keeps a
+//! process from CPUs.
 
 mod cpu;
 mod disk;
+mod limits;
+mod pressure;
 mod process;
+mod processes;
 mod tasks;
 
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
+pub use limits::{CpuLimit, Cpus, allowed, frequency_pct, thermal_ms};
+pub use pressure::Pressure;
 pub use process::ProcessCpu;
+pub use processes::{Processes, Server, TICKS_PER_S, Used};
 pub(crate) use tasks::timed;
 pub use tasks::{TaskStates, TaskTimes, Tasks};

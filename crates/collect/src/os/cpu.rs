@@ -1,5 +1,7 @@
 //! CPU time of a machine, from `/proc/stat` (proc_stat(5)).
 
+use std::collections::BTreeMap;
+
 use crate::error::{CollectError, read};
 
 /// CPU time of a machine since boot, in ticks (`USER_HZ`), summed over its CPUs.
@@ -11,6 +13,8 @@ pub struct CpuTimes {
     pub sys: u64,
     /// The part of `sys` stolen by the hypervisor.
     pub steal: u64,
+    /// The part of `sys` in interrupts: `irq` + `softirq`.
+    pub irq: u64,
     /// Idle with no I/O outstanding.
     pub idle: u64,
     /// Idle with I/O outstanding.
@@ -27,6 +31,12 @@ impl CpuTimes {
         let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let line =
             text.lines().find_map(|l| l.strip_prefix("cpu ")).ok_or_else(|| wrong("no line 'cpu'".to_owned()))?;
+        CpuTimes::of_line(line)
+    }
+
+    /// Parses what follows the name in a line.
+    fn of_line(line: &str) -> Result<CpuTimes, CollectError> {
+        let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let fields: Vec<u64> = line
             .split_whitespace()
             .map(|f| f.parse().map_err(|_| wrong(format!("'{f}' is not a number of ticks"))))
@@ -41,6 +51,7 @@ impl CpuTimes {
             user: sum(&[user, nice]),
             sys: sum(&[system, at(1), at(2), at(3)]),
             steal: at(3),
+            irq: sum(&[at(1), at(2)]),
             idle,
             iowait: at(0),
         })
@@ -52,6 +63,20 @@ impl CpuTimes {
     /// `/proc/stat` cannot be read.
     pub fn local() -> Result<CpuTimes, CollectError> {
         CpuTimes::parse(&read("/proc/stat")?)
+    }
+
+    /// CPU time of each CPU of this machine that is online.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read, or has an unknown format.
+    pub fn of_each() -> Result<BTreeMap<u32, CpuTimes>, CollectError> {
+        let text = read("/proc/stat")?;
+        // `cpu3 …`; the line of all has no number.
+        let cpus = text.lines().filter_map(|l| {
+            let (id, rest) = l.strip_prefix("cpu")?.split_once(' ')?;
+            Some((id.parse().ok()?, CpuTimes::of_line(rest)))
+        });
+        cpus.map(|(id, times)| Ok((id, times?))).collect()
     }
 }
 
@@ -102,10 +127,10 @@ mod tests {
     #[test]
     fn fields_are_added_up_as_documented() {
         let times = CpuTimes::parse(STAT).unwrap();
-        assert_eq!(times, CpuTimes { user: 120, sys: 30 + 6 + 7 + 8, steal: 8, idle: 400, iowait: 50 });
+        assert_eq!(times, CpuTimes { user: 120, sys: 30 + 6 + 7 + 8, steal: 8, irq: 13, idle: 400, iowait: 50 });
         // An old kernel, and a text cut to its first line by a server.
         let old = CpuTimes::parse("cpu 1 2 3 4").unwrap();
-        assert_eq!(old, CpuTimes { user: 3, sys: 3, steal: 0, idle: 4, iowait: 0 });
+        assert_eq!(old, CpuTimes { user: 3, sys: 3, steal: 0, irq: 0, idle: 4, iowait: 0 });
     }
 
     #[test]
@@ -121,8 +146,8 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_whole() {
-        let a = CpuTimes { user: 100, sys: 50, steal: 5, idle: 800, iowait: 50 };
-        let b = CpuTimes { user: 130, sys: 60, steal: 7, idle: 855, iowait: 55 };
+        let a = CpuTimes { user: 100, sys: 50, steal: 5, irq: 0, idle: 800, iowait: 50 };
+        let b = CpuTimes { user: 130, sys: 60, steal: 7, irq: 0, idle: 855, iowait: 55 };
         let s = CpuShares::between(&a, &b).unwrap();
         assert_eq!((s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct), (30.0, 10.0, 55.0, 5.0));
         assert_eq!((s.busy_pct, s.steal_pct), (40.0, 2.0));
@@ -143,5 +168,7 @@ mod tests {
         let sum = s.user_pct + s.sys_pct + s.idle_pct + s.iowait_pct;
         assert!((sum - 100.0).abs() < 1e-9, "{s:?}");
         assert!(s.busy_pct > 0.0, "a busy loop is seen: {s:?}");
+        let each = CpuTimes::of_each().unwrap();
+        assert!(!each.is_empty() && each.values().map(|c| c.user).sum::<u64>() >= a.user / 2, "{each:?}");
     }
 }

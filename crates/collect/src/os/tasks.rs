@@ -25,6 +25,10 @@ impl Tasks {
         (!ids.is_empty() && ids.iter().all(known)).then_some(Tasks(ids))
     }
 
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().copied()
+    }
+
     /// Threads of this process.
     #[must_use]
     pub fn own(ids: Vec<u32>) -> Tasks {

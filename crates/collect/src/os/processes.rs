@@ -1,0 +1,379 @@
+//! CPU time and I/O of all processes of this machine: who used it besides loadline and the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tasks::Tasks;
+use crate::error::{CollectError, read};
+
+/// Ticks per second in `/proc` (`USER_HZ`, the same on every Linux).
+pub const TICKS_PER_S: f64 = 100.0;
+/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`: a thread of the kernel.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// One process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Process {
+    name: String,
+    parent: u32,
+    /// With the id, its identity: ids are used again.
+    started: u64,
+    kernel: bool,
+    /// CPU time of its threads, also of those that ended, ticks.
+    own: u64,
+    /// CPU time of the children that it waited for, and of theirs, ticks.
+    children: u64,
+    /// Bytes that it had read from and written to storage, if this user may read it.
+    io: Option<u64>,
+}
+
+impl Process {
+    /// Parses `/proc/PID/stat` (proc_pid_stat(5)).
+    fn parse(stat: &str) -> Option<Process> {
+        // The name may hold any character, brackets too.
+        let (before, after) = (stat.find('(')?, stat.rfind(')')?);
+        let fields: Vec<&str> = stat.get(after + 1..)?.split_whitespace().collect();
+        let at = |i: usize| fields.get(i)?.parse::<u64>().ok();
+        // state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime … starttime
+        let named: String = stat.get(before + 1..after)?.chars().filter(|c| !c.is_control()).collect();
+        Some(Process {
+            name: named,
+            parent: u32::try_from(at(1)?).ok()?,
+            started: at(19)?,
+            kernel: at(6)? & KERNEL_THREAD != 0,
+            own: at(11)?.saturating_add(at(12)?),
+            children: at(13)?.saturating_add(at(14)?),
+            io: None,
+        })
+    }
+
+    fn total(&self) -> u64 {
+        self.own.saturating_add(self.children)
+    }
+}
+
+/// `read_bytes + write_bytes` of `/proc/PID/io`.
+fn io_bytes(text: &str) -> Option<u64> {
+    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
+    Some(of("read_bytes:")?.saturating_add(of("write_bytes:")?))
+}
+
+/// All processes that this user sees, at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Processes(BTreeMap<u32, Process>);
+
+/// The processes of the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// It runs in loadline's own process, or there is none.
+    Inside,
+    /// These processes and their descendants.
+    Roots(BTreeSet<u32>),
+    /// All processes whose names begin so: the server's ids are of a container, or it runs elsewhere.
+    Named(&'static [&'static str]),
+}
+
+impl Server {
+    /// The server of `tasks` of this machine: their highest ancestors whose names begin with one of `names`. Without tasks,
+    /// all processes of these names.
+    #[must_use]
+    pub fn of(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
+        let status = |id: u32, key: &str| {
+            let text = read(format!("/proc/{id}/status")).ok()?;
+            text.lines().find_map(|l| Some(l.strip_prefix(key)?.trim().to_owned()))
+        };
+        let number = |id: u32, key: &str| status(id, key)?.parse::<u32>().ok();
+        // A thread belongs to a process.
+        let processes: BTreeSet<u32> =
+            tasks.into_iter().flat_map(Tasks::ids).filter_map(|id| number(id, "Tgid:")).collect();
+        // Not by the command line: a script's may hold the name of the server that it starts.
+        let of_server = |id: &u32| status(*id, "Name:").is_some_and(|name| names.iter().any(|n| name.starts_with(n)));
+        let parent = |id: &u32| number(*id, "PPid:").filter(of_server);
+        let root = |id: u32| std::iter::successors(Some(id), parent).last();
+        let roots: BTreeSet<u32> = processes.into_iter().filter_map(root).collect();
+        if roots.is_empty() { Server::Named(names) } else { Server::Roots(roots) }
+    }
+}
+
+/// What the processes did between two readings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Used {
+    /// CPU time of loadline with its children, a private server included, s.
+    pub loadline_s: f64,
+    /// CPU time of the database, if it is apart from loadline, s.
+    pub server_s: f64,
+    /// CPU time of all other processes, s.
+    pub others_s: f64,
+    /// The most active of them with its CPU time, s.
+    pub busiest: Vec<(String, f64)>,
+    /// Bytes of I/O of all processes whose I/O can be read.
+    pub io_bytes: u64,
+    /// The part of the others.
+    pub others_io_bytes: u64,
+    /// CPU time of the processes whose I/O cannot be read, s: those of other users, without root.
+    pub io_unread_s: f64,
+    /// Whether a process of the database was seen, or none is needed.
+    pub server_seen: bool,
+    /// Whether the kernel's threads were seen: then no process is hidden by a container or by mount options of `/proc`.
+    pub all_seen: bool,
+}
+
+/// Most names in [`Used::busiest`].
+const NAMED: usize = 3;
+
+/// Whose a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Loadline,
+    Server,
+    Kernel,
+    Other,
+}
+
+impl Processes {
+    /// Reads all processes. Takes about 20 µs each.
+    ///
+    /// # Errors
+    /// `/proc` cannot be listed.
+    pub fn read() -> Result<Processes, CollectError> {
+        let failed = |cause| CollectError::Read { path: "/proc".into(), cause };
+        let mut all = BTreeMap::new();
+        for entry in std::fs::read_dir("/proc").map_err(failed)?.flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            // A process that has ended is none. A name need not be UTF-8.
+            let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
+            let Some(mut process) = Process::parse(&String::from_utf8_lossy(&stat)) else { continue };
+            if !process.kernel {
+                process.io = read(entry.path().join("io")).ok().as_deref().and_then(io_bytes);
+            }
+            all.insert(id, process);
+        }
+        Ok(Processes(all))
+    }
+
+    fn whose(&self, id: u32, own: u32, server: &Server) -> Whose {
+        let Some(process) = self.0.get(&id) else { return Whose::Other };
+        if process.kernel {
+            return Whose::Kernel;
+        }
+        if matches!(server, Server::Named(names) if names.iter().any(|n| process.name.starts_with(n))) {
+            return Whose::Server;
+        }
+        let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+        for ancestor in std::iter::successors(Some(id), parent).take(self.0.len()) {
+            if matches!(server, Server::Roots(ids) if ids.contains(&ancestor)) {
+                return Whose::Server;
+            }
+            if ancestor == own {
+                return Whose::Loadline;
+            }
+        }
+        Whose::Other
+    }
+
+    /// What was done until `later`, where `own` is loadline's id.
+    #[must_use]
+    pub fn used_until(&self, later: &Processes, own: u32, server: &Server) -> Used {
+        let waited_for = self.waited_for(later);
+        let mut out = Used { server_seen: *server == Server::Inside, ..Used::default() };
+        let mut names: BTreeMap<&str, f64> = BTreeMap::new();
+        for (id, now) in &later.0 {
+            let whose = later.whose(*id, own, server);
+            out.all_seen |= whose == Whose::Kernel;
+            out.server_seen |= whose == Whose::Server;
+            let before = self.0.get(id).filter(|p| p.started == now.started);
+            let grown = now.own.saturating_sub(before.map_or(0, |p| p.own));
+            let seconds = grown as f64 / TICKS_PER_S + waited_for.get(id).copied().unwrap_or(0.0);
+            match whose {
+                Whose::Kernel => continue,
+                Whose::Loadline => out.loadline_s += seconds,
+                Whose::Server => out.server_s += seconds,
+                Whose::Other => {
+                    out.others_s += seconds;
+                    *names.entry(&now.name).or_default() += seconds;
+                }
+            }
+            match now.io {
+                None => out.io_unread_s += seconds,
+                Some(bytes) => {
+                    let bytes = bytes.saturating_sub(before.and_then(|p| p.io).unwrap_or(0));
+                    out.io_bytes = out.io_bytes.saturating_add(bytes);
+                    out.others_io_bytes += if whose == Whose::Other { bytes } else { 0 };
+                }
+            }
+        }
+        let mut busiest: Vec<(String, f64)> = names.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
+        busiest.sort_by(|a, b| b.1.total_cmp(&a.1));
+        busiest.truncate(NAMED);
+        out.busiest = busiest.into_iter().filter(|(_, s)| *s > 0.0).collect();
+        out
+    }
+
+    /// CPU time since this reading of children that ended before `later`, by the process that waited for them, s.
+    ///
+    /// A process that is waited for adds the CPU time of its whole life to its parent. So what it had used before is
+    /// subtracted there, or at the next ancestor that still exists, and all together are no more than was added in all.
+    fn waited_for(&self, later: &Processes) -> BTreeMap<u32, f64> {
+        let same = |id: &u32, p: &Process| later.0.get(id).filter(|now| now.started == p.started);
+        let mut known: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut all_known = 0;
+        for (id, process) in self.0.iter().filter(|(id, p)| same(id, p).is_none()) {
+            let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+            let heir = std::iter::successors(parent(id), parent)
+                .take(self.0.len())
+                .find(|id| self.0.get(id).is_some_and(|p| same(id, p).is_some()));
+            if let Some(heir) = heir {
+                *known.entry(heir).or_default() += process.total();
+            }
+            all_known += process.total();
+        }
+        let (mut out, mut added, mut left) = (BTreeMap::new(), 0, 0);
+        for (id, now) in &later.0 {
+            let before = self.0.get(id).filter(|p| p.started == now.started).map_or(0, |p| p.children);
+            let grown = now.children.saturating_sub(before);
+            let rest = grown.saturating_sub(known.get(id).copied().unwrap_or(0));
+            (added, left) = (added + grown, left + rest);
+            if rest > 0 {
+                out.insert(*id, rest as f64 / TICKS_PER_S);
+            }
+        }
+        let at_most = added.saturating_sub(all_known);
+        if left > at_most {
+            out.values_mut().for_each(|s| *s *= at_most as f64 / left as f64);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(processes: &[(u32, u32, &str, u64, u64)]) -> Processes {
+        let of = |(id, parent, name, own, children): &(u32, u32, &str, u64, u64)| {
+            let kernel = *name == "kthreadd";
+            let process = Process {
+                name: (*name).to_owned(),
+                parent: *parent,
+                started: 7,
+                kernel,
+                own: *own,
+                children: *children,
+                io: Some(own * 10),
+            };
+            (*id, process)
+        };
+        Processes(processes.iter().map(of).collect())
+    }
+
+    #[test]
+    fn fields_are_those_of_the_manual() {
+        let stat = "42 (a) b) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 300 40 20 0 1 0 9876 1 2";
+        let p = Process::parse(stat).unwrap();
+        assert_eq!((p.name.as_str(), p.parent, p.started, p.kernel), ("a) b", 7, 9876, false));
+        assert_eq!((p.own, p.children), (175, 340));
+        assert!(Process::parse("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 1 0 0 20 0 1 0 1 0").unwrap().kernel);
+        for wrong in ["", "42 (a", "42 (a) S 7", "42 )a( S 7 42"] {
+            assert_eq!(Process::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(io_bytes("rchar: 1\nread_bytes: 20\nwrite_bytes: 300\ncancelled_write_bytes: 9\n"), Some(320));
+        assert_eq!(io_bytes(""), None);
+    }
+
+    #[test]
+    fn what_loadline_and_the_database_use_is_not_the_others() {
+        let base = [(1, 0, "init", 10, 0), (2, 0, "kthreadd", 5, 0), (10, 1, "sh", 0, 0), (11, 10, "loadline", 50, 0)];
+        let rest = [(20, 1, "postgres", 9, 0), (21, 20, "postgres", 30, 0), (30, 1, "busy", 100, 0)];
+        let a = table(&[&base[..], &rest[..]].concat());
+        let mut later = a.clone();
+        for (id, ticks) in [(2, 80), (11, 100), (21, 40), (30, 250)] {
+            let p = later.0.get_mut(&id).unwrap();
+            p.own += ticks;
+            p.io = p.io.map(|n| n + 1000);
+        }
+        let used = a.used_until(&later, 11, &Server::Roots([20].into()));
+        assert_eq!((used.loadline_s, used.server_s, used.others_s), (1.0, 0.4, 2.5));
+        assert_eq!(used.busiest, [("busy".to_owned(), 2.5)]);
+        assert_eq!((used.io_bytes, used.others_io_bytes), (3000, 1000), "the kernel's threads are no process");
+        assert_eq!(used.io_unread_s, 0.0);
+        assert!(used.server_seen && used.all_seen);
+        // By name, when the ids are those of a container.
+        let named = a.used_until(&later, 11, &Server::Named(&["postgres"]));
+        assert_eq!((named.server_s, named.others_s), (0.4, 2.5));
+        let elsewhere = a.used_until(&later, 11, &Server::Named(&["mariadbd"]));
+        assert_eq!((elsewhere.server_seen, elsewhere.others_s), (false, 2.9));
+        // A private server is a child of loadline, and its own side all the same.
+        later.0.get_mut(&20).unwrap().parent = 11;
+        assert_eq!(a.used_until(&later, 11, &Server::Roots([20].into())).server_s, 0.4);
+        assert_eq!(a.used_until(&later, 11, &Server::Inside).loadline_s, 1.4);
+        // Another user's process: its I/O is unknown.
+        later.0.get_mut(&30).unwrap().io = None;
+        assert_eq!(a.used_until(&later, 11, &Server::Inside).io_unread_s, 2.5);
+    }
+
+    #[test]
+    fn processes_that_end_in_between_count_once() {
+        // make (10) runs compilers: one of them had used 300 ticks before and ends; others begin and end unseen.
+        let a =
+            table(&[(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (11, 10, "cc", 300, 0), (20, 1, "loadline", 0, 0)]);
+        let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
+        let used = a.used_until(&b, 20, &Server::Inside);
+        assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
+        // Nobody waited for it: only what is known of the others is left.
+        let lost = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50), (20, 1, "loadline", 0, 0)]);
+        assert!((a.used_until(&lost, 20, &Server::Inside).others_s - 0.01).abs() < 1e-9);
+        // Its parent ended first, so init waited for it: its whole life is not counted for the window.
+        let orphan = table(&[(1, 0, "init", 0, 310), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)]);
+        let used = a.used_until(&orphan, 20, &Server::Inside);
+        assert!((used.others_s - 0.1).abs() < 1e-9, "{used:?}");
+        // The same id is another process now.
+        let mut again = a.clone();
+        again.0.get_mut(&11).unwrap().started = 8;
+        assert!((a.used_until(&again, 20, &Server::Inside).others_s - 3.0).abs() < 1e-9, "all of a new one");
+    }
+
+    /// Readings until `enough`, at most 20 s.
+    fn used_until(server: &Server, enough: impl Fn(&Used) -> bool) -> Used {
+        let before = Processes::read().unwrap();
+        let begin = std::time::Instant::now();
+        loop {
+            let used = before.used_until(&Processes::read().unwrap(), std::process::id(), server);
+            if enough(&used) || begin.elapsed().as_secs() >= 20 {
+                return used;
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_is_known_by_the_tasks_of_its_sessions() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = dir.path().join("fake-db").display().to_string();
+        std::os::unix::fs::symlink("/bin/sh", &server).unwrap();
+        let session = format!("{server} -c 'while :; do :; done' & echo $!; wait");
+        let mut command = std::process::Command::new(&server);
+        let mut parent = command.args(["-c", &session]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(parent.stdout.take().unwrap()), &mut line).unwrap();
+        let id: u32 = line.trim().parse().unwrap();
+        let (tasks, names) = (Tasks::own(vec![id]), &["fake-db"]);
+        let known = Server::of(Some(&tasks), names);
+        let used = used_until(&known, |used| used.server_s >= 0.05);
+        let by_name = used_until(&Server::of(None, names), |used| used.server_s >= 0.05);
+        let killed = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id as i32), nix::sys::signal::SIGKILL);
+        parent.wait().unwrap();
+        killed.unwrap();
+        assert_eq!(known, Server::Roots([parent.id()].into()), "of {id}");
+        for used in [used, by_name] {
+            assert!(used.server_s >= 0.05 && used.server_seen, "{used:?}");
+            assert!(!used.busiest.iter().any(|(name, _)| name == "fake-db"), "{used:?}");
+        }
+        // Tests run in threads: each stands for its process.
+        let own = nix::unistd::gettid().as_raw().unsigned_abs();
+        assert_eq!(Server::of(Some(&Tasks::own(vec![own])), &["none"]), Server::Roots([std::process::id()].into()));
+    }
+
+    #[test]
+    fn this_process_is_loadlines() {
+        let used = used_until(&Server::Inside, |used| used.loadline_s >= 0.05);
+        assert!(used.loadline_s >= 0.05 && used.server_seen, "{used:?}");
+    }
+}

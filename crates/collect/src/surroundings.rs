@@ -1,0 +1,70 @@
+//! What surrounds a test on loadline's machine, at one moment: all processes, CPUs, limits, pressure. Two readings tell who
+//! else used the machine in between.
+
+use std::collections::BTreeMap;
+
+use crate::clock::now_ns;
+use crate::os::{CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms};
+
+/// What keeps a process from CPUs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Confined {
+    /// The CPUs that it may use.
+    pub allowed: Option<Cpus>,
+    /// CPU limit of its control groups.
+    pub limit: Option<CpuLimit>,
+}
+
+impl Confined {
+    fn of(id: u32) -> Confined {
+        Confined { allowed: allowed(id), limit: CpuLimit::of(id) }
+    }
+}
+
+/// A reading.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Surroundings {
+    /// When, ns on [`now_ns`].
+    pub at_ns: u64,
+    /// All processes that are visible.
+    pub processes: Option<Processes>,
+    /// CPU time of each CPU.
+    pub cpus: BTreeMap<u32, CpuTimes>,
+    /// Waits for CPU, memory and I/O, of the whole machine.
+    pub pressure: [Option<Pressure>; 3],
+    /// See [`thermal_ms`].
+    pub thermal_ms: Option<Vec<u64>>,
+    /// See [`frequency_pct`].
+    pub frequency_pct: Option<f64>,
+    /// What keeps loadline from CPUs.
+    pub loadline: Confined,
+    /// What keeps the database from CPUs, if its processes are known.
+    pub server: Option<Confined>,
+}
+
+impl Surroundings {
+    /// Reads them. What cannot be read is absent.
+    #[must_use]
+    pub fn read(server: &Server) -> Surroundings {
+        let begin_ns = now_ns();
+        let cpus = CpuTimes::of_each().unwrap_or_default();
+        let processes = Processes::read().ok();
+        // A reader without a CPU takes long: the middle is the best guess of the moment.
+        let at_ns = begin_ns + now_ns().saturating_sub(begin_ns) / 2;
+        let ids = cpus.keys().copied().collect();
+        let root = match server {
+            Server::Roots(ids) => ids.first(),
+            Server::Inside | Server::Named(_) => None,
+        };
+        Surroundings {
+            at_ns,
+            processes,
+            pressure: ["cpu", "memory", "io"].map(|resource| Pressure::local(resource).ok()),
+            thermal_ms: thermal_ms(&ids),
+            frequency_pct: frequency_pct(&ids),
+            cpus,
+            loadline: Confined::of(std::process::id()),
+            server: root.copied().map(Confined::of),
+        }
+    }
+}
