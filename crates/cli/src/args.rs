@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{FalseyValueParser, PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
@@ -135,6 +135,9 @@ pub(crate) struct RunArgs {
     /// Keep storage figures although reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
+    /// Keep tests that others disturbed as valid; such tests are marked (see docs/truth.md)
+    #[arg(long, env = "LOADLINE_ALLOW_DISTURBED", value_parser = FalseyValueParser::new())]
+    pub(crate) allow_disturbed: bool,
     /// Seed of all randomness [default: that of the plan, else 42]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

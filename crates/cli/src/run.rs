@@ -78,6 +78,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
         size: args.size.clone(),
         allow_cached: args.allow_cached.then_some(true),
+        allow_disturbed: args.allow_disturbed.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
@@ -181,7 +182,8 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
     request.ask_password = arguments::ask();
-    let plan = Plan { force: plan.force || args.force, ..plan };
+    let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
+    let plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
     Ok(study(plan, request, results, Some(folder), command))
 }
 

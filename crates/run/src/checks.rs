@@ -4,6 +4,7 @@
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
 pub(crate) mod data_source;
+pub(crate) mod disturbance;
 mod facts;
 
 use loadline_model::{Check, Outcome};

@@ -7,6 +7,7 @@ pub(crate) mod blocks;
 pub(crate) mod collected;
 pub(crate) mod counters;
 pub(crate) mod database;
+pub(crate) mod disturbance;
 mod load;
 pub(crate) mod machine;
 pub(crate) mod series;
@@ -73,6 +74,10 @@ pub(crate) fn figures(
         shares::figures(request, measured, counters),
     ] {
         all.add(figures);
+    }
+    if let Some(around) = &measured.around {
+        let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| all.figure(c));
+        all.add(disturbance::figures(request, around, machine::steal_pct(measured), util.reduce(f64::max)));
     }
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);

@@ -146,6 +146,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         size_bytes: size(spec.size.as_deref())?,
         allow_cached: spec.allow_cached.unwrap_or(false),
+        allow_disturbed: spec.allow_disturbed.unwrap_or(false),
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use loadline_database::Work;
+use loadline_model::disturbance::disturbed_by;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
@@ -133,8 +134,9 @@ impl Finished {
             figures: columns.values,
             ..TestRecord::blank(workload.code)
         };
+        let disturbed_by = disturbed_by(&record);
         TestOutput {
-            record: record.with_checks(checks),
+            record: TestRecord { disturbed_by, ..record }.with_checks(checks),
             series: self.series,
             histograms: self.histograms,
             snapshots: self.snapshots,

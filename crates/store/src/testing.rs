@@ -40,6 +40,7 @@ pub(crate) fn output(test: u32) -> TestOutput {
 pub(crate) fn manifest() -> Manifest {
     let plan = Plan {
         allow_cached: false,
+        allow_disturbed: false,
         size_bytes: 128 << 20,
         target: "null:".to_owned(),
         nodes: Vec::new(),

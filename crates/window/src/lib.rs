@@ -18,10 +18,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use loadline_collect::os::Tasks;
-use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig};
+use loadline_collect::os::{Server, Tasks};
+use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
-use loadline_database::{Canceller, ClientSession, DatabaseSession, Observer, Runs, Target, TargetError, Work};
+use loadline_database::{
+    Canceller, ClientSession, DatabaseSession, Observer, Runs, SessionTasks, Target, TargetError, Work,
+};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitProfile;
@@ -77,6 +79,18 @@ pub struct Measured {
     pub after: Result<Snapshot, String>,
     /// Time series, waits, problems.
     pub collected: Collected,
+    /// What surrounded it, if anybody looks at that.
+    pub around: Option<Around>,
+}
+
+/// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
+/// then.
+#[derive(Debug)]
+pub struct Around {
+    /// At window start and window end.
+    pub readings: [Surroundings; 2],
+    /// The database's processes.
+    pub server: Server,
 }
 
 impl Measured {
@@ -248,7 +262,8 @@ pub fn run_test(
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let (ready, inbox) = channel();
     let ReadyJobs { jobs, cancellers, threads } = open_jobs(request, &shared, &ready, &inbox)?;
-    let sessions = session_tasks(request, observer.as_mut(), &threads);
+    let (sessions, server) = session_tasks(request, observer.as_mut(), &threads);
+    let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
         end_jobs(jobs, &cancellers, &shared);
         return Err(e.into());
@@ -279,7 +294,7 @@ pub fn run_test(
             return Err(TestError::Counters(e.to_string()));
         }
     };
-    let edges = watch_window(&schedule, &shared, &jobs, &sampler, &mut tick);
+    let edges = watch_window(&schedule, &shared, &jobs, &sampler, around, &mut tick);
     let results = end_jobs(jobs, &cancellers, &shared);
     hooks.stop(&results);
     let mut collected = sampler.finish();
@@ -291,10 +306,11 @@ pub fn run_test(
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let edges = edges.map_err(|text| lost_first(&results, text))?;
+    let (edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
+    let around = readings.map(|readings| Around { readings, server });
     let mut merged = JobResult::new(schedule.window_ns(), request.rate_tps.is_some());
     results.iter().for_each(|job| merged.merge(job));
-    Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected })
+    Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected, around })
 }
 
 /// Waits until a server that counts late has counted all that was done.
@@ -356,15 +372,18 @@ fn open_jobs(
     Ok(ReadyJobs { jobs, cancellers, threads })
 }
 
-/// The tasks that run the jobs' sessions, if they are on this machine and all are known.
-fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> Option<Tasks> {
+/// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
+pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {
-        Runs::InProcess => return Some(Tasks::own(threads.to_vec())),
-        Runs::Nowhere => return None,
+        Runs::InProcess => return (Some(Tasks::own(threads.to_vec())), Server::Inside),
+        Runs::Nowhere => return (None, Server::Inside),
         Runs::Apart => {}
     }
-    let tasks = observer.session_tasks().ok().filter(|_| request.cpu == CpuSource::Local)?;
-    (tasks.ids.len() == threads.len()).then(|| Tasks::of_command(tasks.ids, tasks.commands)).flatten()
+    let SessionTasks { ids, commands } = observer.session_tasks().unwrap_or_default();
+    let all = request.cpu == CpuSource::Local && ids.len() == threads.len();
+    let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
+    let server = Server::of(tasks.as_ref(), commands);
+    (tasks, server)
 }
 
 fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
@@ -394,14 +413,16 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
     }
 }
 
-/// Waits for window start and window end, and takes the snapshots there.
+/// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
+/// database's processes are given.
 fn watch_window(
     schedule: &Schedule,
     shared: &Shared,
     jobs: &[Job],
     sampler: &Sampler,
+    server: Option<&Server>,
     tick: &mut impl FnMut(f64, u64),
-) -> Result<Edges, String> {
+) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
     let text = |e: CollectError| e.to_string();
     let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
     let mut next_tick = schedule.start_ns + 1_000_000_000;
@@ -421,6 +442,7 @@ fn watch_window(
     wait_passed(&shared.passed_open, jobs, shared);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
+    let around_open = server.map(Surroundings::read);
     wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
     if shared.stopped() {
@@ -429,18 +451,20 @@ fn watch_window(
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
+    let around = around_open.zip(server.map(Surroundings::read)).map(|(open, close)| [open, close]);
     shared.stop.store(true, Ordering::Relaxed);
     let (passed_open, passed_close) = (passed_open?, passed_close?);
     // If the jobs ended before, read the counters now.
     let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
         if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
     };
-    Ok(Edges {
+    let edges = Edges {
         at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
         at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
         passed_open,
         passed_close,
-    })
+    };
+    Ok((edges, around))
 }
 
 /// Waits until every job has completed its first transaction.

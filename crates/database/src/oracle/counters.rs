@@ -11,7 +11,7 @@ use super::data_counters;
 use super::session::{MODULE, OraSession, Row};
 use crate::clock;
 use crate::error::TargetError;
-use crate::role::Observer;
+use crate::role::{Observer, SessionTasks};
 
 /// A view, and what is missing without it.
 pub(super) struct View {
@@ -364,6 +364,11 @@ impl Observer for OraObserver {
             sample.sessions.insert(event, sessions);
         }
         Ok(Some(sample))
+    }
+
+    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
+        // Which processes run the sessions is not asked: names of foreground and background processes.
+        Ok(SessionTasks { ids: Vec::new(), commands: &["oracle", "ora_"] })
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Figures {
     pub(crate) data_source: Option<&'static str>,
     /// Whether figures are kept although not proved to be the device's.
     pub(crate) not_the_devices: bool,
+    /// The most active of the processes that are neither loadline nor the database, with their CPU time.
+    pub(crate) others: String,
     /// What the machine allows for the same work.
     pub(crate) limit: Option<TestLimit>,
 }
@@ -94,8 +96,18 @@ impl Figures {
 
     /// Merges `other`.
     pub(crate) fn add(&mut self, other: Figures) {
-        let Figures { values, of_test, of_target, fallback, notes, checks, data_source, not_the_devices, limit } =
-            other;
+        let Figures {
+            values,
+            of_test,
+            of_target,
+            fallback,
+            notes,
+            checks,
+            data_source,
+            not_the_devices,
+            others,
+            limit,
+        } = other;
         self.values.extend(values);
         for (mine, theirs) in
             [(&mut self.of_test, of_test), (&mut self.of_target, of_target), (&mut self.fallback, fallback)]
@@ -108,6 +120,7 @@ impl Figures {
         self.checks.extend(checks);
         self.data_source = self.data_source.or(data_source);
         self.not_the_devices |= not_the_devices;
+        self.others += &others;
         self.limit = self.limit.take().or(limit);
     }
 

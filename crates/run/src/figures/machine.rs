@@ -17,13 +17,10 @@ const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_
 pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
     let mut out = Figures::default();
     let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
-    match open.cpu.as_ref().zip(close.cpu.as_ref()).and_then(|(a, b)| CpuShares::between(a, b)) {
+    match cpu_shares(measured) {
         Some(s) => {
             let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
             column::CPU_SHARES.iter().zip(shares).for_each(|(id, pct)| out.set(id, pct));
-            if s.steal_pct >= 1.0 {
-                out.notes.push(format!("{:.0} % of the CPU time was stolen by the hypervisor", s.steal_pct));
-            }
         }
         None => {
             let why = match request.cpu {
@@ -41,6 +38,17 @@ pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
         None => out.set_all_absent(&DEVICE, "the log device is unknown or on another machine"),
     }
     out
+}
+
+/// CPU of the database's machine.
+fn cpu_shares(measured: &Measured) -> Option<CpuShares> {
+    let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
+    CpuShares::between(open.cpu.as_ref()?, close.cpu.as_ref()?)
+}
+
+/// CPU time of the database's machine that its hypervisor stole, %.
+pub(super) fn steal_pct(measured: &Measured) -> Option<f64> {
+    cpu_shares(measured).map(|s| s.steal_pct)
 }
 
 /// Seconds between two readings.

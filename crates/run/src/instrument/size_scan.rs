@@ -7,11 +7,12 @@ mod output;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use loadline_collect::Surroundings;
 use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, Observer, TargetError, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Random, SizePoint, Snapshot};
-use loadline_window::{Request, TestError};
+use loadline_window::{Around, Request, TestError, session_tasks};
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
 
 pub(crate) use output::finished;
@@ -50,6 +51,8 @@ pub(crate) struct Scanned {
     pub(super) all: Pair,
     /// Counters before the first and after the last sample.
     pub(super) scan: Pair,
+    /// What surrounded the scan.
+    pub(super) around: Around,
 }
 
 /// Two snapshots of the counters.
@@ -151,6 +154,7 @@ impl ScanSession {
 /// [`TestError`]; there are no results then.
 pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
     let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
+    let thread = nix::unistd::gettid().as_raw().unsigned_abs();
     let mut session = ScanSession {
         session: target.client_session(work, 0)?,
         observer: target.observer()?,
@@ -158,6 +162,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
         rows: 0,
         row_ns: 0.0,
     };
+    let (_, server) = session_tasks(request, session.observer.as_mut(), &[thread]);
     let all_before = session.counters()?;
     let started_ns = now_ns();
     // Change every row once: the first change of a page after a checkpoint logs the whole page.
@@ -194,6 +199,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     let warmup_ns = now_ns() - started_ns;
     let opened_at = SystemTime::now();
     let before = session.counters()?;
+    let around_open = Surroundings::read(&server);
     let open_ns = now_ns();
     let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
     let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
@@ -221,6 +227,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
         }
     }
     let elapsed_ns = now_ns() - open_ns;
+    let readings = [around_open, Surroundings::read(&server)];
     let after = session.counters()?;
     let (sizes, outliers) = by_size(seen);
     Ok(Scanned {
@@ -236,6 +243,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
         commit,
         all: Pair { open: all_before, close: after.clone() },
         scan: Pair { open: before, close: after },
+        around: Around { readings, server },
     })
 }
 

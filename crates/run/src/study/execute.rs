@@ -11,6 +11,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, window_length};
+use crate::checks::disturbance::undisturbed;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
@@ -37,7 +38,7 @@ impl PlannedTest<'_> {
     /// Runs the test; repeats it once with a longer window if the first was too short.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let mut longer_s = None;
-        let finished = loop {
+        let mut finished = loop {
             match self.attempt(context, longer_s, listener)? {
                 Attempt::Done(finished) => break finished,
                 Attempt::WindowTooShort(seconds) => longer_s = Some(seconds),
@@ -48,6 +49,8 @@ impl PlannedTest<'_> {
                 longer_s.unwrap_or_default()
             )));
         };
+        let allowed = context.manifest.plan.allow_disturbed;
+        finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
         let output = finished.output(self.identity(context));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
@@ -129,7 +132,7 @@ impl PlannedTest<'_> {
         })
         .map_err(|e| self.failed(e))?;
         let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
-        let mut finished = size_scan::finished(&self.work, scanned, &proof);
+        let mut finished = size_scan::finished(request, scanned, &proof);
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished)))
     }

@@ -60,6 +60,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             keep_data: false,
             reload: false,
             allow_cached: false,
+            allow_disturbed: false,
             probe: false,
         },
         target: TargetInfo {

@@ -5,9 +5,10 @@ use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, Column, Latencies, Outcome, Series, Table, TestRecord};
+use loadline_window::Request;
 
 use super::{Pair, Scanned};
-use crate::figures::{Figures, KIB, Proof};
+use crate::figures::{Figures, KIB, Proof, disturbance};
 use crate::record::Finished;
 
 /// A larger share of outliers makes the scan invalid.
@@ -18,8 +19,12 @@ const OTHER_COMMITS: f64 = 20.0;
 const NO_LOAD: &str = "a scan of sizes has no steady load";
 
 /// Makes the finished test of a scan, with figures and checks.
-pub(crate) fn finished(work: &Work, scanned: Scanned, proof: &Proof) -> Finished {
+pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Finished {
+    let work = request.work.as_ref();
     let mut figures = figures(work, &scanned);
+    // The devices' counters are not read.
+    figures.set_absent(column::OTHER_IO_PCT, NO_LOAD);
+    figures.add(disturbance::figures(request, &scanned.around, None, None));
     figures.checks = checks(work, &scanned, proof);
     let so_far = figures.clone().columns().values;
     let probe = TestRecord { figures: so_far, ..TestRecord::blank(work.workload.code) };

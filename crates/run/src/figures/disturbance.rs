@@ -1,0 +1,280 @@
+//! Figures of who else used the machine in the window, and of what kept loadline and the database from CPUs.
+
+use std::collections::BTreeMap;
+
+use loadline_collect::os::{CpuShares, CpuTimes, Cpus, TICKS_PER_S, Used};
+use loadline_collect::{Confined, CpuSource, Surroundings};
+use loadline_database::Runs;
+use loadline_model::{Column, column};
+use loadline_window::{Around, Request};
+
+use super::collected::Figures;
+
+const CONTAINER: &str =
+    "loadline does not see all processes, as in a container of its own: unknown_cpu_pct is what it cannot tell apart";
+const NO_SERVER: &str =
+    "loadline sees neither all processes of this machine nor those of the database, as in a container of its own";
+const NO_LIMITS: &str = "the control groups of the process or their CPU limit could not be read";
+const NO_PRESSURE: &str = "the kernel keeps no pressure stall information (/proc/pressure)";
+
+/// Most CPU time of processes whose I/O cannot be read, as a share of the window.
+const IO_UNREAD: f64 = 0.01;
+
+/// Figures between two readings. `steal_pct`: that of the database's machine, if it could be read; `device_util_pct`: of
+/// the devices of log and data.
+pub(crate) fn figures(
+    request: &Request,
+    around: &Around,
+    steal_pct: Option<f64>,
+    device_util_pct: Option<f64>,
+) -> Figures {
+    let [a, b] = &around.readings;
+    let mut out = Figures::default();
+    let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
+    let processes = a.processes.as_ref().zip(b.processes.as_ref());
+    match processes.map(|(a, b)| a.used_until(b, std::process::id(), &around.server)).filter(|_| seconds > 0.0) {
+        Some(used) => {
+            others(&mut out, &Machine { readings: [a, b], seconds }, &used);
+            other_io(&mut out, &used, seconds, device_util_pct);
+        }
+        None => {
+            let why = "the processes of this machine could not be read";
+            out.set_all_absent(&[column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT, column::OTHER_IO_PCT], why);
+        }
+    }
+    let own = CpuShares::between(&sum(&a.cpus), &sum(&b.cpus)).map(|s| s.steal_pct);
+    let steal = own.into_iter().chain(steal_pct).reduce(f64::max);
+    out.set_or_absent(column::CPU_STEAL_PCT, steal, "/proc/stat could not be read");
+    confined(&mut out, request, [a, b]);
+    let hottest = |(a, b): (&Vec<u64>, &Vec<u64>)| {
+        a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a) as f64 / 10.0 / seconds).fold(0.0, f64::max)
+    };
+    let thermal = a.thermal_ms.as_ref().zip(b.thermal_ms.as_ref()).map(hottest);
+    let why = "the kernel does not time thermal throttling here (virtual machine, or Linux before 5.6)";
+    out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, why);
+    let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
+    out.set_or_absent(column::CPU_FREQUENCY_PCT, frequency, "the kernel does not show the CPUs' frequency here");
+    pressure(&mut out, [a, b], seconds);
+    out
+}
+
+/// Two readings, and the seconds between them.
+struct Machine<'a> {
+    readings: [&'a Surroundings; 2],
+    seconds: f64,
+}
+
+impl Machine<'_> {
+    /// CPU seconds that were neither idle nor stolen on `cpus`. Idle time is exact; the rest is counted in whole ticks.
+    fn busy_s(&self, cpus: &Cpus) -> f64 {
+        let at = |reading: &Surroundings| {
+            let of = |cpu| reading.cpus.get(cpu).map_or(0, |c: &CpuTimes| c.idle + c.iowait + c.steal);
+            cpus.iter().map(of).sum::<u64>() as f64 / TICKS_PER_S
+        };
+        (self.seconds * cpus.len() as f64 - (at(self.readings[1]) - at(self.readings[0]))).max(0.0)
+    }
+
+    /// Share that others had for `others_s` of the CPUs that loadline, or the database, may use, %: the larger one. If a side
+    /// may not use all, nothing tells on which CPUs the others were: as many as fit beside the sides count.
+    fn share_pct(&self, used: &Used, others_s: f64) -> f64 {
+        let [_, b] = self.readings;
+        let online: Cpus = b.cpus.keys().copied().collect();
+        let allowed = |side: &Confined| match &side.allowed {
+            Some(allowed) if !allowed.is_disjoint(&online) => allowed.intersection(&online).copied().collect(),
+            _ => online.clone(),
+        };
+        let sides: Vec<(Cpus, f64)> = std::iter::once((allowed(&b.loadline), used.loadline_s))
+            .chain(b.server.as_ref().map(|server| (allowed(server), used.server_s)))
+            .collect();
+        let share = |(cpus, _): &(Cpus, f64)| {
+            let own_s: f64 = sides.iter().filter(|(other, _)| other.is_subset(cpus)).map(|(_, s)| s).sum();
+            let at_most = if *cpus == online { f64::INFINITY } else { (self.busy_s(cpus) - own_s).max(0.0) };
+            100.0 * others_s.min(at_most) / (cpus.len().max(1) as f64 * self.seconds)
+        };
+        sides.iter().map(share).fold(0.0, f64::max)
+    }
+}
+
+/// The CPU time of others.
+fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
+    let names = used.busiest.iter().map(|(name, s)| (name, s / machine.seconds)).filter(|(_, cpus)| *cpus >= 0.005);
+    out.others = names.map(|(name, cpus)| format!("{name} {cpus:.2} CPUs")).collect::<Vec<_>>().join(", ");
+    if used.all_seen {
+        out.set(column::OTHER_CPU_PCT, machine.share_pct(used, used.others_s));
+        out.set_absent(column::UNKNOWN_CPU_PCT, "loadline sees all processes: see other_cpu_pct");
+        return;
+    }
+    if !used.server_seen {
+        return out.set_all_absent(&[column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT], NO_SERVER);
+    }
+    out.set_absent(column::OTHER_CPU_PCT, CONTAINER);
+    let [a, b] = machine.readings.map(|r| sum(&r.cpus));
+    let irq_s = b.irq.saturating_sub(a.irq) as f64 / TICKS_PER_S;
+    let online = machine.readings[1].cpus.keys().copied().collect();
+    let unknown_s = machine.busy_s(&online) - irq_s - used.loadline_s - used.server_s;
+    out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(used, unknown_s.max(0.0)));
+}
+
+/// The I/O of others in `seconds`.
+fn other_io(out: &mut Figures, used: &Used, seconds: f64, device_util_pct: Option<f64>) {
+    let why = match device_util_pct {
+        None => "the devices of log and data are unknown or on another machine",
+        _ if !used.all_seen => "loadline does not see all processes, as in a container of its own",
+        // Without CPU time there was no I/O.
+        _ if used.io_unread_s > IO_UNREAD * seconds => "the I/O of other users' processes can only be read by root",
+        Some(util_pct) => {
+            let share = used.others_io_bytes as f64 / (used.io_bytes as f64).max(1.0);
+            return out.set(column::OTHER_IO_PCT, util_pct * share);
+        }
+    };
+    out.set_absent(column::OTHER_IO_PCT, why);
+}
+
+/// What kept loadline and the database from CPUs.
+fn confined(out: &mut Figures, request: &Request, [a, b]: [&Surroundings; 2]) {
+    let online = b.cpus.len();
+    let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
+        let usable = allowed.iter().filter(|cpu| b.cpus.contains_key(cpu)).count();
+        100.0 * (online - usable) as f64 / online as f64
+    });
+    out.set_or_absent(column::CPU_WITHHELD_PCT, withheld, "the CPU affinity could not be read");
+    let limits = |of: &dyn Fn(&Surroundings) -> Option<&Confined>| {
+        let [a, b] = [a, b].map(|r| of(r).and_then(|c| c.limit.clone()));
+        a.zip(b)
+    };
+    let own = limits(&|r| Some(&r.loadline));
+    let cpus = own.as_ref().and_then(|(_, b)| b.cpus);
+    out.set_or_absent(column::CPU_LIMIT, cpus, if own.is_some() { "no CPU limit" } else { NO_LIMITS });
+    let throttled =
+        |limits: Option<(_, _)>| limits.map(|(a, b): (loadline_collect::os::CpuLimit, _)| a.throttled_pct(&b));
+    let (client, database, why): (_, _, &str) = match request.target.facts().runs {
+        Runs::InProcess => {
+            (None, throttled(own), "the database runs inside the loadline process: see database_throttled_pct")
+        }
+        Runs::Nowhere => (throttled(own), None, NO_LIMITS),
+        Runs::Apart => (throttled(own), throttled(limits(&|r| r.server.as_ref())), NO_LIMITS),
+    };
+    out.set_or_absent(column::CLIENT_THROTTLED_PCT, client, why);
+    let no_server = match request.cpu {
+        CpuSource::Local => "the processes of the database are unknown, or their control groups could not be read",
+        _ => "the database runs on another machine",
+    };
+    out.set_or_absent(column::DATABASE_THROTTLED_PCT, database, no_server);
+}
+
+/// Pressure on the machine.
+fn pressure(out: &mut Figures, [a, b]: [&Surroundings; 2], seconds: f64) {
+    const COLUMNS: [(&Column, Option<&Column>); 3] = [
+        (column::CPU_PRESSURE_PCT, None),
+        (column::MEMORY_PRESSURE_PCT, Some(column::MEMORY_PRESSURE_FULL_PCT)),
+        (column::IO_PRESSURE_PCT, Some(column::IO_PRESSURE_FULL_PCT)),
+    ];
+    let pct = |a: u64, b: u64| (b.saturating_sub(a) as f64 / 1e4 / seconds).min(100.0);
+    for ((some, full), pressure) in COLUMNS.into_iter().zip(a.pressure.iter().zip(&b.pressure)) {
+        let both = pressure.0.zip(*pressure.1);
+        out.set_or_absent(some, both.map(|(a, b)| pct(a.some_us, b.some_us)), NO_PRESSURE);
+        if let Some(full) = full {
+            let us = both.and_then(|(a, b)| a.full_us.zip(b.full_us));
+            out.set_or_absent(full, us.map(|(a, b)| pct(a, b)), NO_PRESSURE);
+        }
+    }
+}
+
+/// All CPUs together.
+fn sum(cpus: &BTreeMap<u32, CpuTimes>) -> CpuTimes {
+    cpus.values().fold(CpuTimes::default(), |sum, c| CpuTimes {
+        user: sum.user + c.user,
+        sys: sum.sys + c.sys,
+        steal: sum.steal + c.steal,
+        irq: sum.irq + c.irq,
+        idle: sum.idle + c.idle,
+        iowait: sum.iowait + c.iowait,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two readings 2 s apart on 4 CPUs of which `busy` are busy.
+    fn readings(busy: &[u32]) -> [Surroundings; 2] {
+        let at = |seconds: u64| {
+            let of = |cpu: u32| {
+                let idle = if busy.contains(&cpu) { 0 } else { seconds * 100 };
+                (cpu, CpuTimes { idle, user: seconds * 100 - idle, ..CpuTimes::default() })
+            };
+            Surroundings {
+                at_ns: seconds * 1_000_000_000,
+                processes: None,
+                cpus: (0..4).map(of).collect(),
+                pressure: [None; 3],
+                thermal_ms: None,
+                frequency_pct: None,
+                loadline: Confined::default(),
+                server: None,
+            }
+        };
+        [at(1), at(3)]
+    }
+
+    /// `other_cpu_pct` (or `unknown_cpu_pct`) if loadline may use `allowed`, and the server `of_server`.
+    fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
+        let [a, mut b] = readings(busy);
+        let [loadline, server] = [Some(allowed), of_server]
+            .map(|cpus| cpus.map(|cpus| Confined { allowed: Some(cpus.iter().copied().collect()), limit: None }));
+        (b.loadline, b.server) = (loadline.unwrap_or_default(), server);
+        let mut out = Figures::default();
+        others(&mut out, &Machine { readings: [&a, &b], seconds: 2.0 }, used);
+        let columns = [column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT];
+        for column in columns {
+            assert!(out.figure(column).is_some() != out.absence_reason(column).is_some(), "{column}");
+        }
+        columns.into_iter().find_map(|c| out.figure(c))
+    }
+
+    const ALL: &[u32] = &[0, 1, 2, 3];
+
+    #[test]
+    fn the_cpus_that_loadline_may_use_count() {
+        let used = |others_s: f64| Used { loadline_s: 0.9, others_s, all_seen: true, ..Used::default() };
+        assert_eq!(share(&[0], ALL, None, &used(0.0)), Some(0.0));
+        assert_eq!(share(&[0], ALL, None, &used(1.0)), Some(12.5), "of four CPUs");
+        // Pinned to a CPU that a loop shares: 1.1 of its 2 s.
+        let pinned = share(&[0], &[0], None, &used(1.1)).unwrap();
+        assert!((pinned - 55.0).abs() < 1e-9, "{pinned}");
+        // The loops are on other CPUs, and loadline's own is nearly idle.
+        let alone = share(&[1, 2, 3], &[0], None, &used(6.0)).unwrap();
+        assert!(alone < 1e-9, "{alone}");
+        // The database is pinned beside a loop; loadline may use all.
+        let server = Used { server_s: 1.0, ..used(1.0) };
+        let pinned = share(&[3], ALL, Some(&[3]), &server).unwrap();
+        assert!((pinned - 50.0).abs() < 1e-9, "{pinned}");
+        // Both are pinned to a CPU and keep it busy: others were elsewhere.
+        let both = Used { server_s: 1.1, ..used(4.0) };
+        let apart = share(&[0, 2, 3], &[0], Some(&[0]), &both).unwrap();
+        assert!(apart < 1e-9, "{apart}");
+    }
+
+    #[test]
+    fn what_a_container_hides_is_unknown_and_not_nothing() {
+        let hidden = |server_seen| Used { loadline_s: 1.0, server_s: 1.0, server_seen, ..Used::default() };
+        assert_eq!(share(&[0, 1], ALL, None, &hidden(true)), Some(25.0), "two of four busy seconds are unknown");
+        assert_eq!(share(&[0, 1], ALL, None, &hidden(false)), None, "it may be the database");
+    }
+
+    #[test]
+    fn the_device_is_busy_for_others_by_their_share_of_bytes() {
+        let of = |used: Used, util| {
+            let mut out = Figures::default();
+            other_io(&mut out, &used, 2.0, util);
+            (out.figure(column::OTHER_IO_PCT), out.absence_reason(column::OTHER_IO_PCT).is_some())
+        };
+        let used = |bytes, others| Used { io_bytes: bytes, others_io_bytes: others, all_seen: true, ..Used::default() };
+        assert_eq!(of(used(1000, 250), Some(80.0)), (Some(20.0), false));
+        assert_eq!(of(used(0, 0), Some(80.0)), (Some(0.0), false));
+        assert_eq!(of(Used { io_unread_s: 0.01, ..used(1000, 250) }, Some(80.0)), (Some(20.0), false));
+        let unknown = [Used { all_seen: false, ..used(1, 1) }, Used { io_unread_s: 0.03, ..used(1, 1) }];
+        unknown.into_iter().for_each(|used| assert_eq!(of(used, Some(1.0)), (None, true)));
+        assert_eq!(of(used(1, 1), None), (None, true));
+    }
+}
