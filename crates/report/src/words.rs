@@ -126,10 +126,31 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
     out
 }
 
+/// `1–4, 7`.
+pub(crate) fn spans(tests: &[u32]) -> String {
+    let mut sorted = tests.to_vec();
+    sorted.sort_unstable();
+    let mut out: Vec<(u32, u32)> = Vec::new();
+    for test in sorted {
+        match out.last_mut() {
+            Some((_, end)) if end.checked_add(1) == Some(test) => *end = test,
+            _ => out.push((test, test)),
+        }
+    }
+    let span = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}–{b}") };
+    out.into_iter().map(span).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use loadline_analyze::sweep::JOBS;
+
+    #[test]
+    fn tests_are_listed_as_spans() {
+        assert_eq!(spans(&[7, 1, 2, 3, 9]), "1–3, 7, 9");
+        assert_eq!(spans(&[u32::MAX, u32::MAX - 1]), "4294967294–4294967295");
+    }
 
     #[test]
     fn points_and_units_in_words() {

@@ -6,9 +6,10 @@ use loadline_model::column::column;
 use loadline_model::format::number;
 use loadline_model::{Outcome, TestRecord};
 
-use super::{count, stop};
+use super::{count, disturbed, stop};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
+use crate::words::spans;
 
 /// Number of waits shown per test.
 const TOP_WAITS: usize = 5;
@@ -100,21 +101,6 @@ fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     vec![Block::heading("Missing figures"), facts(head, rows)]
 }
 
-/// `1–4, 7`.
-fn spans(tests: &[u32]) -> String {
-    let mut sorted = tests.to_vec();
-    sorted.sort_unstable();
-    let mut out: Vec<(u32, u32)> = Vec::new();
-    for test in sorted {
-        match out.last_mut() {
-            Some((_, end)) if end.checked_add(1) == Some(test) => *end = test,
-            _ => out.push((test, test)),
-        }
-    }
-    let span = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}–{b}") };
-    out.into_iter().map(span).collect::<Vec<_>>().join(", ")
-}
-
 fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     let mut rows = Vec::new();
     for (label, r) in all {
@@ -149,6 +135,7 @@ fn notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
             format!("{of}{word} {}: {}.", spans(&tests), stop(text))
         };
         items.extend(texts.into_iter().map(item));
+        items.extend(disturbed::sentences(&side.run.records).into_iter().map(|text| format!("{of}{text}")));
     }
     if items.is_empty() { Vec::new() } else { vec![Block::heading("Notes"), Block::List { items }] }
 }
@@ -213,15 +200,4 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     let mut head = lead_head(several);
     head.extend(["Check", "Outcome", "Value seen and value allowed"].map(Head::text));
     vec![Block::heading("Checks"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spans;
-
-    #[test]
-    fn tests_are_listed_as_spans() {
-        assert_eq!(spans(&[7, 1, 2, 3, 9]), "1–3, 7, 9");
-        assert_eq!(spans(&[u32::MAX, u32::MAX - 1]), "4294967294–4294967295");
-    }
 }

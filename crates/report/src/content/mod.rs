@@ -2,6 +2,7 @@
 
 mod charts;
 mod data_set;
+pub(crate) mod disturbed;
 mod evidence;
 mod factors;
 mod glossary;

@@ -143,6 +143,10 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
         let reason = record.invalid_reason.as_deref().unwrap_or("the record gives no reason");
         remarks.push(format!("Test {} is invalid: {}.", record.test, stop(reason)));
     }
+    // Otherwise the reason says so.
+    if let Some(disturbed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
+        remarks.push(format!("Test {} was disturbed: {disturbed}.", record.test));
+    }
     if let Some(forced) = &record.forced {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(forced)));
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
+mod disturbed;
 mod kept;
 mod page;
 mod properties;

@@ -1,0 +1,65 @@
+//! Disturbed tests: marked where their figures are read, with one sentence for each cause.
+
+use loadline_model::disturbance::disturbed_by;
+use loadline_model::{Check, Outcome, column};
+use loadline_report::{Format, Options, RunData, end_page, render};
+
+use crate::common::run;
+
+fn text(run: &RunData, format: Format) -> String {
+    String::from_utf8(render(std::slice::from_ref(run), format, &Options::default()).unwrap()).unwrap()
+}
+
+fn words(text: &str) -> String {
+    text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A run whose first tests have these figures: other processes on the CPU and steal, %.
+fn disturbed(figures: &[[f64; 2]]) -> RunData {
+    let mut run = run("disk", "run-disk", 1.0);
+    for (record, [others, steal]) in run.records.iter_mut().zip(figures) {
+        record.set(column::OTHER_CPU_PCT, *others);
+        record.set(column::CPU_STEAL_PCT, *steal);
+        record.disturbed_by = disturbed_by(record);
+    }
+    run
+}
+
+#[test]
+fn a_quiet_run_says_nothing_of_it() {
+    let run = disturbed(&[[4.9, 0.9], [0.0, 0.0]]);
+    let page = words(&end_page(&run, Some(100)));
+    assert!(!page.contains("disturbed"), "{page}");
+    assert!(!text(&run, Format::Markdown).contains("disturbed:"));
+}
+
+#[test]
+fn each_cause_is_said_once_and_marked_at_each_test() {
+    let run = disturbed(&[[12.0, 0.0], [1.0, 0.0], [9.0, 8.0]]);
+    let numbers: Vec<u32> = run.records.iter().map(|r| r.test).collect();
+    let others = format!("Tests {}, {} were disturbed: other processes on the CPU 9 to 12 %.", numbers[0], numbers[2]);
+    let stolen = format!("Test {} was disturbed: CPU steal 8 %.", numbers[2]);
+    let page = words(&end_page(&run, Some(100)));
+    for sentence in [&others, &stolen] {
+        assert_eq!(page.matches(sentence.as_str()).count(), 1, "{page}");
+    }
+    let markdown = text(&run, Format::Markdown);
+    let remark = format!("Test {} was disturbed: other processes on the CPU 9 %; CPU steal 8 %.", numbers[2]);
+    assert!(markdown.contains(&remark) && markdown.contains(&others) && markdown.contains(&stolen), "{markdown}");
+    assert!(text(&run, Format::Html).contains(&remark));
+    let csv = text(&run, Format::Csv);
+    assert!(csv.contains(",other processes on the CPU 9 %; CPU steal 8 %,"), "{csv}");
+    assert!(!page.contains("--allow-disturbed"), "{page}");
+}
+
+#[test]
+fn what_an_option_keeps_says_so_and_what_is_invalid_has_its_reason() {
+    let mut run = disturbed(&[[50.0, 0.0]]);
+    assert!(words(&end_page(&run, Some(100))).contains("on the CPU 50 % (kept by --allow-disturbed)."));
+    run.records[0].add_check(Check::new("other-cpu", Outcome::Failed, "disturbed: X"));
+    let page = words(&end_page(&run, Some(100)));
+    assert!(page.contains("on the CPU 50 %.") && page.contains("disturbed: X"), "{page}");
+    // Its remark is the reason alone; the sentence for the cause is among the notes.
+    let markdown = text(&run, Format::Markdown);
+    assert_eq!(markdown.matches("was disturbed: other processes").count(), 1, "{markdown}");
+}
