@@ -6,6 +6,7 @@ mod analytics;
 mod bad_input;
 mod bound;
 mod common;
+mod disturbance;
 mod first_use;
 mod kill;
 mod limits;

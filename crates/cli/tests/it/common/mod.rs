@@ -17,6 +17,8 @@ pub(crate) fn loadline() -> Command {
     for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE", "MYSQL_PWD"] {
         command.env_remove(name);
     }
+    // Tests run beside each other and disturb each other; tests/it/disturbance.rs is about that.
+    command.env("LOADLINE_ALLOW_DISTURBED", "1");
     command.stdin(Stdio::null());
     command
 }
@@ -52,7 +54,7 @@ impl Ran {
     }
 }
 
-/// Held by each [`run`], and alone by [`run_alone`].
+/// Held by each [`run`], and alone by [`alone`].
 static RUNNING: RwLock<()> = RwLock::new(());
 
 pub(crate) fn run(args: &[&str]) -> Ran {
@@ -60,10 +62,15 @@ pub(crate) fn run(args: &[&str]) -> Ran {
     Ran::of(loadline().args(args).output().unwrap())
 }
 
+/// Calls `f` while no other test runs loadline.
+pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
+    let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
+    f()
+}
+
 /// Runs while no other test runs loadline, for figures that neighbours change: counters of the whole device.
 pub(crate) fn run_alone(args: &[&str]) -> Ran {
-    let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
-    Ran::of(loadline().args(args).output().unwrap())
+    alone(|| Ran::of(loadline().args(args).output().unwrap()))
 }
 
 /// Runs and demands success.

@@ -1,0 +1,93 @@
+//! Tests that others disturb, end to end: each makes one disturbance on purpose. That a quiet test is not marked is tested
+//! with made-up figures (`run/src/checks/disturbance.rs`): on the machine of the tests nothing is quiet.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{Ran, alone, loadline, ok, results, tests_of};
+
+/// Processes that use a CPU each. They end with the test.
+struct Loops(Vec<Child>);
+
+impl Loops {
+    /// `n` loops, started through `program`. If that fails, as for a user who may not raise a priority: directly.
+    fn start(n: usize, program: &[&str]) -> Loops {
+        let allowed = Command::new(program[0]).args(&program[1..]).arg("true").stderr(Stdio::null()).status();
+        let program = if allowed.is_ok_and(|s| s.success()) { program } else { &["env"] };
+        let start = |_| {
+            let mut command = Command::new(program[0]);
+            // Ends by itself if the test is killed.
+            command.args(&program[1..]).args(["timeout", "60", "sh", "-c", "while :; do :; done"]);
+            command.spawn().unwrap()
+        };
+        Loops((0..n).map(start).collect())
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // timeout(1) passes it on to the loop.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGTERM);
+            let _ = child.wait();
+        }
+    }
+}
+
+const SHORT: [&str; 7] = ["--jobs", "1", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
+
+/// The run's only test, which must be invalid for other processes on the CPU, wherever it is shown.
+fn assert_invalid(ran: &Ran) -> serde_json::Value {
+    assert_eq!(ran.code, 1, "{}", ran.said());
+    let test = tests_of(&ran.folder()).remove(0);
+    let failed: Vec<_> = test["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed").collect();
+    assert!(failed.iter().any(|c| c["id"] == "other-cpu"), "{test:#}");
+    assert!(test["disturbed_by"].as_str().unwrap().contains("other processes on the CPU"), "{test:#}");
+    assert!(test["other_cpu_pct"].as_f64().unwrap() >= 20.0, "{test:#}");
+    assert!(ran.out.contains("! Test 1 was disturbed: other processes on the CPU"), "{}", ran.said());
+    test
+}
+
+#[test]
+fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
+    let dir = results();
+    // The first CPU that this process may use.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let cpu = allowed.split([',', '-']).next().unwrap();
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", cpu]).arg(loadline().get_program()).env_remove("LOADLINE_ALLOW_DISTURBED");
+    pinned.args(["run", "--target", "null:", "--workload", "LGWR-LAT1", "--results", dir.path().to_str().unwrap()]);
+    let test = assert_invalid(&alone(|| {
+        let _loop = Loops::start(1, &["taskset", "-c", cpu]);
+        Ran::of(pinned.args(SHORT).output().unwrap())
+    }));
+    let online = std::fs::read_to_string("/proc/stat").unwrap().lines().filter(|l| l.starts_with("cpu")).count() - 1;
+    let withheld = test["cpu_withheld_pct"].as_f64().unwrap();
+    assert!((withheld - 100.0 * (1.0 - 1.0 / online as f64)).abs() < 0.01, "{test:#}");
+    assert_eq!(test["disturbed_by"].as_str().unwrap().contains("CPUs withheld"), online > 1, "{test:#}");
+}
+
+#[test]
+fn loops_on_all_cpus_are_noticed_and_kept_only_if_allowed() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let args = [&["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--results", path], &SHORT[..]].concat();
+    // Allowed by the environment of these tests: a note, and the same mark.
+    let [plain, kept] = alone(|| {
+        // With -20, loadline itself would take a minute to start.
+        let _loops = Loops::start(cpus, &["nice", "-n", "-5"]);
+        let run = |command: &mut Command| Ran::of(command.args(&args).output().unwrap());
+        [run(loadline().env_remove("LOADLINE_ALLOW_DISTURBED")), run(&mut loadline())]
+    });
+    assert_invalid(&plain);
+    let test = tests_of(&kept.folder()).remove(0);
+    let check = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == "other-cpu").unwrap();
+    assert_eq!(check["outcome"], "noted", "{test:#}");
+    assert!(kept.out.contains("kept by --allow-disturbed") == (test["valid"] == true), "{}", kept.said());
+    let folder = kept.folder().display().to_string();
+    let columns = ["report", &folder, "--format", "csv", "--columns", "disturbed_by", "--output", "-"];
+    assert!(ok(&columns).out.contains("other processes on the CPU"));
+    let markdown = ok(&["report", &folder, "--format", "md", "--output", "-"]).out;
+    assert!(markdown.contains("1 was disturbed: other processes on the CPU"), "{markdown}");
+}
