@@ -18,16 +18,29 @@ use crate::arena::{Outcome, loadline, target};
 
 /// Rows of the pool table.
 const POOL_ROWS: u64 = 64;
-/// The pool table.
-const POOL: &[Table] = &[Table {
-    rows: RowCount::Fixed(POOL_ROWS),
-    updated_in_place: false,
-    ..Table::per_job(
-        "pool",
-        &[ColumnDef::int("id", Fill::Key), ColumnDef::bytes("payload", Fill::Payload("payload"))],
-        "own-rows",
-    )
-}];
+/// Rows with their payload in one column, and the pool table.
+const WHOLE: &[Table] = &[
+    Table {
+        updated_in_place: true,
+        ..Table::per_job(
+            "redo",
+            &[
+                ColumnDef::int("id", Fill::Key),
+                ColumnDef::int("n", Fill::Zero),
+                ColumnDef::bytes("payload", Fill::Payload("payload")),
+            ],
+            "own-rows",
+        )
+    },
+    Table {
+        rows: RowCount::Fixed(POOL_ROWS),
+        ..Table::per_job(
+            "pool",
+            &[ColumnDef::int("id", Fill::Key), ColumnDef::bytes("payload", Fill::Payload("payload"))],
+            "own-rows",
+        )
+    },
+];
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -64,6 +77,8 @@ pub(crate) struct FormArgs {
 /// A form of statement.
 struct Form {
     name: &'static str,
+    /// Whether the payload is in two columns, as in the workload, and not in one.
+    halves: bool,
     program: fn(&Params, kind: &str) -> Option<Program>,
 }
 
@@ -101,7 +116,7 @@ fn over_range(params: &Params, sql: &str) -> Option<Program> {
 fn written_anew(params: &Params, kind: &str, verb: &str, on_conflict: &str) -> Option<Program> {
     let times = if kind == "mysql" { 2 } else { 1 };
     let sql = format!(
-        "{verb} INTO {{redo}} (id, n, payload) SELECT t.id, t.n + {times}, {{rotate t.payload}} FROM {{redo}} t WHERE t.id \
+        "{verb} INTO {{redo}} (id, n, head, tail) SELECT t.id, t.n + {times}, t.tail, t.head FROM {{redo}} t WHERE t.id \
          BETWEEN :first AND :last{on_conflict}"
     );
     program(range(params), &sql, rows(params) as u64 * times)
@@ -110,6 +125,7 @@ fn written_anew(params: &Params, kind: &str, verb: &str, on_conflict: &str) -> O
 const FORMS: &[Form] = &[
     Form {
         name: "one row a statement",
+        halves: false,
         program: |params, _| {
             let each = vec![
                 Step::bind("seq", Generator::Sequence),
@@ -124,6 +140,7 @@ const FORMS: &[Form] = &[
     },
     Form {
         name: "range, one payload",
+        halves: false,
         program: |params, _| {
             let mut steps = range(params);
             steps.push(Step::bind("payload", payload(params)));
@@ -132,14 +149,29 @@ const FORMS: &[Form] = &[
         },
     },
     Form {
-        name: "range, rotated",
+        name: "range, halves renewed",
+        halves: true,
         program: |params, _| {
-            let sql = "UPDATE {redo} SET n = n + 1, payload = {rotate payload} WHERE id BETWEEN :first AND :last";
+            let sql = "UPDATE {redo} SET n = n + 1, {renew head tail} WHERE id BETWEEN :first AND :last";
             over_range(params, sql)
         },
     },
     Form {
+        name: "range, rotated",
+        halves: false,
+        program: |params, kind| {
+            let rotated = match kind {
+                "mysql" => "CONCAT(SUBSTRING(payload, 2), SUBSTRING(payload, 1, 1))",
+                "sqlite" => "CAST(substr(payload, 2) || substr(payload, 1, 1) AS BLOB)",
+                _ => "substr(payload, 2) || substr(payload, 1, 1)",
+            };
+            let sql = format!("UPDATE {{redo}} SET n = n + 1, payload = {rotated} WHERE id BETWEEN :first AND :last");
+            over_range(params, &sql)
+        },
+    },
+    Form {
         name: "range, pool looked up",
+        halves: false,
         program: |params, _| {
             let sql = format!(
                 "UPDATE {{redo}} SET n = n + 1, payload = (SELECT p.payload FROM {{pool}} p WHERE p.id = ({{redo}}.id + \
@@ -150,6 +182,7 @@ const FORMS: &[Form] = &[
     },
     Form {
         name: "range, pool joined",
+        halves: false,
         program: |params, kind| {
             let joined = format!("p.id = (t.id + :seq) % {POOL_ROWS}");
             // Variables in the order of their first use.
@@ -168,25 +201,21 @@ const FORMS: &[Form] = &[
     },
     Form {
         name: "insert or update",
+        halves: true,
         program: |params, kind| {
             let on_conflict = match kind {
-                "mysql" => " ON DUPLICATE KEY UPDATE n = VALUES(n), payload = VALUES(payload)",
-                _ => " ON CONFLICT (id) DO UPDATE SET n = excluded.n, payload = excluded.payload",
+                "mysql" => " ON DUPLICATE KEY UPDATE n = VALUES(n), head = VALUES(head), tail = VALUES(tail)",
+                _ => " ON CONFLICT (id) DO UPDATE SET n = excluded.n, head = excluded.head, tail = excluded.tail",
             };
             written_anew(params, kind, "INSERT", on_conflict)
         },
     },
     Form {
         name: "replace",
+        halves: true,
         program: |params, kind| if kind == "postgres" { None } else { written_anew(params, kind, "REPLACE", "") },
     },
 ];
-
-/// The workload with a pool table.
-fn with_pool(of: &'static Workload) -> &'static Workload {
-    let tables: Vec<Table> = of.tables.iter().chain(POOL).copied().collect();
-    Box::leak(Box::new(Workload { tables: tables.leak(), ..*of }))
-}
 
 /// The work of `form` with these parameters.
 fn work(like: &Work, form: &Form, kind: &str) -> Option<Work> {
@@ -205,9 +234,9 @@ pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
         other => return Err(format!("no forms for {other}").into()),
     };
     let driver = if args.in_database { Driver::Database } else { Driver::Client };
-    let workload = with_pool(find(&args.workload)?);
+    let halves = find(&args.workload)?;
+    let whole: &'static Workload = Box::leak(Box::new(Workload { tables: WHOLE, ..*halves }));
     let given: BTreeMap<String, i64> = args.own_rows.map(|n| ("own-rows".to_owned(), n)).into_iter().collect();
-    let base = Work::new(workload, workload.params(&given)?, 42, 0.0);
     let wanted = |form: &&Form| args.only.is_empty() || args.only.iter().any(|part| form.name.contains(part.as_str()));
     println!("{} {}, {}, {} driver", info.product, info.version, args.workload, driver);
     println!(
@@ -218,6 +247,8 @@ pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
     let most = args.clients.iter().copied().max().unwrap_or(1);
     for round in 0..args.rounds {
         for form in FORMS.iter().filter(wanted) {
+            let workload = if form.halves { halves } else { whole };
+            let base = Work::new(workload, workload.params(&given)?, 42, 0.0);
             let Some(first) = work(&base, form, kind) else { continue };
             // Calibration makes programs by the workload: each is replaced by the form's.
             let calibration = calibrate::calibrate(&first, |w| {

@@ -1,5 +1,6 @@
 //! Log-writer workloads against procedures that an expert would write by hand for the same rows and bytes: PL/pgSQL with one
-//! statement and COMMIT in its loop, called by as many sessions as jobs, on the same private server and the same table.
+//! statement and COMMIT in its loop, called by as many sessions as jobs, on the same private server and a table of the same rows,
+//! with the payload in one column (`swap`: in two, as loadline's).
 //!
 //! Both are judged by the database: the rows that it holds changed (`SUM(n)`) and the redo that it counts.
 
@@ -12,7 +13,7 @@ use loadline_analyze::stats::median;
 use loadline_database::Work;
 use loadline_model::Driver;
 use loadline_model::snapshot::counter;
-use loadline_workload::{Commit, POOL_BYTES};
+use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
 use crate::arena::{Arena, Args, Outcome, loadline};
 use crate::pgbench::{binary, place};
@@ -30,14 +31,15 @@ pub(crate) struct ProcedureArgs {
     arena: Args,
 }
 
-/// A procedure by hand: its name, and its payload of a row as an SQL expression.
+/// A procedure by hand: its name, and what it assigns to a row's payload.
 struct ByHand {
     name: &'static str,
     what: &'static str,
+    table: String,
     /// More tables of the statement, and the condition that joins them.
     from: &'static str,
     join: String,
-    payload: String,
+    set: String,
 }
 
 /// Rate of one measurement.
@@ -56,11 +58,20 @@ fn by_hand(work: &Work) -> Vec<ByHand> {
     let slice = |name, what, at: String| ByHand {
         name,
         what,
+        table: WHOLE.to_owned(),
         from: "",
         join: String::new(),
-        payload: format!("substr(l_value, 1 + {at}, {bytes})"),
+        set: format!("payload = substr(l_value, 1 + {at}, {bytes})"),
     };
-    vec![
+    let swap = ByHand {
+        name: "swap",
+        what: "two columns change places",
+        table: loadlines_table(work),
+        from: "",
+        join: String::new(),
+        set: "head = tail, tail = head".to_owned(),
+    };
+    let mut all = vec![
         slice("random slice", "a random slice of a value in a variable", format!("(random() * {offsets})::integer")),
         slice(
             "slice by key",
@@ -70,17 +81,33 @@ fn by_hand(work: &Work) -> Vec<ByHand> {
         ByHand {
             name: "pool table",
             what: "a table of prepared payloads, joined by key",
+            table: WHOLE.to_owned(),
             from: " FROM hand.pool p",
             join: format!(" AND p.id = (t.id + l_tx) % {POOL_ROWS}"),
-            payload: "p.payload".to_owned(),
+            set: "payload = p.payload".to_owned(),
         },
-    ]
+    ];
+    all.extend((payload_of(work) != "payload").then_some(swap));
+    all
+}
+
+/// The table of the procedures that have the payload in one column.
+const WHOLE: &str = "hand.redo";
+
+fn loadlines_table(work: &Work) -> String {
+    format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"))
+}
+
+/// The payload of a row of loadline's table.
+fn payload_of(work: &Work) -> String {
+    let columns = work.workload.tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
+    columns.map(|c| c.name).collect::<Vec<_>>().join(" || ")
 }
 
 /// The statements that create the procedures and what they need.
 fn setup(work: &Work) -> String {
     let (rows, own) = (work.params.get("rows"), work.params.get("own-rows"));
-    let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
+    let (ours, payload) = (loadlines_table(work), payload_of(work));
     let bytes = work.params.get("payload");
     let mut sql = format!(
         "DROP SCHEMA IF EXISTS hand CASCADE; CREATE SCHEMA hand;
@@ -90,6 +117,11 @@ CREATE TABLE hand.pool (id bigint PRIMARY KEY, payload bytea NOT NULL);
 ALTER TABLE hand.pool ALTER COLUMN payload SET STORAGE PLAIN;
 INSERT INTO hand.pool SELECT i, hand.value({bytes}) FROM generate_series(0, {POOL_ROWS} - 1) i;
 ANALYZE hand.pool;
+DO $block$ BEGIN EXECUTE format('CREATE TABLE {WHOLE} (id bigint PRIMARY KEY, n bigint NOT NULL, payload bytea NOT NULL) WITH (%s)',
+  (SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE oid = '{ours}'::regclass)); END $block$;
+ALTER TABLE {WHOLE} ALTER COLUMN payload SET STORAGE PLAIN;
+INSERT INTO {WHOLE} SELECT id, n, {payload} FROM {ours} ORDER BY id;
+ANALYZE {WHOLE};
 "
     );
     for (i, form) in by_hand(work).iter().enumerate() {
@@ -109,14 +141,15 @@ DECLARE
 BEGIN
   WHILE clock_timestamp() < p_until LOOP
     l_first := p_first + l_tx % {ranges} * {rows};
-    UPDATE {table} t SET n = n + 1, payload = {payload}{from} WHERE {keys}{join};
+    UPDATE {table} t SET n = n + 1, {set}{from} WHERE {keys}{join};
     COMMIT;
     l_tx := l_tx + 1;
   END LOOP;
 END
 $procedure$;",
             ranges = own / rows,
-            payload = form.payload,
+            table = form.table,
+            set = form.set,
             from = form.from,
             join = form.join,
         );
@@ -130,20 +163,29 @@ fn psql(server: &[String]) -> Outcome<Command> {
     Ok(command)
 }
 
-fn run_sql(server: &[String], sql: &str) -> Outcome<()> {
-    let out = psql(server)?.args(["-c", sql]).output()?;
-    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned().into()) }
+/// Runs `sql` and returns what it prints.
+fn run_sql(server: &[String], sql: &str) -> Outcome<String> {
+    let out = psql(server)?.args(["-At", "-c", sql]).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr).into()) }
 }
 
-/// Runs procedure number `form` in `sessions` sessions for `seconds` and a warm-up.
-fn measure(arena: &Arena, server: &[String], form: usize, sessions: u32, seconds: u32) -> Outcome<Rate> {
+/// Runs procedure number `number` in `sessions` sessions for `seconds` and a warm-up.
+fn measure(
+    arena: &Arena,
+    server: &[String],
+    (number, form): (usize, &ByHand),
+    sessions: u32,
+    seconds: u32,
+) -> Outcome<Rate> {
+    run_sql(server, &format!("VACUUM {}", form.table))?;
     let work = &arena.work;
     let (rows, own) = (work.params.get("rows") as f64, work.params.get("own-rows"));
     let wait = if work.program.commit == Commit::Wait { "on" } else { "off" };
     let all_s = WARMUP_S + f64::from(seconds) + 1.0;
     let start = |session: u32| -> Outcome<Child> {
         let call = format!(
-            "CALL hand.run_{form}({}, clock_timestamp() + interval '{all_s} seconds')",
+            "CALL hand.run_{number}({}, clock_timestamp() + interval '{all_s} seconds')",
             i64::from(session) * own
         );
         Ok(psql(server)?
@@ -156,7 +198,7 @@ fn measure(arena: &Arena, server: &[String], form: usize, sessions: u32, seconds
     let children = (0..sessions).map(start).collect::<Outcome<Vec<Child>>>()?;
     std::thread::sleep(Duration::from_secs_f64(WARMUP_S));
     let mut look = || -> Outcome<(Instant, f64, f64)> {
-        let changed = arena.target.evidence(work)?.ok_or("no count of changed rows")?;
+        let changed: i64 = run_sql(server, &format!("SELECT sum(n) FROM {}", form.table))?.parse()?;
         let snapshot = observer.snapshot()?;
         let redo = snapshot.counters.get(counter::REDO_BYTES).copied().ok_or("no count of redo")?;
         Ok((Instant::now(), changed as f64, redo))
@@ -204,7 +246,7 @@ pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
                                 loadline(&arena.target, &arena.work, Driver::Database, clients, args.arena.seconds)?;
                             Rate { tps: f.tps, redo_mib_s: f.tps * f.redo_kib_per_tx / 1024.0 }
                         }
-                        form => measure(&arena, &server, form - 1, clients, args.arena.seconds)?,
+                        n => measure(&arena, &server, (n - 1, &forms[n - 1]), clients, args.arena.seconds)?,
                     };
                     let name = if contender == 0 { "loadline" } else { forms[contender - 1].name };
                     println!("{:>5} {clients:>7}  {name:<18} {:>9.0} {:>11.1}", round + 1, rate.tps, rate.redo_mib_s);

@@ -1,6 +1,6 @@
 //! The queries of a workload with literal values, to try how many parallel workers run them.
 
-use loadline_workload::{Arg, Execute, Program, rotated};
+use loadline_workload::{Arg, Execute, Program, swapped};
 
 use crate::error::TargetError;
 use crate::work::Work;
@@ -46,7 +46,7 @@ pub(crate) fn queries(
         let mut numbers = numbers.iter();
         // In parentheses: two minus signs in a row would begin a comment.
         let number = |_: &str| numbers.next().map_or_else(String::new, |n| format!("({n})"));
-        Some(s.template.render_with(&table, number, &first_rows, rotated))
+        Some(s.template.render_with(&table, number, &first_rows, swapped))
     };
     Ok(recorder.statements.iter().filter_map(text).collect())
 }

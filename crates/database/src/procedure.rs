@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use loadline_workload::{
     Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, limit,
-    rotated, salt_offset,
+    salt_offset, swapped,
 };
 
 use crate::work::Work;
@@ -30,6 +30,11 @@ pub(crate) trait Dialect {
     /// The sequence number of the current transaction; −1 until it is `bound` for the first time.
     fn sequence(&self, bound: bool) -> &'static str {
         if bound { "l_seq" } else { "GREATEST(l_seq, 0)" }
+    }
+
+    /// The same as a function of the loop's own counter, for programs that take one number per transaction, before all else.
+    fn counter(&self) -> Option<&'static str> {
+        None
     }
 
     /// The parameter that holds [`loadline_workload::JobStart::first_key`].
@@ -78,9 +83,9 @@ pub(crate) trait Dialect {
         format!("{sql};")
     }
 
-    /// See [`loadline_workload::Piece::Rotate`].
-    fn rotated(&self, column: &str) -> String {
-        rotated(column)
+    /// See [`loadline_workload::Piece::Renew`].
+    fn renewed(&self, columns: &[String; 2]) -> String {
+        swapped(columns)
     }
 
     /// The clause for the first `rows` rows of a query, after skipping `after`.
@@ -134,6 +139,8 @@ pub(crate) struct Body {
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,
+    /// Whether the sequence is [`Dialect::counter`].
+    pub(crate) counted: bool,
 }
 
 /// Renders the program of `work`, indented by `level`.
@@ -146,9 +153,11 @@ pub(crate) fn body(work: &Work, dialect: &dyn Dialect, level: usize) -> Body {
         depth: 0,
         loops: 0,
         sequence_bound: false,
+        counter: dialect.counter().filter(|_| work.program.numbers_transactions()),
     };
     writer.steps(&work.program.body, level);
-    Body { declarations: writer.declarations(), text: writer.text, loops: writer.loops }
+    let declarations = writer.declarations();
+    Body { declarations, text: writer.text, loops: writer.loops, counted: writer.counter.is_some() }
 }
 
 struct Writer<'a> {
@@ -160,6 +169,8 @@ struct Writer<'a> {
     loops: usize,
     /// Whether the sequence is bound, so it is at least 0.
     sequence_bound: bool,
+    /// See [`Dialect::counter`].
+    counter: Option<&'static str>,
 }
 
 impl Writer<'_> {
@@ -170,8 +181,22 @@ impl Writer<'_> {
             || chooses_by(&self.program.body, var)
     }
 
+    /// The sequence number of the transaction.
+    fn sequence(&self) -> &'static str {
+        self.counter.unwrap_or_else(|| self.dialect.sequence(self.sequence_bound))
+    }
+
+    /// The variable, or the sum that it stands for: each assignment costs time in every transaction.
+    fn term(&self, var: &str) -> String {
+        match self.program.sum(var) {
+            Some((of, by)) => format!("({} + {by})", self.term(of)),
+            None => self.dialect.variable(var),
+        }
+    }
+
     fn declarations(&self) -> String {
-        let used = self.program.vars().into_iter().filter(|(var, _)| self.is_used(var));
+        let stored = |var: &str| self.is_used(var) && self.program.sum(var).is_none();
+        let used = self.program.vars().into_iter().filter(|(var, _)| stored(var));
         used.map(|(var, generator)| {
             let line = self.dialect.declaration(&self.dialect.variable(var), generator.var_type());
             format!("  {line}\n")
@@ -205,7 +230,7 @@ impl Writer<'_> {
                 Step::Execute { statement } => self.execute(*statement, level),
                 Step::Choose { var, arms } => self.choose(var, arms, level),
                 Step::Compute { kernel, times } => {
-                    let lines = self.dialect.compute(*kernel, *times, self.dialect.sequence(self.sequence_bound));
+                    let lines = self.dialect.compute(*kernel, *times, self.sequence());
                     self.lines(level, &lines);
                 }
                 // The capability is missing: no procedure can load in bulk.
@@ -238,16 +263,18 @@ impl Writer<'_> {
 
     fn bind(&mut self, var: &str, generator: Generator, level: usize) {
         if generator == Generator::Sequence {
-            let next = self.dialect.assignment("l_seq", "l_seq + 1");
-            self.line(level, &next);
+            if self.counter.is_none() {
+                let next = self.dialect.assignment("l_seq", "l_seq + 1");
+                self.line(level, &next);
+            }
             self.sequence_bound = true;
         }
-        if !self.is_used(var) {
+        if !self.is_used(var) || self.program.sum(var).is_some() {
             return;
         }
-        let sequence = self.dialect.sequence(self.sequence_bound);
+        let sequence = self.sequence();
         let value = match generator {
-            Generator::Sequence => "l_seq".to_owned(),
+            Generator::Sequence => sequence.to_owned(),
             Generator::OwnRow { rows } => {
                 format!("{} + {}", self.dialect.first_key(), self.dialect.modulo(sequence, rows.max(1)))
             }
@@ -266,7 +293,7 @@ impl Writer<'_> {
             }
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
-            Generator::Plus { var, by } => format!("{} + {by}", self.dialect.variable(var)),
+            Generator::Plus { var, by } => format!("{} + {by}", self.term(var)),
         };
         let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
         self.line(level, &assignment);
@@ -292,9 +319,9 @@ impl Writer<'_> {
         let template = dialect.template(&statement.template);
         let sql = template.render_with(
             |table| dialect.table(self.work, table),
-            |var| dialect.variable(var),
+            |var| self.term(var),
             |rows, after| dialect.first_rows(rows, after),
-            |column| dialect.rotated(column),
+            |columns| dialect.renewed(columns),
         );
         if statement.effect.reads() {
             return self.lines(level, &dialect.query(number, &sql, statement.effect));
@@ -390,7 +417,7 @@ mod tests {
         let workload = find("LGWR-LAT1").unwrap();
         let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
         let body = body(&work, &Plain, 1);
-        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n  v_k4 Int\n", 2));
+        assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
         let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
         let want = format!(
             "  v_k := p_first_key + MOD(GREATEST(l_seq, 0), 1);
@@ -404,8 +431,7 @@ mod tests {
   END LOOP;
   FOR l_repeat_1 IN 1..4 LOOP
   END LOOP;
-  v_k4 := v_k + 4;
-  query 1 ReadAny: SELECT v_k, v_k4
+  query 1 ReadAny: SELECT v_k, (v_k + 4)
 "
         );
         assert_eq!(body.text, want);

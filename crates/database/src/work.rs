@@ -101,14 +101,12 @@ impl Work {
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
     }
 
-    /// Bytes of new content that a statement makes for each row it changes ([`Piece::Rotate`]).
-    pub(crate) fn rotated_bytes(&self, template: &Template) -> u32 {
-        let column = |name: &str| self.workload.tables.iter().flat_map(|t| t.columns).find(|c| c.name == name);
-        let bytes = |piece: &Piece| match piece {
-            Piece::Rotate(name) => column(name).map_or(0, |c| c.value_bytes(&self.params)),
-            _ => 0,
-        };
-        template.pieces.iter().map(bytes).sum::<u64>().min(u32::MAX.into()) as u32
+    /// Bytes of new content that a statement makes for each row it changes ([`Piece::Renew`]).
+    pub(crate) fn renewed_bytes(&self, template: &Template) -> u32 {
+        let names = template.pieces.iter().filter_map(|p| if let Piece::Renew(names) = p { Some(names) } else { None });
+        let column = |name: &String| self.workload.tables.iter().flat_map(|t| t.columns).find(|c| c.name == name);
+        let bytes: u64 = names.flatten().filter_map(column).map(|c| c.value_bytes(&self.params)).sum();
+        bytes.min(u32::MAX.into()) as u32
     }
 
     /// The program compiled for `job`.

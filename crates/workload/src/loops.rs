@@ -64,6 +64,11 @@ impl LoopRows {
         self.of_all
     }
 
+    /// The memory of each table.
+    pub fn memory(&self) -> impl Iterator<Item = &[i64]> {
+        self.tables.iter().map(Records::words)
+    }
+
     fn table<const WIDTH: usize>(&self, number: usize) -> &[[i64; WIDTH]] {
         self.tables.get(number).map_or(&[], Records::rows)
     }

@@ -264,6 +264,32 @@ impl Program {
         out
     }
 
+    /// The variable and the number whose sum `var` always is; `None` if it is bound otherwise, or one of them twice.
+    #[must_use]
+    pub fn sum(&self, var: &str) -> Option<(&'static str, i64)> {
+        let once = |var: &str| {
+            let mut bound = Vec::new();
+            each(&self.body, &mut |step| match step {
+                Step::Bind { var: v, generator } if *v == var => bound.push(*generator),
+                _ => {}
+            });
+            <[Generator; 1]>::try_from(bound).ok()
+        };
+        match once(var)? {
+            [Generator::Plus { var: of, by }] => once(of).map(|_| (of, by)),
+            _ => None,
+        }
+    }
+
+    /// Whether a transaction takes one number of the sequence, before all else.
+    #[must_use]
+    pub fn numbers_transactions(&self) -> bool {
+        let is_sequence = |step: &Step| matches!(step, Step::Bind { generator: Generator::Sequence, .. });
+        let mut taken = 0;
+        each(&self.body, &mut |step| taken += u32::from(is_sequence(step)));
+        taken == 1 && self.body.first().is_some_and(is_sequence)
+    }
+
     /// Statements of a transaction without its commit; a bulk of rows counts as one. If transactions differ, those of
     /// the longest.
     #[must_use]

@@ -37,6 +37,27 @@ pub enum Fill {
     Payload(&'static str),
     /// A payload of this number of bytes.
     PayloadOf(u32),
+    /// A half of a payload with the size in this parameter.
+    Half(&'static str, Half),
+}
+
+/// A half of a payload. If its size is odd, the first one is larger by a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    /// Its first bytes.
+    First,
+    /// The others.
+    Second,
+}
+
+impl Half {
+    /// Its place in a payload of `bytes` bytes.
+    fn of(self, bytes: usize) -> Range<usize> {
+        match self {
+            Half::First => 0..bytes.div_ceil(2),
+            Half::Second => bytes.div_ceil(2)..bytes,
+        }
+    }
 }
 
 /// A column of a table. No column may be NULL.
@@ -63,6 +84,7 @@ impl ColumnDef {
         match (self.logical, self.fill) {
             (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
             (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
+            (LogicalType::Bytes, Fill::Half(size, half)) => half.of(params.get(size).max(0) as usize).len() as u64,
             _ => 8,
         }
     }
@@ -217,16 +239,21 @@ impl Table {
         let payload = |bytes: u32| {
             let start = payload_offset(index, bytes).min(pool.len());
             let end = (start + bytes as usize).min(pool.len());
-            Datum::Bytes(&pool[start..end])
+            &pool[start..end]
         };
+        let sized = |size: &str| payload(params.get(size).max(0) as u32);
         row.clear();
         row.extend(self.columns.iter().map(|column| match column.fill {
             Fill::Key | Fill::PlainKey => Datum::Int(key),
             Fill::Zero => Datum::Int(0),
             Fill::Constant(value) => Datum::Int(value),
             Fill::Scattered { salt, range } => Datum::Int(scatter(key, salt, range)),
-            Fill::Payload(size) => payload(params.get(size).max(0) as u32),
-            Fill::PayloadOf(bytes) => payload(bytes),
+            Fill::Payload(size) => Datum::Bytes(sized(size)),
+            Fill::PayloadOf(bytes) => Datum::Bytes(payload(bytes)),
+            Fill::Half(size, half) => {
+                let whole = sized(size);
+                Datum::Bytes(&whole[half.of(whole.len())])
+            }
         }));
     }
 }

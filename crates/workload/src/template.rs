@@ -1,6 +1,6 @@
 //! Portable SQL with placeholders: `{table}` is a table of the workload, `:name` a variable, `{first 10}` at the end of a
-//! query limits it to ten rows, `{first 10 after 500}` to the ten after the first 500, `{rotate column}` is the bytes of a
-//! column with the first one moved to the end.
+//! query limits it to ten rows, `{first 10 after 500}` to the ten after the first 500, `{renew a b}` in the SET of an UPDATE
+//! gives two columns of bytes new content without new bytes.
 
 use thiserror::Error;
 
@@ -30,9 +30,9 @@ pub enum Piece {
     /// An index to create or drop, because databases name it differently: `{new index t.c}` is the name in CREATE INDEX,
     /// `{old index t.c}` everything that follows DROP INDEX.
     Index(String),
-    /// A column's bytes, the first one moved to the end: new content of the same length that needs neither a value from
-    /// the client nor another table.
-    Rotate(String),
+    /// Assignments that give two columns of bytes new content, together of the same length, that needs neither a value from
+    /// the client nor another table: where a database can, the columns change places.
+    Renew([String; 2]),
 }
 
 /// Parses `first 10` and `first 10 after 500`; `None` for a table's name.
@@ -46,16 +46,22 @@ fn first(text: &str) -> Option<Piece> {
     }
 }
 
+/// Parses `renew a b`; `None` for a table's name.
+fn renew(text: &str) -> Option<Piece> {
+    let (a, b) = text.strip_prefix("renew ")?.split_once(' ')?;
+    Some(Piece::Renew([a.to_owned(), b.to_owned()]))
+}
+
 /// The limit clause of most databases.
 #[must_use]
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
 }
 
-/// [`Piece::Rotate`] of `column` in most databases.
+/// [`Piece::Renew`] in most databases: an assignment sees the values from before the statement.
 #[must_use]
-pub fn rotated(column: &str) -> String {
-    format!("substr({column}, 2) || substr({column}, 1, 1)")
+pub fn swapped([a, b]: &[String; 2]) -> String {
+    format!("{a} = {b}, {b} = {a}")
 }
 
 /// An index to create or drop.
@@ -116,9 +122,8 @@ impl Template {
                     let end = after.find('}').ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
                     flush(&mut sql, &mut pieces);
                     let name = &after[..end];
-                    let rotate = || name.strip_prefix("rotate ").map(|column| Piece::Rotate(column.to_owned()));
                     let index = || IndexAtom::parse(name).map(|_| Piece::Index(name.to_owned()));
-                    let atom = first(name).or_else(rotate).or_else(index);
+                    let atom = first(name).or_else(|| renew(name)).or_else(index);
                     pieces.push(atom.unwrap_or_else(|| Piece::Table(name.to_owned())));
                     rest = &after[end + 1..];
                 }
@@ -150,16 +155,16 @@ impl Template {
     /// The statement with tables and variables written by the caller; `table` also writes indexes (see
     /// [`IndexAtom::parse`]).
     pub fn render(&self, table: impl FnMut(&str) -> String, var: impl FnMut(&str) -> String) -> String {
-        self.render_with(table, var, limit, rotated)
+        self.render_with(table, var, limit, swapped)
     }
 
-    /// The same with other words than [`limit`] and [`rotated`].
+    /// The same with other words than [`limit`] and [`swapped`].
     pub fn render_with(
         &self,
         mut table: impl FnMut(&str) -> String,
         mut var: impl FnMut(&str) -> String,
         mut first: impl FnMut(u64, u64) -> String,
-        mut rotate: impl FnMut(&str) -> String,
+        mut renew: impl FnMut(&[String; 2]) -> String,
     ) -> String {
         self.pieces
             .iter()
@@ -168,7 +173,7 @@ impl Template {
                 Piece::Table(name) | Piece::Index(name) => table(name),
                 Piece::Var(name) => var(name),
                 Piece::First { rows, after } => first(*rows, *after),
-                Piece::Rotate(column) => rotate(column),
+                Piece::Renew(columns) => renew(columns),
             })
             .collect()
     }
@@ -202,19 +207,19 @@ mod tests {
         let other = |rows, after| format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY");
         let t = Template::parse("{first 3} {first x} {first 3 after}").unwrap();
         assert_eq!(
-            t.render_with(str::to_owned, str::to_owned, other, rotated),
+            t.render_with(str::to_owned, str::to_owned, other, swapped),
             "OFFSET 0 ROWS FETCH NEXT 3 ROWS ONLY first x first 3 after"
         );
     }
 
     #[test]
-    fn a_rotated_column_is_an_atom() {
-        let t = Template::parse("UPDATE {rotate} SET p = {rotate p}").unwrap();
-        assert_eq!(t.pieces[3], Piece::Rotate("p".into()));
+    fn renewed_columns_are_an_atom() {
+        let t = Template::parse("UPDATE {renew} SET {renew p q}").unwrap();
+        assert_eq!(t.pieces[3], Piece::Renew(["p".into(), "q".into()]));
         let sql = t.render(|n| format!("<{n}>"), str::to_owned);
-        assert_eq!(sql, "UPDATE <rotate> SET p = substr(p, 2) || substr(p, 1, 1)");
-        let other = |column: &str| format!("turn({column})");
-        assert_eq!(t.render_with(str::to_owned, str::to_owned, limit, other), "UPDATE rotate SET p = turn(p)");
+        assert_eq!(sql, "UPDATE <renew> SET p = q, q = p");
+        let other = |[a, b]: &[String; 2]| format!("turn({a}, {b})");
+        assert_eq!(t.render_with(str::to_owned, str::to_owned, limit, other), "UPDATE renew SET turn(p, q)");
     }
 
     #[test]

@@ -221,6 +221,7 @@ fn columns(table: &Table) -> String {
             Fill::Scattered { range, .. } => format!("a scattered number from 0 to {}", range.saturating_sub(1)),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),
+            Fill::Half(size, _) => format!("random bytes; half of the parameter `{size}`"),
         };
         let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);

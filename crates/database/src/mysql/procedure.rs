@@ -6,7 +6,7 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::sql::{MARK, full_name, prefix, quoted, rotated, table_name};
+use super::sql::{MARK, full_name, prefix, quoted, renewed, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -48,7 +48,7 @@ pub(super) fn call(work: &Work) -> String {
 
 /// The statement that creates the procedure.
 pub(super) fn create(work: &Work) -> String {
-    let Body { declarations: declare, text: body, loops } = procedure::body(work, &SqlPsm, 2);
+    let Body { declarations: declare, text: body, loops, .. } = procedure::body(work, &SqlPsm, 2);
     let loops: String = (1..=loops).map(|depth| format!("  DECLARE {} BIGINT;\n", counter(depth))).collect();
     let wait = match work.program.commit {
         Commit::Wait => "",
@@ -144,8 +144,8 @@ impl Dialect for SqlPsm {
         format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {offsets}, {bytes})")
     }
 
-    fn rotated(&self, column: &str) -> String {
-        rotated(column)
+    fn renewed(&self, columns: &[String; 2]) -> String {
+        renewed(columns)
     }
 
     fn modulo(&self, a: &str, b: u64) -> String {

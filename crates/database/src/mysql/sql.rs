@@ -51,7 +51,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             let kind = match (column.logical, column.fill) {
                 (LogicalType::Int, _) => "BIGINT".to_owned(),
                 // Inline, and large enough for every value of the workload's parameter.
-                (LogicalType::Bytes, Fill::Payload(size)) => {
+                (LogicalType::Bytes, Fill::Payload(size) | Fill::Half(size, _)) => {
                     let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
                     if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
                 }
@@ -99,12 +99,13 @@ pub(super) fn table_size(work: &Work, table: &str) -> String {
 
 /// A statement of the program with `?` in the order of its variables, as a client sends it.
 pub(super) fn statement(work: &Work, template: &Template) -> String {
-    template.render_with(|table| table_name(work, table), |_| "?".to_owned(), limit, rotated)
+    template.render_with(|table| table_name(work, table), |_| "?".to_owned(), limit, renewed)
 }
 
-/// See [`loadline_workload::Piece::Rotate`]: `||` is OR here.
-pub(super) fn rotated(column: &str) -> String {
-    format!("CONCAT(SUBSTRING({column}, 2), SUBSTRING({column}, 1, 1))")
+/// See [`loadline_workload::Piece::Renew`]. An assignment sees those before it, so the columns cannot change places: of each,
+/// the first byte moves to the end.
+pub(super) fn renewed(columns: &[String; 2]) -> String {
+    columns.each_ref().map(|c| format!("{c} = CONCAT(SUBSTRING({c}, 2), SUBSTRING({c}, 1, 1))")).join(", ")
 }
 
 /// Isolation level of jobs that read and change rows, as on other databases. Under the default here,

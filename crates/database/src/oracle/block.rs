@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::kernels;
-use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, rotated, table_name};
+use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -258,10 +258,6 @@ impl Dialect for PlSql {
             lines.push(Line(0, "END IF;".into()));
         }
         lines
-    }
-
-    fn rotated(&self, column: &str) -> String {
-        rotated(column)
     }
 
     fn first_rows(&self, rows: u64, after: u64) -> String {

@@ -1,6 +1,6 @@
 //! A workload in Oracle's SQL: tables, statements, commits, evidence.
 
-use loadline_workload::{Commit, Generator, IndexAtom, LogicalType, Piece, Step, Table, Template};
+use loadline_workload::{Commit, Generator, IndexAtom, LogicalType, Piece, Step, Table, Template, swapped};
 
 use crate::error::TargetError;
 use crate::loading::table_stem;
@@ -101,14 +101,8 @@ pub(super) fn statement(work: &Work, template: &Template) -> String {
             format!(":{n}")
         },
         first_rows,
-        rotated,
+        swapped,
     )
-}
-
-/// See [`loadline_workload::Piece::Rotate`]. By functions of SQL on hexadecimal digits (two for a byte, so at most 4,000 for
-/// [`MAX_RAW`]), because those on RAW (`UTL_RAW`) are PL/SQL, with a switch of language for every row.
-pub(super) fn rotated(column: &str) -> String {
-    format!("HEXTORAW(SUBSTR(RAWTOHEX({column}), 3) || SUBSTR(RAWTOHEX({column}), 1, 2))")
 }
 
 /// The first rows of a query (SQL Language Reference, `SELECT`, row_limiting_clause).

@@ -1,8 +1,8 @@
 //! The in-database driver: a transaction program as one PL/pgSQL procedure with COMMIT in its loop.
 //!
-//! PL/pgSQL initialises every expression again in each transaction, at about 0.5 µs each. So the loop only stores three
+//! PL/pgSQL initialises every expression again in each transaction, at about 0.5 µs each. So the loop only stores two
 //! timestamps per transaction, in arrays that are changed in place; loadline evaluates them. (With sums and histograms
-//! in the loop, 20 expressions took 10 µs of each transaction.)
+//! in the loop, 20 expressions took 10 µs of each transaction.) A transaction starts when the one before it ends.
 
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
@@ -19,9 +19,9 @@ pub(super) const CLOCK: &str = "clock_timestamp()";
 /// Types of the parameters `$1` … `$6` of [`call`].
 pub(super) const CALL_TYPES: [u32; 6] = [INT8, INT8, INT8, BYTEA, TIMESTAMPTZ, INT8];
 
-/// Results of a call after the next sequence number: arrays with the start, the commit start and the end of each
-/// transaction.
-const RESULTS: [&str; 3] = ["r_start", "r_commit", "r_end"];
+/// Results of a call after the next sequence number: the start of the first transaction, and arrays with the commit start and
+/// the end of each.
+const RESULTS: [&str; 3] = ["r_start timestamptz", "r_commit timestamptz[]", "r_end timestamptz[]"];
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
@@ -38,8 +38,9 @@ pub(super) fn call(work: &Work) -> String {
 /// The statements that create the procedure.
 pub(super) fn create(work: &Work, version: Version) -> String {
     let name = name(work);
-    let results = RESULTS.map(|r| format!("  INOUT {r} timestamptz[]")).join(",\n");
-    let Body { declarations: declare, text: body, .. } = procedure::body(work, &PlPgSql, 2);
+    let results = RESULTS.map(|r| format!("  INOUT {r}")).join(",\n");
+    let Body { declarations: declare, text: body, counted, .. } = procedure::body(work, &PlPgSql, 2);
+    let next = if counted { "cardinality(r_end) + 1" } else { "1" };
     let commit = match work.program.commit {
         Commit::Wait => "COMMIT;",
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
@@ -61,17 +62,16 @@ DECLARE
   l_seq bigint := p_next - 1;
   l_rows bigint;
 {declare}BEGIN
-  r_start := '{{}}';
   r_commit := '{{}}';
   r_end := '{{}}';
+  r_start := {CLOCK};
   FOR l_tx IN 1..2147483647 LOOP
-    r_start[l_tx] := {CLOCK};
 {body}    r_commit[l_tx] := {CLOCK};
     {commit}
     r_end[l_tx] := {CLOCK};
     EXIT WHEN r_end[l_tx] >= p_until;
   END LOOP;
-  p_next := l_seq + 1;
+  p_next := l_seq + {next};
 {flush}END
 $procedure$;"
     )
@@ -88,20 +88,19 @@ pub(super) fn overhead(iterations: u32) -> String {
         r"DO $block$
 DECLARE
   p_until timestamptz := 'infinity';
-  r_start timestamptz[] := '{{}}';
+  r_start timestamptz := {CLOCK};
   r_commit timestamptz[] := '{{}}';
   r_end timestamptz[] := '{{}}';
   l_all interval;
   l_commits interval;
 BEGIN
   FOR l_tx IN 1..{iterations} LOOP
-    r_start[l_tx] := {CLOCK};
     r_commit[l_tx] := {CLOCK};
     COMMIT;
     r_end[l_tx] := {CLOCK};
     EXIT WHEN r_end[l_tx] >= p_until;
   END LOOP;
-  l_all := r_end[{iterations}] - r_start[1];
+  l_all := r_end[{iterations}] - r_start;
   SELECT sum(e - c) INTO l_commits FROM unnest(r_end, r_commit) AS t(e, c);
   PERFORM set_config('{OVERHEAD}', (extract(epoch FROM l_all - l_commits) * 1e9 / {iterations})::text, false);
 END
@@ -131,6 +130,10 @@ impl Dialect for PlPgSql {
 
     fn sequence(&self, bound: bool) -> &'static str {
         if bound { "l_seq" } else { "greatest(l_seq, 0)" }
+    }
+
+    fn counter(&self) -> Option<&'static str> {
+        Some("(l_seq + l_tx)")
     }
 
     fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {

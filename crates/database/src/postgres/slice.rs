@@ -80,10 +80,10 @@ impl DatabaseSession for PgDatabaseSession {
     }
 }
 
-/// The result of the procedure: times of each transaction, µs since 2000.
+/// The result of the procedure: start of the first transaction, commit start and end of each, µs since 2000.
 struct SliceRow {
     next: i64,
-    start: Vec<i64>,
+    start: i64,
     commit: Vec<i64>,
     end: Vec<i64>,
 }
@@ -91,15 +91,17 @@ struct SliceRow {
 impl SliceRow {
     fn parse(body: &[u8]) -> Option<SliceRow> {
         let mut columns = protocol::columns(body);
-        let next = columns.next()??.try_into().ok().map(i64::from_be_bytes)?;
+        let mut number = || columns.next()??.try_into().ok().map(i64::from_be_bytes);
+        let (next, start) = (number()?, number()?);
         let mut moments = || protocol::timestamps(columns.next()??);
-        let row = SliceRow { next, start: moments()?, commit: moments()?, end: moments()? };
-        (!row.end.is_empty() && row.start.len() == row.end.len() && row.commit.len() == row.end.len()).then_some(row)
+        let row = SliceRow { next, start, commit: moments()?, end: moments()? };
+        (!row.end.is_empty() && row.commit.len() == row.end.len()).then_some(row)
     }
 
-    /// Start, commit start and end of each transaction.
+    /// Start, commit start and end of each transaction, which starts when the one before it ends.
     fn moments(&self) -> impl ExactSizeIterator<Item = Moments> {
-        self.start.iter().zip(&self.commit).zip(&self.end).map(|((s, c), e)| [*s, *c, *e])
+        let mut start = self.start;
+        self.commit.iter().zip(&self.end).map(move |(c, e)| [std::mem::replace(&mut start, *e), *c, *e])
     }
 }
 

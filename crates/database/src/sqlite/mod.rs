@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Commit, Instrument, Piece, Template, limit, rotated};
+use loadline_workload::{Commit, Instrument, Piece, Template, limit, swapped};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
@@ -185,8 +185,7 @@ pub(super) fn sql(work: &Work, template: &Template) -> String {
             format!("?{n}")
         },
         limit,
-        // `||` of two BLOBs is their bytes, but of type TEXT.
-        |column| format!("CAST({} AS BLOB)", rotated(column)),
+        swapped,
     )
 }
 

@@ -163,7 +163,7 @@ fn render(work: &Work) -> Vec<Rendered> {
                 Step::Execute { statement } => {
                     let Some(s) = work.program.statements.get(*statement) else { continue };
                     let vars = s.template.vars().collect::<Vec<_>>().join(", ");
-                    *out += &match (work.rotated_bytes(&s.template), s.effect.rows()) {
+                    *out += &match (work.renewed_bytes(&s.template), s.effect.rows()) {
                         (bytes @ 1.., Some(rows)) => {
                             format!("{indent}append {rows} records (key, {bytes} bytes of the job's pool)\n")
                         }

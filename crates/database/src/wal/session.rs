@@ -39,7 +39,7 @@ impl WalSession {
             Commit::Nowait => CommitMode::Nowait,
         };
         let rows = work.program.statements.iter();
-        let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.rotated_bytes(&s.template))).collect();
+        let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.renewed_bytes(&s.template))).collect();
         let session = writer.session().map_err(failed)?;
         Ok(WalSession { session, mode, rows, pool: work.pool(job), made: 0, numbers: [[0; 8]; MAX_PARTS] })
     }

@@ -1,7 +1,7 @@
 //! Both drivers: the same work, the same bytes, honest times.
 
 use loadline_database::{ClientSession, TargetError, Work, clock};
-use loadline_workload::{Arg, Execute};
+use loadline_workload::{Arg, Execute, LogicalType};
 
 use crate::server::{Server, alone, server, work};
 
@@ -37,9 +37,12 @@ fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut d
 
 fn contents(server: &Server, work: &Work) -> String {
     let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
+    let bytes = work.workload.tables[0].columns.iter().filter(|c| c.logical == LogicalType::Bytes);
+    let row: Vec<String> = bytes.map(|c| format!("HEX({})", c.name)).collect();
+    let row = format!("MD5(CONCAT_WS(':', id, n, {}))", row.join(", "));
     server.sql(&format!(
-        "SELECT COUNT(*), SUM(n), MD5(GROUP_CONCAT(MD5(CONCAT(id, ':', n, ':', HEX(payload))) ORDER BY id SEPARATOR '')), \
-         BIT_XOR(CONV(SUBSTRING(MD5(CONCAT(id, n, HEX(payload))), 1, 15), 16, 10)) FROM {table}"
+        "SELECT COUNT(*), SUM(n), MD5(GROUP_CONCAT({row} ORDER BY id SEPARATOR '')), \
+         BIT_XOR(CONV(SUBSTRING({row}, 1, 15), 16, 10)) FROM {table}"
     ))
 }
 

@@ -46,7 +46,7 @@ fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut d
 
 fn contents(db: &Db, work: &Work) -> String {
     let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
-    db.psql(&format!("SELECT count(*), sum(n), md5(string_agg(id || ':' || n || ':' || encode(payload, 'hex'), ',' ORDER BY id)) FROM {table}"))
+    db.psql(&format!("SELECT count(*), sum(n), md5(string_agg(t::text, ',' ORDER BY id)) FROM {table} t"))
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Common parts of the log-writer workloads: one table, one statement per transaction, different numbers of rows.
 //!
 //! A transaction of several rows changes a range of them by one statement, so that its time is the log's and not that of
-//! hundreds of statements. The new payload of a row is its old one, rotated by a byte: as incompressible as before, and
-//! neither sent by a client nor looked up.
+//! hundreds of statements. A row has two halves of a payload, which change places: as incompressible as before, and neither
+//! sent by a client nor looked up.
 
 use loadline_model::{Capability, column};
 
@@ -11,15 +11,27 @@ use crate::limit::Limit;
 use crate::named_for::{Component, Instead, NamedFor, ONE_WRITER};
 use crate::params::{Param, Params};
 use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
-use crate::table::{ColumnDef, Fill, Table};
+use crate::table::{ColumnDef, Fill, Half, Table};
 use crate::workload::{Evidence, Kpi, RedoSize, Workload};
 
-/// Columns of the rows whose changes generate the redo.
-const COLUMNS: &[ColumnDef] = &[
+/// Rows whose changes generate the redo, many by one statement.
+const RANGES: Table = rows_with(&[
+    ColumnDef::int("id", Fill::Key),
+    ColumnDef::int("n", Fill::Zero),
+    ColumnDef::bytes("head", Fill::Half("payload", Half::First)),
+    ColumnDef::bytes("tail", Fill::Half("payload", Half::Second)),
+]);
+
+/// The same for statements that change one row, with a payload from the job's pool.
+const SINGLE: Table = rows_with(&[
     ColumnDef::int("id", Fill::Key),
     ColumnDef::int("n", Fill::Zero),
     ColumnDef::bytes("payload", Fill::Payload("payload")),
-];
+]);
+
+const fn rows_with(columns: &'static [ColumnDef]) -> Table {
+    Table { updated_in_place: true, ..Table::per_job("redo", columns, "own-rows") }
+}
 
 /// Common fields: durable commits, their latency.
 pub(super) const BASE: Workload = Workload {
@@ -31,7 +43,7 @@ pub(super) const BASE: Workload = Workload {
         Kpi { column: column::COMMIT_LATENCY_MS, title: "commit latency" },
         Kpi { column: column::COMMIT_TIME_NS_P99, title: "99th percentile of the commit itself" },
     ],
-    tables: &[Table { updated_in_place: true, ..Table::per_job("redo", COLUMNS, "own-rows") }],
+    tables: &[RANGES],
     needs: &[Capability::Redo, Capability::CommitWait],
     evidence: Some(Evidence { query: "SELECT SUM(n) FROM {redo}", counts: "changed rows" }),
     // A transaction cannot change more rows than the job owns.
@@ -40,6 +52,9 @@ pub(super) const BASE: Workload = Workload {
     program: |params| program(params, Commit::Wait),
     ..Workload::BASE
 };
+
+/// The same with a statement for each row.
+pub(super) const ROW_BY_ROW: Workload = Workload { tables: &[SINGLE], program: row_by_row, ..BASE };
 
 /// Why CPUs may bound a log-writer workload.
 pub(super) const FEW_CPUS: Instead = Instead {
@@ -72,7 +87,7 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
             // range ends before the rows of the next job. (A database that locks the key after a range would make jobs wait
             // for each other.)
             name: "own-rows",
-            default: if rows == 1 { 128 } else { 8 * rows + 64 },
+            default: if rows == 1 { 128 } else { 8 * rows + 32 },
             min: 1,
             max: 65536,
             meaning: "rows that each job owns and changes in turn",
@@ -80,31 +95,40 @@ pub(super) const fn params(rows: i64) -> [Param; 3] {
     ]
 }
 
-/// The statement that changes one row, with a payload from the job's pool.
-pub(super) const ONE_ROW: &str = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";
-
-/// Changes one of the job's own rows, in turn, by statement number `statement`.
-pub(super) fn one_row(params: &Params, statement: usize) -> Vec<Step> {
-    vec![
-        Step::bind("id", Generator::OwnRow { rows: params.get("own-rows").max(1) as u64 }),
+/// Changes the job's own rows one by one, in turn.
+fn row_by_row(params: &Params) -> Program {
+    let one = vec![
+        Step::bind("seq", Generator::Sequence),
+        Step::bind("id", Generator::OwnRow { rows: own_rows(params) }),
         Step::bind("payload", Generator::Payload { bytes: params.get("payload").max(0) as u32 }),
-        Step::Execute { statement },
-    ]
+        Step::Execute { statement: 0 },
+    ];
+    let sql = "UPDATE {redo} SET n = n + 1, payload = :payload WHERE id = :id";
+    let times = params.get("rows").max(1) as u32;
+    Program {
+        statements: vec![Statement::fixed(sql, Effect::Change(1))],
+        body: if times == 1 { one } else { vec![Step::Repeat { times, body: one }] },
+        commit: Commit::Wait,
+    }
+}
+
+fn own_rows(params: &Params) -> u64 {
+    params.get("own-rows").max(1) as u64
 }
 
 /// Changes `rows` of the job's own rows, in turn, by statement number `statement`, which is returned too.
 pub(super) fn change(params: &Params, rows: u64, statement: usize) -> (Statement, Vec<Step>) {
-    if rows <= 1 {
-        return (Statement::fixed(ONE_ROW, Effect::Change(1)), one_row(params, statement));
-    }
-    let range = "UPDATE {redo} SET n = n + 1, payload = {rotate payload} WHERE id BETWEEN :first AND :last";
-    let own = params.get("own-rows").max(1) as u64;
-    let steps = vec![
-        Step::bind("first", Generator::OwnRange { rows, ranges: (own / rows).max(1) }),
-        Step::bind("last", Generator::Plus { var: "first", by: rows as i64 - 1 }),
-        Step::Execute { statement },
-    ];
-    (Statement::fixed(range, Effect::Change(rows)), steps)
+    let own = own_rows(params);
+    let (sql, mut steps) = if rows <= 1 {
+        let id = Step::bind("id", Generator::OwnRow { rows: own });
+        ("UPDATE {redo} SET n = n + 1, {renew head tail} WHERE id = :id", vec![id])
+    } else {
+        let first = Step::bind("first", Generator::OwnRange { rows, ranges: (own / rows).max(1) });
+        let last = Step::bind("last", Generator::Plus { var: "first", by: rows as i64 - 1 });
+        ("UPDATE {redo} SET n = n + 1, {renew head tail} WHERE id BETWEEN :first AND :last", vec![first, last])
+    };
+    steps.push(Step::Execute { statement });
+    (Statement::fixed(sql, Effect::Change(rows.max(1))), steps)
 }
 
 /// One statement that changes `rows` rows.

@@ -13,5 +13,5 @@ pub(super) static WORKLOAD: Workload = Workload {
     description: "Each transaction changes one of the job's own rows and waits until the change is durable. Shows the commit latency of short business transactions, and how many of them per second the log writer can make durable.",
     params: &PARAMS,
     redo: lgwr::redo_kib(1.0, 1.5, 2.0),
-    ..lgwr::BASE
+    ..lgwr::ROW_BY_ROW
 };

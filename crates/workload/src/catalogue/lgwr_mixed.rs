@@ -23,7 +23,7 @@ const PARAMS: &[Param] = &[
         // Three large ranges, and some rows between jobs. Three and 20 have no common factor, so the large transactions,
         // of which each cycle of 20 has one, change all three in turn.
         name: "own-rows",
-        default: 384,
+        default: 392,
         min: 256,
         max: 65536,
         meaning: "rows that each job owns and changes in turn",
@@ -34,7 +34,7 @@ const PARAMS: &[Param] = &[
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-MIXED",
     summary: "80 % small, 15 % medium and 5 % large transactions (LGWR-LAT1, -LAT25, -LAT125), durable commit",
-    description: "Of 20 transactions, 16 change one of the job's own rows, 3 change 25 and one changes 125, always by one statement (of several rows, each payload is rotated by a byte); each waits until its changes are durable. Small commits wait behind large ones, as in systems that process orders while a batch runs. All jobs use the same cycle of 20 but start at different places in it, so the shares are exact in any window. All rows have one size, calibrated to the mean redo of the mix; each kind of transaction then meets the definition of its own workload.",
+    description: "Of 20 transactions, 16 change one of the job's own rows, 3 change 25 and one changes 125, always by one statement (the two halves of each row's payload change places); each waits until its changes are durable. Small commits wait behind large ones, as in systems that process orders while a batch runs. All jobs use the same cycle of 20 but start at different places in it, so the shares are exact in any window. All rows have one size, calibrated to the mean redo of the mix; each kind of transaction then meets the definition of its own workload.",
     params: PARAMS,
     redo: lgwr::redo_kib(mean(1.0, 22.5, 112.5), mean(1.5, 25.0, 125.0), mean(2.0, 27.5, 137.5)),
     program: |params| {

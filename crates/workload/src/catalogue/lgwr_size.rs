@@ -5,7 +5,6 @@ use loadline_model::{Capability, column};
 use super::lgwr;
 use crate::instrument::{Instrument, SizeScan};
 use crate::params::Param;
-use crate::program::{Commit, Effect, Generator, Program, Statement, Step};
 use crate::workload::{Kpi, Workload};
 
 const KPIS: &[Kpi] = &[
@@ -52,16 +51,6 @@ pub(super) static WORKLOAD: Workload = Workload {
     spoiled_by: "Other sessions that write redo, checkpoints during the scan (samples with too much or too little redo are left out and counted), a commit that does not wait for the log.",
     kpis: KPIS,
     params: PARAMS,
-    // Row by row, not by one statement: redo is generated at a limited rate, and a statement cannot be slowed down.
-    program: |params| {
-        let mut body = lgwr::one_row(params, 0);
-        body.insert(0, Step::bind("seq", Generator::Sequence));
-        Program {
-            statements: vec![Statement::fixed(lgwr::ONE_ROW, Effect::Change(1))],
-            body: vec![Step::Repeat { times: params.get("rows").max(1) as u32, body }],
-            commit: Commit::Wait,
-        }
-    },
     at_most: &[],
     needs: &[Capability::Redo, Capability::CommitWait, Capability::RedoKnown],
     redo: lgwr::redo_kib(60.0, 64.0, 68.0),
@@ -72,5 +61,6 @@ pub(super) static WORKLOAD: Workload = Workload {
         samples: "samples",
         rows: "rows",
     })],
-    ..lgwr::BASE
+    // Not by one statement: redo is generated at a limited rate, and a statement cannot be slowed down.
+    ..lgwr::ROW_BY_ROW
 };

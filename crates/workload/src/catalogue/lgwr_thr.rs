@@ -14,7 +14,7 @@ const PARAMS: [Param; 3] = lgwr::params(480);
 pub(super) static WORKLOAD: Workload = Workload {
     code: "LGWR-THR",
     summary: "huge transactions, about 480 KiB of redo each, commit does not wait",
-    description: "Each transaction changes 480 of the job's own rows by one statement, which rotates each row's payload by a byte, and commits without waiting. Shows the rate at which the platform can write redo.",
+    description: "Each transaction changes 480 of the job's own rows by one statement, in which the two halves of each row's payload change places, and commits without waiting. Shows the rate at which the platform can write redo.",
     named_for: NamedFor {
         components: &[Component::Log],
         doing: "redo throughput",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::CATALOGUE;
 use crate::program::{Generator, Program};
 use crate::workload::GROUPS;
-use crate::{Arg, Execute, JobStart, Piece, Stream, pool};
+use crate::{Arg, Datum, Execute, JobStart, Piece, Stream, pool};
 
 /// Counts statements and keeps the last payload of every key, to see that work is real.
 #[derive(Default)]
@@ -47,6 +47,7 @@ impl Execute for Recorder {
                 self.unchanged += u64::from(before.as_deref() == Some(*payload));
                 self.keys.insert(*id);
             }
+            [Arg::Int(id)] => drop(self.keys.insert(*id)),
             [Arg::Int(first), Arg::Int(last)] => {
                 assert_eq!((last - first + 1) as u64, self.rows[statement]);
                 let shared = |before: &RangeInclusive<i64>| before.contains(first) || before.contains(last);
@@ -156,6 +157,25 @@ fn no_payload_size_writes_what_the_row_already_holds() {
         };
         for bytes in 16..=1900 {
             assert_ne!(crate::payload_offset(0, bytes), crate::payload_offset(own, bytes), "{} at {bytes}", w.code);
+        }
+    }
+}
+
+#[test]
+fn halves_that_change_places_are_a_whole_payload_and_differ() {
+    for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
+        for bytes in [16, 17, 950, 1900] {
+            let params = w.params(&BTreeMap::from([("payload".to_owned(), bytes)])).unwrap();
+            let (pool, mut row) = (pool(1, 0, 0.0), Vec::new());
+            for index in 0..100 {
+                w.tables[0].row(index, index as u64, &params, &pool, &mut row);
+                let parts = row.iter().filter_map(|d| if let Datum::Bytes(part) = d { Some(*part) } else { None });
+                let parts: Vec<&[u8]> = parts.collect();
+                let start = crate::payload_offset(index as u64, bytes as u32);
+                assert_eq!(parts.concat(), pool[start..start + bytes as usize], "{}", w.code);
+                assert_eq!(w.tables[0].value_bytes(&params), 16 + bytes as u64, "{}", w.code);
+                assert!(parts.windows(2).all(|two| two[0] != two[1]), "{}: {bytes} bytes", w.code);
+            }
         }
     }
 }

@@ -74,12 +74,12 @@ pub(super) fn template(
                 let known = tables.iter().map(|t| t.name);
                 return Err(source.unknown(value, &format!("{what}: the table"), name, known));
             }
-            Piece::Rotate(_) if verb(&template) != "UPDATE" => {
-                return Err(source.error(value.span(), format!("{what}: only an UPDATE can rotate a column")));
+            Piece::Renew(_) if verb(&template) != "UPDATE" => {
+                return Err(source.error(value.span(), format!("{what}: only an UPDATE can renew columns")));
             }
-            Piece::Rotate(name) => {
+            Piece::Renew(columns) => {
                 let known = tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
-                if !known.clone().any(|c| c.name == name) {
+                if let Some(name) = columns.iter().find(|name| !known.clone().any(|c| c.name == **name)) {
                     return Err(source.unknown(value, &format!("{what}: the column"), name, known.map(|c| c.name)));
                 }
             }

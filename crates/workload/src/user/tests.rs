@@ -143,7 +143,7 @@ fn variables_statements_and_effects_must_fit() {
         "\"body\"",
         &["to numbers and to bytes"],
     );
-    says("INTO {message}", "INTO {rotate body}", "\"INSERT", &["only an UPDATE can rotate a column"]);
+    says("INTO {message}", "INTO {renew body body}", "\"INSERT", &["only an UPDATE can renew columns"]);
     says("to = { row = \"channel\" }", "to = { row = \"message\" }", "\"message\"", &["'row' needs"]);
     says("to = { row = \"channel\" }", "to = { own-row = \"channel\" }", "\"channel\"", &["own no rows", "'row'"]);
     says("uniform = [1, 9]", "uniform = [9, 1]", "[9, 1]", &["first is above"]);
