@@ -15,7 +15,7 @@ pub struct TestLimit {
     /// Redo per transaction that the log writer was measured with, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redo_bytes_per_tx: Option<f64>,
-    /// Transactions per second; the mean of `samples`.
+    /// Transactions per second: of CPU and memory the higher one of `samples`, otherwise their mean.
     pub tps: f64,
     /// The measurements before and after the test, transactions per second.
     pub samples: Vec<f64>,

@@ -128,6 +128,11 @@ impl<'a> Looping<'a> {
         Looping { of, rows, groups: Hashed::default(), sorted: Vec::new(), answer: Vec::new(), keys: Vec::new() }
     }
 
+    /// The memory that it keeps for the rows of a query.
+    pub fn memory(&self) -> impl Iterator<Item = &[(i64, i64, i64)]> {
+        [&self.sorted[..]].into_iter()
+    }
+
     /// DA-SCAN.
     fn scan(&mut self, below: i64, from: i64) {
         let (mut count, mut sum) = (0, 0);

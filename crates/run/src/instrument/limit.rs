@@ -85,7 +85,7 @@ fn one_after_the_other(a: &TestLimit, b: &TestLimit) -> TestLimit {
         of: format!("{}, then {}", a.of, b.of),
         jobs: a.jobs,
         redo_bytes_per_tx: a.redo_bytes_per_tx.or(b.redo_bytes_per_tx),
-        tps: samples.iter().sum::<f64>() / samples.len() as f64,
+        tps: 1.0 / (1.0 / a.tps + 1.0 / b.tps),
         samples,
         source: if from_file { LimitSource::File } else { LimitSource::Run },
     }
@@ -116,7 +116,7 @@ impl Measured {
         };
         let per_tx = per_tx?;
         let samples = rates.map(|rate| rate / per_tx);
-        let tps = (samples[0] + samples[1]) / 2.0;
+        let tps = if self.part.is_steady() { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
         if !(tps.is_finite() && tps > 0.0) {
             return Err("its measurement gave no rate".to_owned());
         }
@@ -228,7 +228,7 @@ mod tests {
         let statements = limit("empty statements", &[1000.0, 500.0], LimitSource::Run);
         let log = limit("log writer", &[1000.0, 500.0], LimitSource::Run);
         let both = one_after_the_other(&statements, &log);
-        assert_eq!((both.name.as_str(), both.tps), ("empty statements + log writer", 375.0));
+        assert_eq!((both.name.as_str(), both.tps), ("empty statements + log writer", 375.0), "half of 750 each");
         assert_eq!((both.samples, both.source), (vec![500.0, 250.0], LimitSource::Run));
         // A figure from a file has no second sample: it counts for both.
         let known = one_after_the_other(&statements, &limit("log writer", &[500.0], LimitSource::File));

@@ -20,13 +20,17 @@ impl Part for Copies {
         let copies_per_s = calls_per_s(threads, &references.interrupted, |_| {
             // The first call touches the pages.
             let (from, mut to) = (vec![1_u8; rows * row_bytes], vec![0_u8; rows * row_bytes]);
-            move || copy(black_box(&from), &mut to, row_bytes)
+            move |_| copy(black_box(&from), &mut to, row_bytes)
         })?;
         Ok(Some(copies_per_s * rows as f64))
     }
 
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         Ok(subject.request.work.program.mean_rows_changed_per_tx())
+    }
+
+    fn is_steady(&self) -> bool {
+        true
     }
 
     fn of(&self, _: &References) -> String {

@@ -17,11 +17,15 @@ impl Part for Kernel {
         let program = &subject.request.work.program;
         self.threads = threads(subject.request.jobs);
         let compute = |_| {
-            || {
+            |_| {
                 let _ = black_box(program.compute());
             }
         };
         calls_per_s(self.threads, &references.interrupted, compute).map(Some)
+    }
+
+    fn is_steady(&self) -> bool {
+        true
     }
 
     fn of(&self, _: &References) -> String {

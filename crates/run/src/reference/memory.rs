@@ -6,7 +6,7 @@ use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_workload::sum;
 
-use super::threads::{calls_per_s, threads};
+use super::threads::{calls_per_s, in_huge_pages, threads};
 use super::{Part, References, Subject};
 use crate::figures::MIB;
 
@@ -18,6 +18,8 @@ const MAX_BYTES: f64 = 256.0 * MIB;
 pub(super) struct Memory {
     words: Vec<u64>,
     threads: u32,
+    /// A note if they are not in huge pages.
+    pages: String,
 }
 
 /// Bytes of the tables that a transaction reads, as stored by the database.
@@ -34,10 +36,11 @@ impl Part for Memory {
         let wanted = bytes_per_tx(subject)?.min(MAX_BYTES) as usize;
         // Not zeros, which the system maps to one page.
         self.words.resize(wanted.div_ceil(8).max(1), 1);
+        self.pages = in_huge_pages(&self.words);
         self.threads = threads(subject.request.jobs);
         let words = &self.words;
         let read = |_| {
-            || {
+            |_| {
                 let _ = black_box(sum(black_box(words)));
             }
         };
@@ -45,11 +48,16 @@ impl Part for Memory {
         Ok(Some(reads * size_of_val(&words[..]) as f64))
     }
 
+    fn is_steady(&self) -> bool {
+        true
+    }
+
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         bytes_per_tx(subject)
     }
 
     fn of(&self, _: &References) -> String {
-        format!("reads of {} of memory by {} threads", bytes(size_of_val(&self.words[..]) as f64), self.threads)
+        let size = bytes(size_of_val(&self.words[..]) as f64);
+        format!("reads of {size} of memory{} by {} threads", self.pages, self.threads)
     }
 }

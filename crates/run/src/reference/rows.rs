@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_database::Work;
 use loadline_workload::{Loop, LoopRows, Looping, Params, Stream};
 
-use super::threads::{calls_per_s, threads};
+use super::threads::{calls_per_s, in_huge_pages, threads};
 use super::{Part, References, Subject};
 
 /// Maximum size of the rows of a table in memory, bytes.
@@ -14,7 +14,15 @@ const MAX_BYTES: u64 = 128 << 20;
 
 /// Rows of the last workload that was measured: the next one usually needs the same.
 #[derive(Default)]
-pub(crate) struct LastRows(Mutex<Option<(Key, Arc<LoopRows>)>>);
+pub(crate) struct LastRows(Mutex<Option<(Key, Rows)>>);
+
+/// Rows in memory.
+#[derive(Clone)]
+struct Rows {
+    of: Arc<LoopRows>,
+    /// A note if they are not in huge pages.
+    pages: String,
+}
 
 /// What rows follow from.
 #[derive(PartialEq)]
@@ -26,7 +34,7 @@ struct Key {
 }
 
 impl LastRows {
-    fn of(&self, work: &Work) -> Arc<LoopRows> {
+    fn of(&self, work: &Work) -> Rows {
         let tables = work.workload.tables;
         let key = Key {
             tables: tables.iter().map(|t| t.name).collect(),
@@ -36,13 +44,14 @@ impl LastRows {
         };
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some((of, rows)) if *of == key => Arc::clone(rows),
+            Some((of, rows)) if *of == key => rows.clone(),
             _ => {
                 // First frees the others.
                 *last = None;
-                let rows = LoopRows::new(tables, &work.params, work.seed, work.compressibility, MAX_BYTES);
-                let rows = Arc::new(rows);
-                *last = Some((key, Arc::clone(&rows)));
+                let of = LoopRows::new(tables, &work.params, work.seed, work.compressibility, MAX_BYTES);
+                let pages = of.memory().map(in_huge_pages).find(|note| !note.is_empty()).unwrap_or_default();
+                let rows = Rows { of: Arc::new(of), pages };
+                *last = Some((key, rows.clone()));
                 rows
             }
         }
@@ -55,11 +64,13 @@ pub(super) struct Loops {
     threads: u32,
     /// Rows of the large table in memory and in the database.
     rows: (u64, u64),
+    /// See [`Rows`].
+    pages: String,
 }
 
 impl Loops {
     pub(super) fn new(of: Loop) -> Loops {
-        Loops { of, threads: 0, rows: (0, 0) }
+        Loops { of, threads: 0, rows: (0, 0), pages: String::new() }
     }
 }
 
@@ -68,7 +79,8 @@ impl Part for Loops {
     fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
         references.on_its_machine()?;
         let work = subject.request.work.as_ref();
-        let rows = references.rows.of(work);
+        let Rows { of: rows, pages } = references.rows.of(work);
+        self.pages = pages;
         self.rows = (rows.rows(), rows.of_all());
         if self.rows.0 == 0 {
             return Err("the table has no rows".to_owned());
@@ -77,15 +89,27 @@ impl Part for Loops {
         let streams: Result<Vec<Stream>, _> = (0..self.threads).map(|job| work.stream(job)).collect();
         let streams = streams.map_err(|e| e.to_string())?;
         let query = |thread: u32| {
-            let (mut stream, mut looping) = (streams[thread as usize].clone(), Looping::new(self.of, &rows));
-            move || {
+            let (start, mut looping) = (&streams[thread as usize], Looping::new(self.of, &rows));
+            let (mut stream, mut first) = (start.clone(), true);
+            move |call| {
+                if call == 0 {
+                    stream = start.clone();
+                }
                 // A wrong number of rows would be an error of the database as well.
                 let _ = black_box(stream.transaction(black_box(&mut looping)));
                 black_box(&looping);
+                if std::mem::take(&mut first) {
+                    // What it keeps of the first query, the next ones fill again.
+                    looping.memory().for_each(|memory| drop(in_huge_pages(memory)));
+                }
             }
         };
         let transactions = calls_per_s(self.threads, &references.interrupted, query)?;
         Ok(Some(transactions * self.of.work(self.rows.0)))
+    }
+
+    fn is_steady(&self) -> bool {
+        true
     }
 
     fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
@@ -95,6 +119,6 @@ impl Part for Loops {
     fn of(&self, _: &References) -> String {
         let (held, all) = self.rows;
         let of = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
-        format!("the same queries as loops over {of} in memory, by {} threads", self.threads)
+        format!("the same queries as loops over {of} in memory{}, by {} threads", self.pages, self.threads)
     }
 }
