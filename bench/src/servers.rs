@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use loadline_database::OpenRequest;
@@ -210,7 +208,6 @@ fn measure(
         command: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: None,
-        interrupted: Arc::new(AtomicBool::new(false)),
     };
     match study.run(&mut Told) {
         Err(e) => measured.failed = Some(e.to_string()),
