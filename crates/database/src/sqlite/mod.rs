@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Commit, Instrument, Piece, Template, limit, swapped};
+use loadline_workload::{Commit, Instrument, Piece, Statement};
 use rusqlite::Connection;
 
 use crate::error::TargetError;
@@ -176,17 +176,23 @@ impl Sqlite {
 }
 
 /// A statement with numbered parameters in the order of [`Template::vars`].
-pub(super) fn sql(work: &Work, template: &Template) -> String {
+///
+/// For an UPDATE of several rows that can fail, SQLite copies each changed page to a statement journal, a temporary file beyond
+/// 64 KiB, to undo that statement alone (<https://www.sqlite.org/tempfiles.html>). `OR FAIL` needs none: loadline undoes the
+/// whole transaction.
+pub(super) fn sql(work: &Work, statement: &Statement) -> String {
     let mut n = 0;
-    template.render_with(
+    let sql = statement.template.render(
         |t| table_name(work, t),
         |_| {
             n += 1;
             format!("?{n}")
         },
-        limit,
-        swapped,
-    )
+    );
+    match sql.strip_prefix("UPDATE ") {
+        Some(rest) if statement.effect.rows() > Some(1) => format!("UPDATE OR FAIL {rest}"),
+        _ => sql,
+    }
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
@@ -206,7 +212,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         let vars =
             s.template.vars().enumerate().map(|(i, v)| format!("?{} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
         let note = if used { format!(" -- {vars}") } else { String::new() };
-        out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, &s.template))));
+        out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, s))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
     out.extend(work.rendered_queries(|work, query| work.query(query, |table| table_name(work, table)), ""));

@@ -66,7 +66,7 @@ impl SqliteSession {
         counters: Arc<LogCounters>,
         file: Arc<File>,
     ) -> Result<Self, TargetError> {
-        let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, &s.template)).collect();
+        let statements: Vec<String> = work.program.statements.iter().map(|s| sql(work, s)).collect();
         db.set_prepared_statement_cache_capacity(statements.len() + 8);
         for (text, statement) in statements.iter().zip(&work.program.statements) {
             // A statement that creates or drops an object cannot be prepared in advance.

@@ -326,13 +326,13 @@ impl Execute for Both<'_> {
         let number = |arg: &Arg<'_>| if let Arg::Int(number) = arg { *number } else { panic!("a payload") };
         let (of, args) = (&self.work.program.statements[statement], args.iter().map(number).collect::<Vec<_>>());
         if of.effect == Effect::Command {
-            self.db.execute(&sql(self.work, &of.template), []).unwrap();
+            self.db.execute(&sql(self.work, of), []).unwrap();
             let (key, table) = ("SELECT k, id FROM {built} ORDER BY k, id", |t: &str| table_name(self.work, t));
             let keys = self.query(&self.work.query(key, table).unwrap(), &[]);
             assert!(keys.iter().map(|key| (key[0], key[1])).eq(self.looping.keys.iter().copied()));
             self.compared += keys.len();
         } else {
-            let answer = self.query(&sql(self.work, &of.template), &args);
+            let answer = self.query(&sql(self.work, of), &args);
             assert_eq!(answer, self.looping.answer, "{} {args:?}", self.work.workload.code);
             self.compared += answer.len();
         }
