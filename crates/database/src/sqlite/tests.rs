@@ -57,6 +57,34 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
     }
 }
 
+/// Without a statement journal the rows changed before the failure stay until the transaction is rolled back.
+#[test]
+fn an_update_that_fails_midway_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
+    let workload = loadline_workload::find("LGWR-LAT25").unwrap();
+    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    // Row 5 cannot get the number that row 10 has.
+    let table = table_name(&work, "redo");
+    let unique = format!("CREATE UNIQUE INDEX apart ON {table} (CASE WHEN id IN (5, 10) THEN n END)");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&format!("UPDATE {table} SET n = 1 WHERE id = 10; {unique}")).unwrap();
+    let mut session = target.client_session(&work, 0).unwrap();
+    let mut stream = work.stream(0).unwrap();
+    session.begin().unwrap();
+    assert!(stream.transaction(session.as_mut()).is_err());
+    session.rollback().unwrap();
+    assert_eq!(target.evidence(&work).unwrap(), Some(1));
+    db.execute_batch("DROP INDEX apart").unwrap();
+    session.begin().unwrap();
+    stream.transaction(session.as_mut()).unwrap();
+    session.commit().unwrap();
+    assert_eq!(target.evidence(&work).unwrap(), Some(26));
+}
+
 #[test]
 fn a_second_run_is_refused_and_clean_removes_the_files() {
     let dir = tempfile::tempdir().unwrap();
