@@ -17,7 +17,7 @@ use loadline_database::OpenRequest;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
 use loadline_model::{Driver, TestRecord};
 use loadline_run::study::Ended;
-use loadline_run::{Event, Listener, Study, make_plan, plans};
+use loadline_run::{Event, Listener, PlanError, Study, make_plan, plans};
 use loadline_store::{StoredRun, rfc3339};
 use serde::{Deserialize, Serialize};
 
@@ -192,7 +192,10 @@ fn measure(
     eprintln!("  {name}, {driver} driver");
     let plan = match make_plan(&spec) {
         Ok(plan) => plan,
-        // Such as no workload that can run with the driver.
+        Err(PlanError::Nothing { reasons, .. }) => {
+            measured.skipped = vec![(format!("all of {name}"), reasons)];
+            return Ok(measured);
+        }
         Err(e) => {
             measured.failed = Some(e.to_string());
             return Ok(measured);
