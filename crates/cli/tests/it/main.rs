@@ -6,7 +6,6 @@ mod analytics;
 mod bad_input;
 mod bound;
 mod common;
-mod disturbance;
 mod first_use;
 mod kill;
 mod limits;

@@ -1,15 +1,12 @@
 //! The storage and database-writer groups, end to end: where reads come from is proved, or the test is
 //! invalid; and the proof of the server group that they come from the cache.
 
-use crate::common::{Ran, Server, ok, results, run, run_alone, tests_of};
+use crate::common::figures::{check, figure, from_the_device, passed};
+use crate::common::{Server, ok, results, run, tests_of};
 use serde_json::Value;
 
 /// Runs `workloads` on `target` in short windows and returns the tests.
 fn measure(target: &str, workloads: &[&str], more: &[&str]) -> Vec<Value> {
-    measure_by(run, target, workloads, more)
-}
-
-fn measure_by(run: impl Fn(&[&str]) -> Ran, target: &str, workloads: &[&str], more: &[&str]) -> Vec<Value> {
     let dir = results();
     let named: Vec<&str> = workloads.iter().flat_map(|w| ["--workload", *w]).collect();
     let common = ["--duration", "800ms", "--warmup", "300ms", "--no-probe", "--results", dir.path().to_str().unwrap()];
@@ -20,38 +17,12 @@ fn measure_by(run: impl Fn(&[&str]) -> Ran, target: &str, workloads: &[&str], mo
     tests
 }
 
-fn figure(test: &Value, id: &str) -> f64 {
-    test[id].as_f64().unwrap_or_else(|| panic!("{}: no {id}: {}", test["workload"], test["absent"][id]))
-}
-
-fn check<'a>(test: &'a Value, id: &str) -> Option<&'a Value> {
-    test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id)
-}
-
-fn passed(test: &Value, id: &str) {
-    let found = check(test, id).unwrap_or_else(|| panic!("{}: no check {id}", test["workload"]));
-    assert_eq!(found["outcome"], "passed", "{} with {} jobs: {found}", test["workload"], test["jobs"]);
-}
-
-/// What must hold wherever blocks come from the device.
-fn from_the_device(test: &Value) {
-    passed(test, "data-source");
-    assert_eq!(test["data_source"], "device");
-    let (reads, device) = (figure(test, "block_reads_per_s"), figure(test, "device_reads_per_s"));
-    assert!(reads > 0.0 && device > 0.0, "{reads} reads, {device} of the device");
-    assert!(figure(test, "device_read_share_pct") >= 90.0);
-    let notes = test["notes"].to_string();
-    assert!(notes.contains("dropped from the operating system's page cache"), "{notes}");
-}
-
 #[test]
 fn sqlite_reads_from_the_device_and_from_its_cache() {
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "DBWR-THR", "DBWR-CKPT"];
     let small = ["--jobs", "2", "--size", "32MiB"];
     let mut tests = measure("sqlite:", &workloads, &small);
     assert_eq!(tests.len(), workloads.len());
-    // The number of the device's reads is that of all who read: small ones of other tests would be taken for the scan's.
-    tests.extend(measure_by(run_alone, "sqlite:", &["STO-SCAN"], &small));
     // A second job's rows wait in the log while the first makes a checkpoint: too much of so short a window.
     tests.extend(measure("sqlite:", &["STO-WRITE"], &["--jobs", "1"]));
     for test in &tests {
@@ -74,17 +45,6 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
             "DBWR-CKPT" => {
                 through_a_checkpoint(test);
                 assert!(figure(test, "physical_written_blocks_per_s") > 0.0, "it had something to write");
-            }
-            "STO-SCAN" => {
-                from_the_device(test);
-                let (data, read) = (figure(test, "data_mib_per_s"), figure(test, "read_mib_per_s"));
-                assert!((data / read - 1.0).abs() < 0.25, "{data} MiB/s of the table, {read} MiB/s read");
-                // Of a small table what is read ahead is dropped at each pass. On a device slower than the passes it is
-                // dropped before it is used; the test says so.
-                let many_at_once = figure(test, "device_reads_per_s") < figure(test, "block_reads_per_s") / 4.0;
-                let in_vain = figure(test, "device_read_share_pct") > 130.0;
-                assert_eq!(in_vain, test["notes"].to_string().contains("dropped from its cache before it is used"));
-                assert!(many_at_once || in_vain, "{test}");
             }
             _ => from_the_device(test),
         }

@@ -1,11 +1,11 @@
 //! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub(crate) mod figures;
 pub(crate) mod mariadb;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How to get PostgreSQL's binaries: said by every test that needs them, which then fails.
@@ -17,7 +17,7 @@ pub(crate) fn loadline() -> Command {
     for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE", "MYSQL_PWD"] {
         command.env_remove(name);
     }
-    // Tests run beside each other and disturb each other; tests/it/disturbance.rs is about that.
+    // Tests run beside each other and disturb each other; tests/alone/disturbance.rs is about that.
     command.env("LOADLINE_ALLOW_DISTURBED", "1");
     command.stdin(Stdio::null());
     command
@@ -54,23 +54,8 @@ impl Ran {
     }
 }
 
-/// Held by each [`run`], and alone by [`alone`].
-static RUNNING: RwLock<()> = RwLock::new(());
-
 pub(crate) fn run(args: &[&str]) -> Ran {
-    let _others_too = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
     Ran::of(loadline().args(args).output().unwrap())
-}
-
-/// Calls `f` while no other test runs loadline.
-pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
-    let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
-    f()
-}
-
-/// Runs while no other test runs loadline, for figures that neighbours change: counters of the whole device.
-pub(crate) fn run_alone(args: &[&str]) -> Ran {
-    alone(|| Ran::of(loadline().args(args).output().unwrap()))
 }
 
 /// Runs and demands success.

@@ -3,7 +3,8 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{Ran, alone, loadline, ok, results, tests_of};
+use crate::alone;
+use crate::common::{Ran, loadline, ok, results, tests_of};
 
 /// Processes that use a CPU each. They end with the test.
 struct Loops(Vec<Child>);
@@ -49,6 +50,7 @@ fn assert_invalid(ran: &Ran) -> serde_json::Value {
 
 #[test]
 fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
+    let _alone = alone();
     let dir = results();
     // The first CPU that this process may use.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -57,10 +59,9 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", cpu]).arg(loadline().get_program()).env_remove("LOADLINE_ALLOW_DISTURBED");
     pinned.args(["run", "--target", "null:", "--workload", "LGWR-LAT1", "--results", dir.path().to_str().unwrap()]);
-    let test = assert_invalid(&alone(|| {
-        let _loop = Loops::start(1, &["taskset", "-c", cpu]);
-        Ran::of(pinned.args(SHORT).output().unwrap())
-    }));
+    let busy = Loops::start(1, &["taskset", "-c", cpu]);
+    let test = assert_invalid(&Ran::of(pinned.args(SHORT).output().unwrap()));
+    drop(busy);
     let online = std::fs::read_to_string("/proc/stat").unwrap().lines().filter(|l| l.starts_with("cpu")).count() - 1;
     let withheld = test["cpu_withheld_pct"].as_f64().unwrap();
     assert!((withheld - 100.0 * (1.0 - 1.0 / online as f64)).abs() < 0.01, "{test:#}");
@@ -69,17 +70,17 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
 
 #[test]
 fn loops_on_all_cpus_are_noticed_and_kept_only_if_allowed() {
+    let _alone = alone();
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let cpus = std::thread::available_parallelism().unwrap().get();
     let args = [&["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--results", path], &SHORT[..]].concat();
     // Allowed by the environment of these tests: a note, and the same mark.
-    let [plain, kept] = alone(|| {
-        // With -20, loadline itself would take a minute to start.
-        let _loops = Loops::start(cpus, &["nice", "-n", "-5"]);
-        let run = |command: &mut Command| Ran::of(command.args(&args).output().unwrap());
-        [run(loadline().env_remove("LOADLINE_ALLOW_DISTURBED")), run(&mut loadline())]
-    });
+    // With -20, loadline itself would take a minute to start.
+    let busy = Loops::start(cpus, &["nice", "-n", "-5"]);
+    let run = |command: &mut Command| Ran::of(command.args(&args).output().unwrap());
+    let (plain, kept) = (run(loadline().env_remove("LOADLINE_ALLOW_DISTURBED")), run(&mut loadline()));
+    drop(busy);
     assert_invalid(&plain);
     let test = tests_of(&kept.folder()).remove(0);
     let check = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == "other-cpu").unwrap();

@@ -1,0 +1,27 @@
+//! Figures and checks of a test, and what must hold of them.
+
+use serde_json::Value;
+
+pub(crate) fn figure(test: &Value, id: &str) -> f64 {
+    test[id].as_f64().unwrap_or_else(|| panic!("{}: no {id}: {}", test["workload"], test["absent"][id]))
+}
+
+pub(crate) fn check<'a>(test: &'a Value, id: &str) -> Option<&'a Value> {
+    test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id)
+}
+
+pub(crate) fn passed(test: &Value, id: &str) {
+    let found = check(test, id).unwrap_or_else(|| panic!("{}: no check {id}", test["workload"]));
+    assert_eq!(found["outcome"], "passed", "{} with {} jobs: {found}", test["workload"], test["jobs"]);
+}
+
+/// What must hold wherever blocks come from the device.
+pub(crate) fn from_the_device(test: &Value) {
+    passed(test, "data-source");
+    assert_eq!(test["data_source"], "device");
+    let (reads, device) = (figure(test, "block_reads_per_s"), figure(test, "device_reads_per_s"));
+    assert!(reads > 0.0 && device > 0.0, "{reads} reads, {device} of the device");
+    assert!(figure(test, "device_read_share_pct") >= 90.0);
+    let notes = test["notes"].to_string();
+    assert!(notes.contains("dropped from the operating system's page cache"), "{notes}");
+}
