@@ -174,6 +174,11 @@ impl Processes {
     #[must_use]
     pub fn used_until(&self, later: &Processes, own: u32, server: &Server) -> Used {
         let waited_for = self.waited_for(later);
+        // The I/O of a child's whole life is added to its parent's, as its CPU time is.
+        let mut known_io: BTreeMap<u32, u64> = BTreeMap::new();
+        for (heir, process) in self.ended(later) {
+            *known_io.entry(heir.unwrap_or_default()).or_default() += process.io.unwrap_or(0);
+        }
         let mut out = Used { server_seen: *server == Server::Inside, ..Used::default() };
         let mut names: BTreeMap<&str, f64> = BTreeMap::new();
         for (id, now) in &later.0 {
@@ -195,7 +200,8 @@ impl Processes {
             match now.io {
                 None => out.io_unread_s += seconds,
                 Some(bytes) => {
-                    let bytes = bytes.saturating_sub(before.and_then(|p| p.io).unwrap_or(0));
+                    let known = before.and_then(|p| p.io).unwrap_or(0) + known_io.get(id).copied().unwrap_or(0);
+                    let bytes = bytes.saturating_sub(known);
                     out.io_bytes = out.io_bytes.saturating_add(bytes);
                     out.others_io_bytes += if whose == Whose::Other { bytes } else { 0 };
                 }
@@ -208,19 +214,24 @@ impl Processes {
         out
     }
 
+    /// Processes that ended before `later`, each with its nearest ancestor that still exists.
+    fn ended(&self, later: &Processes) -> impl Iterator<Item = (Option<u32>, &Process)> {
+        let lives = |id: &u32, p: &Process| later.0.get(id).is_some_and(|now| now.started == p.started);
+        self.0.iter().filter(move |(id, p)| !lives(id, p)).map(move |(id, process)| {
+            let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+            let mut ancestors = std::iter::successors(parent(id), parent).take(self.0.len());
+            (ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p))), process)
+        })
+    }
+
     /// CPU time since this reading of children that ended before `later`, by the process that waited for them, s.
     ///
     /// A process that is waited for adds the CPU time of its whole life to its parent. So what it had used before is
     /// subtracted there, or at the next ancestor that still exists, and all together are no more than was added in all.
     fn waited_for(&self, later: &Processes) -> BTreeMap<u32, f64> {
-        let same = |id: &u32, p: &Process| later.0.get(id).filter(|now| now.started == p.started);
         let mut known: BTreeMap<u32, u64> = BTreeMap::new();
         let mut all_known = 0;
-        for (id, process) in self.0.iter().filter(|(id, p)| same(id, p).is_none()) {
-            let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
-            let heir = std::iter::successors(parent(id), parent)
-                .take(self.0.len())
-                .find(|id| self.0.get(id).is_some_and(|p| same(id, p).is_some()));
+        for (heir, process) in self.ended(later) {
             if let Some(heir) = heir {
                 *known.entry(heir).or_default() += process.total();
             }
@@ -318,6 +329,9 @@ mod tests {
         let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
         let used = a.used_until(&b, 20, &Server::Inside);
         assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
+        let mut with_io = b.clone();
+        with_io.0.get_mut(&10).unwrap().io = Some(10 + 3000 + 700);
+        assert_eq!(a.used_until(&with_io, 20, &Server::Inside).others_io_bytes, 700, "of the window, not of its life");
         // Nobody waited for it: only what is known of the others is left.
         let lost = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50), (20, 1, "loadline", 0, 0)]);
         assert!((a.used_until(&lost, 20, &Server::Inside).others_s - 0.01).abs() < 1e-9);
