@@ -101,12 +101,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         eprintln!("{}: {}", server.name, server.from());
         // Dropped, and with it removed, when the server was measured.
         let tree = fetch::unpack(server, &cache)?;
-        for measured in on_server(args, server, &tree.bin, &cache)? {
-            good &= measured.failed.is_none() && measured.invalid.is_empty();
-            println!("{}", measured.line());
-            let name = format!("{}-{}-{}.json", measured.server, measured.plan, measured.driver);
-            fs::write(cache.join(name), serde_json::to_vec_pretty(&measured)?)?;
-        }
+        good &= on_server(args, server, &tree.bin, &cache)?;
         if args.forget {
             fetch::forget(server, &cache)?;
         }
@@ -134,7 +129,8 @@ fn outcomes(cache: &Path) -> Outcome<Vec<Measured>> {
     files.iter().map(|path| Ok(serde_json::from_slice(&fs::read(path)?)?)).collect()
 }
 
-fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<Vec<Measured>> {
+/// Measures a server and stores each outcome; returns whether all tests were valid.
+fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<bool> {
     let names: Vec<String> = if args.plan.is_empty() {
         plans::PLANS.iter().map(|p| p.name.to_owned()).filter(|name| name != "full").collect()
     } else {
@@ -143,13 +139,17 @@ fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<
     let scratch = tempfile::Builder::new().prefix("runs-").tempdir_in(cache)?;
     // The server's user must pass through.
     fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    let mut done = Vec::new();
+    let mut good = true;
     for name in &names {
         for driver in Driver::ALL.into_iter().filter(|d| args.driver.contains(&d.to_string())) {
-            done.push(measure(args, server, bin, (name, driver), scratch.path())?);
+            let measured = measure(args, server, bin, (name, driver), scratch.path())?;
+            good &= measured.failed.is_none() && measured.invalid.is_empty();
+            println!("{}", measured.line());
+            let file = format!("{}-{}-{}.json", measured.server, measured.plan, measured.driver);
+            fs::write(cache.join(file), serde_json::to_vec_pretty(&measured)?)?;
         }
     }
-    Ok(done)
+    Ok(good)
 }
 
 fn measure(
