@@ -24,7 +24,7 @@ define! {
         "Share of the jobs' time in which their database sessions waited for the next statement.",
         &[
             ("postgres", "pg_stat_activity sampled: state idle or idle in transaction, wait event Client:ClientRead"),
-            ("mysql", "information_schema.PROCESSLIST sampled: command Sleep")
+            ("mysql", "information_schema.PROCESSLIST (MySQL: SHOW PROCESSLIST) sampled: command Sleep")
         ];
     CLIENT_JOB_CPU_PCT: "client_job_cpu_pct", "Job threads on CPU", "%", Format::Integer,
         "Share of the jobs' time in which loadline's own threads of the jobs ran on a CPU.", OWN_THREADS;
