@@ -250,7 +250,8 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
     };
     // The database also counts commits of background workers, which need no sync.
     let all = match (f.completed, f.window_commits) {
-        (Some(Completed { count, uncertain }), _) => count + uncertain,
+        (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
+        (Some(Completed { count, .. }), None) => count,
         (None, Some(counted)) => counted,
         (None, None) => f.merged.transaction.count() as f64,
     };
