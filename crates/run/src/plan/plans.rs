@@ -180,6 +180,9 @@ mod tests {
     fn an_unknown_name_gets_the_known_ones_and_the_nearest() {
         let e = find("qick").unwrap_err().to_string();
         assert!(e.contains("'qick'") && e.contains("did you mean 'quick'") && e.contains("log-writer"), "{e}");
-        assert!(find("nothing like it").unwrap_err().to_string().contains("known: quick, full"), "all are named");
+        assert!(
+            find("nothing like it").unwrap_err().to_string().contains("known: quick, compare, full"),
+            "all are named"
+        );
     }
 }
