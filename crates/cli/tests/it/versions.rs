@@ -33,8 +33,10 @@ fn package(release: &str) -> PathBuf {
     let archive = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
     let of_tree = |path: &PathBuf| path.extension().is_some_and(|e| e == "txz");
     if !archive().any(|path| of_tree(&path)) {
+        std::fs::create_dir_all(&folder).unwrap();
         let mut maven = Command::new("mvn");
-        maven.args(["-B", "-q", "dependency:unpack"]).arg(format!("-Dartifact={artifact}"));
+        // Where it runs, Maven remembers what it has unpacked, and does not unpack it again.
+        maven.current_dir(&folder).args(["-B", "-q", "dependency:unpack"]).arg(format!("-Dartifact={artifact}"));
         let got = maven.arg(format!("-DoutputDirectory={}", folder.display())).output().expect(missing);
         assert!(got.status.success(), "mvn: {}", String::from_utf8_lossy(&got.stdout));
     }
