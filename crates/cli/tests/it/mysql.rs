@@ -1,8 +1,11 @@
 //! MariaDB as a user has it: privileges, encryption, settings that spoil figures, and the trap of a
 //! COMMIT in a procedure.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::common::mariadb::Maria;
 use crate::common::{loadline, results, run, tests_of, wait_for};
@@ -161,6 +164,29 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     }
 }
 
+/// A port that leads to `port`, with half a second for each of the first answers of a session.
+fn far_away(port: u16) -> u16 {
+    let way = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = way.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for (client, server) in way.incoming().map(|c| (c.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap())) {
+            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+            let (mut from_server, mut to_client) = (server, client);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 65536];
+                let mut answers = 0;
+                while let Ok(n @ 1..) = from_server.read(&mut bytes) {
+                    answers += 1;
+                    std::thread::sleep(Duration::from_millis(if answers <= 2 { 500 } else { 0 }));
+                    let _ = to_client.write_all(&bytes[..n]);
+                }
+            });
+        }
+    });
+    there
+}
+
 #[test]
 fn encryption_and_passwords() {
     let server = Maria::start(&[]);
@@ -172,6 +198,9 @@ fn encryption_and_passwords() {
         let fine = doctor(&server.tcp("ann:tops3cret", &query));
         assert_eq!(fine.code, 0, "{query}: {}", fine.said());
     }
+    let slow = server.tcp("ann:tops3cret", "?ssl-mode=required");
+    let slow = doctor(&slow.replace(&server.port.to_string(), &far_away(server.port).to_string()));
+    assert_eq!(slow.code, 0, "a handshake that takes long: {}", slow.said());
     for (query, words) in [
         (format!("?ssl-mode=verify-identity&ssl-ca={other}"), "TLS handshake"),
         (format!("?ssl-mode=verify-ca&ssl-ca={other}"), "ssl-ca"),

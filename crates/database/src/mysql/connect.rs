@@ -230,7 +230,9 @@ impl Endpoint {
         self.authenticate(c, &greeting, capabilities, safe)
     }
 
-    fn encrypt(&self, stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
+    fn encrypt(&self, mut stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
+        // A handshake is not repeated in pieces.
+        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
         let (Stream::Tcp(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
             return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
         };
