@@ -101,16 +101,22 @@ pub const DISTURBANCES: [Disturbance; 9] = [
 ];
 
 impl Disturbance {
-    /// `other processes on the CPU 23 %`, if `pct` is noted.
+    /// Whether `pct` is noted.
     #[must_use]
-    pub fn text(&self, pct: f64) -> Option<String> {
-        (pct >= self.noted_from).then(|| format!("{} {} %", self.words, number(pct, 0)))
+    pub fn is_noted(&self, pct: f64) -> bool {
+        pct >= self.noted_from
     }
 
-    /// The same of the test of `record`.
+    /// Whether `pct` makes a test invalid.
     #[must_use]
-    pub fn of(&self, record: &TestRecord) -> Option<String> {
-        self.text(record.figure(self.column)?)
+    pub fn is_invalid(&self, pct: f64) -> bool {
+        self.invalid_from.is_some_and(|limit| pct >= limit)
+    }
+
+    /// `other processes on the CPU 23 %`, if that is noted of the test of `record`.
+    fn of(&self, record: &TestRecord) -> Option<String> {
+        let pct = record.figure(self.column).filter(|pct| self.is_noted(*pct))?;
+        Some(format!("{} {} %", self.words, number(pct, 0)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Ids of CPUs.
 pub type Cpus = BTreeSet<u32>;
@@ -98,25 +99,25 @@ fn quota(group: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
+/// A number in a file of `cpu`.
+fn of_cpu<T: FromStr>(cpu: u32, file: &str) -> Option<T> {
+    std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/{file}")).ok()?.trim().parse().ok()
+}
+
 /// Time in which each CPU, or its package, ran slower because it was too hot, ms.
 #[must_use]
 pub fn thermal_ms(cpus: &Cpus) -> Option<Vec<u64>> {
-    let of = |cpu: &u32, what: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_total_time_ms");
-        std::fs::read_to_string(path).ok()?.trim().parse().ok()
-    };
-    let all: Vec<u64> = cpus.iter().filter_map(|cpu| of(cpu, "core").max(of(cpu, "package"))).collect();
+    let of = |cpu, what| of_cpu(cpu, &format!("thermal_throttle/{what}_throttle_total_time_ms"));
+    let all: Vec<u64> = cpus.iter().filter_map(|cpu| of(*cpu, "core").max(of(*cpu, "package"))).collect();
     (!all.is_empty()).then_some(all)
 }
 
 /// Current frequency of the fastest CPU, as a share of its highest, %.
 #[must_use]
 pub fn frequency_pct(cpus: &Cpus) -> Option<f64> {
-    let of = |cpu: &u32, file: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}");
-        std::fs::read_to_string(path).ok()?.trim().parse::<f64>().ok().filter(|khz| *khz > 0.0)
-    };
-    let share = |cpu| Some(100.0 * of(cpu, "scaling_cur_freq")? / of(cpu, "cpuinfo_max_freq")?);
+    let khz = |cpu, file| of_cpu::<f64>(cpu, file).filter(|khz| *khz > 0.0);
+    let share =
+        |cpu: &u32| Some(100.0 * khz(*cpu, "cpufreq/scaling_cur_freq")? / khz(*cpu, "cpufreq/cpuinfo_max_freq")?);
     cpus.iter().filter_map(share).reduce(f64::max)
 }
 

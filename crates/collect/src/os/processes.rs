@@ -30,13 +30,12 @@ impl Process {
     /// Parses `/proc/PID/stat` (proc_pid_stat(5)).
     fn parse(stat: &str) -> Option<Process> {
         // The name may hold any character, brackets too.
-        let (before, after) = (stat.find('(')?, stat.rfind(')')?);
-        let fields: Vec<&str> = stat.get(after + 1..)?.split_whitespace().collect();
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
         let at = |i: usize| fields.get(i)?.parse::<u64>().ok();
         // state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime … starttime
-        let named: String = stat.get(before + 1..after)?.chars().filter(|c| !c.is_control()).collect();
         Some(Process {
-            name: named,
+            name: name.chars().filter(|c| !c.is_control()).collect(),
             parent: u32::try_from(at(1)?).ok()?,
             started: at(19)?,
             kernel: at(6)? & KERNEL_THREAD != 0,
@@ -117,6 +116,23 @@ pub struct Used {
     pub all_seen: bool,
 }
 
+/// What processes that have ended had used.
+#[derive(Default)]
+struct Ended {
+    /// CPU time of all of them, ticks.
+    ticks: u64,
+    /// By the nearest ancestor that still exists, to which the system adds what the whole life of a process took.
+    by_heir: BTreeMap<u32, EndedBelow>,
+}
+
+/// What the ended processes below one had used.
+#[derive(Default)]
+struct EndedBelow {
+    ticks: u64,
+    /// Bytes.
+    io: u64,
+}
+
 /// Most names in [`Used::busiest`].
 const NAMED: usize = 3;
 
@@ -173,12 +189,8 @@ impl Processes {
     /// What was done until `later`, where `own` is loadline's id.
     #[must_use]
     pub fn used_until(&self, later: &Processes, own: u32, server: &Server) -> Used {
-        let waited_for = self.waited_for(later);
-        // The I/O of a child's whole life is added to its parent's, as its CPU time is.
-        let mut known_io: BTreeMap<u32, u64> = BTreeMap::new();
-        for (heir, process) in self.ended(later) {
-            *known_io.entry(heir.unwrap_or_default()).or_default() += process.io.unwrap_or(0);
-        }
+        let ended = self.ended(later);
+        let waited_for = self.waited_for(later, &ended);
         let mut out = Used { server_seen: *server == Server::Inside, ..Used::default() };
         let mut names: BTreeMap<&str, f64> = BTreeMap::new();
         for (id, now) in &later.0 {
@@ -200,7 +212,7 @@ impl Processes {
             match now.io {
                 None => out.io_unread_s += seconds,
                 Some(bytes) => {
-                    let known = before.and_then(|p| p.io).unwrap_or(0) + known_io.get(id).copied().unwrap_or(0);
+                    let known = before.and_then(|p| p.io).unwrap_or(0) + ended.by_heir.get(id).map_or(0, |e| e.io);
                     let bytes = bytes.saturating_sub(known);
                     out.io_bytes = out.io_bytes.saturating_add(bytes);
                     out.others_io_bytes += if whose == Whose::Other { bytes } else { 0 };
@@ -214,40 +226,39 @@ impl Processes {
         out
     }
 
-    /// Processes that ended before `later`, each with its nearest ancestor that still exists.
-    fn ended(&self, later: &Processes) -> impl Iterator<Item = (Option<u32>, &Process)> {
+    /// What processes that ended before `later` had used by this reading.
+    fn ended(&self, later: &Processes) -> Ended {
         let lives = |id: &u32, p: &Process| later.0.get(id).is_some_and(|now| now.started == p.started);
-        self.0.iter().filter(move |(id, p)| !lives(id, p)).map(move |(id, process)| {
-            let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+        let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+        let mut out = Ended::default();
+        for (id, process) in self.0.iter().filter(|(id, p)| !lives(id, p)) {
+            out.ticks += process.total();
             let mut ancestors = std::iter::successors(parent(id), parent).take(self.0.len());
-            (ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p))), process)
-        })
+            if let Some(heir) = ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p))) {
+                let known = out.by_heir.entry(heir).or_default();
+                known.ticks += process.total();
+                known.io += process.io.unwrap_or(0);
+            }
+        }
+        out
     }
 
     /// CPU time since this reading of children that ended before `later`, by the process that waited for them, s.
     ///
     /// A process that is waited for adds the CPU time of its whole life to its parent. So what it had used before is
     /// subtracted there, or at the next ancestor that still exists, and all together are no more than was added in all.
-    fn waited_for(&self, later: &Processes) -> BTreeMap<u32, f64> {
-        let mut known: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut all_known = 0;
-        for (heir, process) in self.ended(later) {
-            if let Some(heir) = heir {
-                *known.entry(heir).or_default() += process.total();
-            }
-            all_known += process.total();
-        }
+    fn waited_for(&self, later: &Processes, ended: &Ended) -> BTreeMap<u32, f64> {
         let (mut out, mut added, mut left) = (BTreeMap::new(), 0, 0);
         for (id, now) in &later.0 {
             let before = self.0.get(id).filter(|p| p.started == now.started).map_or(0, |p| p.children);
             let grown = now.children.saturating_sub(before);
-            let rest = grown.saturating_sub(known.get(id).copied().unwrap_or(0));
+            let rest = grown.saturating_sub(ended.by_heir.get(id).map_or(0, |e| e.ticks));
             (added, left) = (added + grown, left + rest);
             if rest > 0 {
                 out.insert(*id, rest as f64 / TICKS_PER_S);
             }
         }
-        let at_most = added.saturating_sub(all_known);
+        let at_most = added.saturating_sub(ended.ticks);
         if left > at_most {
             out.values_mut().for_each(|s| *s *= at_most as f64 / left as f64);
         }

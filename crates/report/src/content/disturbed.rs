@@ -10,7 +10,7 @@ use crate::words::spans;
 pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
     let mut out = Vec::new();
     for kind in DISTURBANCES {
-        let of = |r: &TestRecord| Some((r.test, r.figure(kind.column).filter(|pct| *pct >= kind.noted_from)?, r.valid));
+        let of = |r: &TestRecord| Some((r.test, r.figure(kind.column).filter(|pct| kind.is_noted(*pct))?, r.valid));
         let disturbed: Vec<(u32, f64, bool)> = records.iter().filter_map(of).collect();
         let low = disturbed.iter().map(|(_, pct, _)| *pct).fold(f64::INFINITY, f64::min);
         let high = disturbed.iter().map(|(_, pct, _)| *pct).fold(0.0, f64::max);
@@ -21,8 +21,7 @@ pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
         let tests: Vec<u32> = disturbed.iter().map(|(test, ..)| *test).collect();
         let (word, were) = if tests.len() == 1 { ("Test", "was") } else { ("Tests", "were") };
         let range = if low == high { high } else { format!("{low} to {high}") };
-        let allowed =
-            |(_, pct, valid): &(u32, f64, bool)| *valid && kind.invalid_from.is_some_and(|limit| *pct >= limit);
+        let allowed = |(_, pct, valid): &(u32, f64, bool)| *valid && kind.is_invalid(*pct);
         let kept = if disturbed.iter().any(allowed) { " (kept by --allow-disturbed)" } else { "" };
         out.push(format!("{word} {} {were} disturbed: {} {range} %{kept}.", spans(&tests), kind.words));
     }

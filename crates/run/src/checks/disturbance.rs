@@ -21,14 +21,12 @@ fn check(kind: &Disturbance, figures: &Figures, allow: bool) -> Check {
     let invalid = kind.invalid_from.map_or(String::new(), |pct| format!(", invalid from {pct} %"));
     let value = number(pct, if pct < 10.0 { 1 } else { 0 });
     let detail = format!("{} {value} %{names}; noted from {} %{invalid}", kind.words, kind.noted_from);
-    match kind.invalid_from {
-        Some(limit) if pct >= limit && !allow => {
-            let detail = format!("disturbed: {detail}; --allow-disturbed keeps such tests, marked");
-            Check::new(kind.check, Outcome::Failed, detail)
-        }
-        _ if pct >= kind.noted_from => Check::new(kind.check, Outcome::Noted, detail),
-        _ => Check::new(kind.check, Outcome::Passed, detail),
+    if kind.is_invalid(pct) && !allow {
+        let detail = format!("disturbed: {detail}; --allow-disturbed keeps such tests, marked");
+        return Check::new(kind.check, Outcome::Failed, detail);
     }
+    let outcome = if kind.is_noted(pct) { Outcome::Noted } else { Outcome::Passed };
+    Check::new(kind.check, outcome, detail)
 }
 
 #[cfg(test)]

@@ -138,21 +138,20 @@ fn confined(out: &mut Figures, request: &Request, [a, b]: [&Surroundings; 2]) {
         100.0 * (online - usable) as f64 / online as f64
     });
     out.set_or_absent(column::CPU_WITHHELD_PCT, withheld, "the CPU affinity could not be read");
-    let limits = |of: &dyn Fn(&Surroundings) -> Option<&Confined>| {
-        let [a, b] = [a, b].map(|r| of(r).and_then(|c| c.limit.clone()));
-        a.zip(b)
-    };
-    let own = limits(&|r| Some(&r.loadline));
-    let cpus = own.as_ref().and_then(|(_, b)| b.cpus);
-    out.set_or_absent(column::CPU_LIMIT, cpus, if own.is_some() { "no CPU limit" } else { NO_LIMITS });
+    let limit = b.loadline.limit.as_ref();
+    out.set_or_absent(
+        column::CPU_LIMIT,
+        limit.and_then(|l| l.cpus),
+        if limit.is_some() { "no CPU limit" } else { NO_LIMITS },
+    );
     let throttled =
-        |limits: Option<(_, _)>| limits.map(|(a, b): (loadline_collect::os::CpuLimit, _)| a.throttled_pct(&b));
-    let (client, database, why): (_, _, &str) = match request.target.facts().runs {
-        Runs::InProcess => {
-            (None, throttled(own), "the database runs inside the loadline process: see database_throttled_pct")
-        }
-        Runs::Nowhere => (throttled(own), None, NO_LIMITS),
-        Runs::Apart => (throttled(own), throttled(limits(&|r| r.server.as_ref())), NO_LIMITS),
+        |a: Option<&Confined>, b: Option<&Confined>| Some(a?.limit.as_ref()?.throttled_pct(b?.limit.as_ref()?));
+    let own = throttled(Some(&a.loadline), Some(&b.loadline));
+    let server = throttled(a.server.as_ref(), b.server.as_ref());
+    let (client, database, why) = match request.target.facts().runs {
+        Runs::InProcess => (None, own, "the database runs inside the loadline process: see database_throttled_pct"),
+        Runs::Nowhere => (own, None, NO_LIMITS),
+        Runs::Apart => (own, server, NO_LIMITS),
     };
     out.set_or_absent(column::CLIENT_THROTTLED_PCT, client, why);
     let no_server = match request.cpu {

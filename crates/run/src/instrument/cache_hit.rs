@@ -2,13 +2,14 @@
 
 use loadline_database::TargetError;
 use loadline_model::check::Check;
-use loadline_window::{Request, TestError, run_test};
+use loadline_window::{Request, TestError};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};
 use crate::checks::blocks_read::{CACHE_HIT, cache_hit};
 use crate::figures::Figures;
 use crate::queries::rows;
+use crate::reference::throughput;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| (listed == InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
@@ -28,7 +29,7 @@ impl Instrument for CacheHit {
         if !run.records.iter().any(|r| r.workload == request.work.workload.code) {
             let warm = Request { duration_s: 1.0, ..request.clone() };
             // What else fails, fails in the test as well.
-            if let Err(TestError::Target(e)) = run_test(&warm, &mut (), |_, _| ()) {
+            if let Err(TestError::Target(e)) = throughput(&warm) {
                 return Err(e);
             }
         }
