@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::error::TargetError;
 use crate::stream::Stream;
 
 /// After this time in which a read or write did not get on, the user's wish to stop is looked at.
@@ -36,6 +37,17 @@ pub(crate) enum Doing {
     Waits(String),
     /// It does not answer another session either, for this reason.
     Silent(String),
+}
+
+impl Doing {
+    /// Of a session that asked. A server that answers with an error, such as too many connections, is not silent.
+    pub(crate) fn of(asked: Result<Doing, TargetError>) -> Doing {
+        match asked {
+            Ok(doing) => doing,
+            Err(TargetError::Unreachable(why) | TargetError::Lost(why)) => Doing::Silent(why),
+            Err(_) => Doing::Works,
+        }
+    }
 }
 
 /// Finds out what the server does for a session.
@@ -227,5 +239,13 @@ mod tests {
             let (ended, took) = interrupted.join().unwrap();
             assert!(GivenUp::of(&ended.unwrap_err()).is_some() && took >= CLEANING, "{took:?}");
         });
+    }
+
+    #[test]
+    fn a_server_that_refuses_to_tell_is_not_silent() {
+        let no = || "too many connections".to_owned();
+        assert_eq!(Doing::of(Err(TargetError::Refused(no()))), Doing::Works);
+        assert_eq!(Doing::of(Err(TargetError::Unreachable(no()))), Doing::Silent(no()));
+        assert_eq!(Doing::of(Ok(Doing::Waits(no()))), Doing::Waits(no()));
     }
 }

@@ -379,7 +379,7 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
         Runs::Nowhere => return (None, Server::Inside),
         Runs::Apart => {}
     }
-    let SessionTasks { ids, commands } = observer.session_tasks().unwrap_or_default();
+    let SessionTasks { ids, commands } = observer.session_tasks();
     let all = request.cpu == CpuSource::Local && ids.len() == threads.len();
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
     let server = Server::of(tasks.as_ref(), commands);

@@ -101,10 +101,7 @@ impl Endpoint {
     /// Asks, through another session, what `session` does.
     fn ask_about(&self, session: u32) -> Ask {
         let endpoint = self.clone();
-        Box::new(move || {
-            let doing = endpoint.connect_in_a_hurry().and_then(|mut c| doing(&mut c, session));
-            doing.unwrap_or_else(|e| Doing::Silent(e.to_string()))
-        })
+        Box::new(move || Doing::of(endpoint.connect_in_a_hurry().and_then(|mut c| doing(&mut c, session))))
     }
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all

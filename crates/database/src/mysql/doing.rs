@@ -8,14 +8,14 @@ use crate::patience::Doing;
 /// <https://mariadb.com/kb/en/general-thread-states/>,
 /// <https://dev.mysql.com/doc/refman/8.0/en/general-thread-states.html>
 const WAITS: [&str; 2] = ["Waiting for", "User lock"];
-/// States that begin like those, but pass.
-const PASS: [&str; 2] = ["Waiting for prior transaction to commit", "Waiting for commit"];
+/// A state that begins like those, but passes.
+const PASSES: &str = "Waiting for prior transaction to commit";
 
 /// Asks in session `c` what `session` does.
 pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetError> {
     let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session}");
     let state = c.value(&state)?.unwrap_or_default();
-    if PASS.iter().any(|pass| state.starts_with(pass)) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
+    if state.starts_with(PASSES) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
         return Ok(Doing::Works);
     }
     let oldest = format!(

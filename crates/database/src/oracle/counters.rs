@@ -366,9 +366,9 @@ impl Observer for OraObserver {
         Ok(Some(sample))
     }
 
-    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
+    fn session_tasks(&mut self) -> SessionTasks {
         // Which processes run the sessions is not asked: names of foreground and background processes.
-        Ok(SessionTasks { ids: Vec::new(), commands: &["oracle", "ora_"] })
+        SessionTasks { ids: Vec::new(), commands: &["oracle", "ora_"] }
     }
 }
 

@@ -271,10 +271,7 @@ impl Endpoint {
     fn ask_about(&self, pid: u32) -> Ask {
         let mut endpoint = self.clone();
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
-        Box::new(move || {
-            let doing = endpoint.connect(SessionRole::Inspect).and_then(|mut c| doing(&mut c, pid));
-            doing.unwrap_or_else(|e| Doing::Silent(e.to_string()))
-        })
+        Box::new(move || Doing::of(endpoint.connect(SessionRole::Inspect).and_then(|mut c| doing(&mut c, pid))))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

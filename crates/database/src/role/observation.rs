@@ -41,19 +41,16 @@ pub trait Observer: Send {
         Ok(None)
     }
 
-    /// The processes or threads of the server that run the job sessions; empty if unknown.
-    ///
-    /// # Errors
-    /// When the session is lost.
-    fn session_tasks(&mut self) -> Result<SessionTasks, TargetError> {
-        Ok(SessionTasks::default())
+    /// The processes or threads of the server that run the job sessions.
+    fn session_tasks(&mut self) -> SessionTasks {
+        SessionTasks::default()
     }
 }
 
 /// Processes or threads of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTasks {
-    /// Their ids, as the server sees them: in a container they may differ from those of the machine.
+    /// Their ids, as the server sees them: in a container they may differ from those of the machine. Empty if unknown.
     pub ids: Vec<u32>,
     /// Texts of which each one's command line holds one. The names of the server's processes begin so.
     pub commands: &'static [&'static str],
