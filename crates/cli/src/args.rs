@@ -265,7 +265,7 @@ pub(crate) struct ProbeArgs {
     /// [default: 1GiB, less where space is short]
     #[arg(long, value_name = "SIZE", value_parser = loadline_model::format::parse_bytes)]
     pub(crate) size: Option<u64>,
-    /// Seconds per directory, writing the test file included
+    /// Seconds per directory, writing the test file included; below 30, the reference log writer takes 10 all the same
     #[arg(long, value_name = "N", default_value_t = 30.0, allow_hyphen_values = true)]
     pub(crate) seconds: f64,
     /// Share of the data that can be compressed away, 0 to 1

@@ -121,8 +121,8 @@ fn every_workload_runs_on_mariadb_in_the_database() {
 const REST: &str = r#"
 group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
 size = "1MiB"
-duration = "500ms"
-warmup = "200ms"
+duration = "300ms"
+warmup = "100ms"
 allow-cached = true
 
 [parameters.STO-RANDOM]

@@ -39,13 +39,15 @@ impl Maria {
         let dir = tempfile::Builder::new().prefix("loadline-maria-").tempdir_in("/var/tmp").unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
         certificates(dir.path());
+        // A server that starts removes other servers' temporary tables from a folder that they share.
+        let temporary = format!("--tmpdir={}", dir.path().display());
         if nix::unistd::geteuid().is_root() {
             done(Command::new("chown").args(["-R", "mysql"]).arg(dir.path()));
         }
         done(
             as_server_user("mariadb-install-db")
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-                .arg(format!("--datadir={}", at("data"))),
+                .args([format!("--datadir={}", at("data")), temporary.clone()]),
         );
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log = std::fs::File::create(dir.path().join("server.log")).unwrap();
@@ -54,7 +56,7 @@ impl Maria {
         command.arg(format!("--port={port}")).arg(format!("--datadir={}", at("data")));
         command.arg(format!("--socket={}", at("s"))).arg(format!("--pid-file={}", at("pid")));
         command.arg(format!("--ssl-cert={}", at("server.crt"))).arg(format!("--ssl-key={}", at("server.key")));
-        command.args(settings);
+        command.arg(temporary).args(settings);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let server = Maria { dir, child: Some(child), port };
         wait_for("the server to answer", 30, || server.sql("SELECT 1").is_ok());
