@@ -10,9 +10,10 @@ const HEAD: &str = "# Servers that loadline was run on
 
 Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, which fetches each server, starts it as a private
 one through `?bin=`, runs the plans with short windows, and removes it. Short windows on a small machine: whether tests are
-valid counts here, not their figures. A cell is the number of valid tests of all that ran, with both drivers, and how many
-workloads were skipped with each. Where a plan has fewer tests than elsewhere, it ran with one driver, fewer job counts or some
-of its workloads only. The builds from Maven are made for size: their speed is not that of a distribution's.
+valid counts here, not their figures, and tests that others on the machine disturbed are kept. A cell is the number of valid
+tests of all that ran, with both drivers, and how many workloads were skipped with each. Where a plan has fewer tests than
+elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The builds from Maven are made for size:
+their speed is not that of a distribution's.
 
 ";
 
