@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::disturbance::why_invalid_in_common;
 use loadline_model::record::by_force;
 use loadline_model::{Column, Driver, TestRecord, column};
 use serde::Serialize;
@@ -67,7 +68,7 @@ pub struct SweepPoint {
 pub struct InvalidTest {
     /// Number of the test.
     pub test: u32,
-    /// Failed checks.
+    /// Failed checks, as [`why_invalid_in_common`] says them.
     pub reason: String,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
@@ -381,11 +382,7 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         invalid: tests
             .iter()
             .filter(|r| !r.valid)
-            .map(|r| InvalidTest {
-                test: r.test,
-                reason: r.invalid_reason.clone().unwrap_or_else(|| "the record gives no reason".to_owned()),
-                figures: r.figures.clone(),
-            })
+            .map(|r| InvalidTest { test: r.test, reason: why_invalid_in_common(r), figures: r.figures.clone() })
             .collect(),
     }
 }

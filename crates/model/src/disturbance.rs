@@ -3,6 +3,7 @@
 //!
 //! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
 
+use crate::check::Outcome;
 use crate::column::*;
 use crate::format::number;
 use crate::record::TestRecord;
@@ -127,9 +128,34 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// The kinds that made the test invalid, if nothing else did.
+fn only_disturbances(record: &TestRecord) -> Option<Vec<&'static str>> {
+    let failed = record.checks.iter().filter(|c| c.outcome == Outcome::Failed);
+    let kinds: Option<Vec<_>> =
+        failed.map(|check| DISTURBANCES.iter().find(|d| d.check == check.id).map(|d| d.words)).collect();
+    kinds.filter(|kinds| !kinds.is_empty())
+}
+
+/// Why an invalid test is so, in short: if it was only disturbed, by what and how much.
+#[must_use]
+pub fn why_invalid(record: &TestRecord) -> String {
+    match (&record.disturbed_by, &record.invalid_reason) {
+        (Some(disturbed), _) if only_disturbances(record).is_some() => format!("disturbed: {disturbed}"),
+        (_, Some(reason)) => reason.clone(),
+        (_, None) => "the record gives no reason".to_owned(),
+    }
+}
+
+/// The same for a list of many tests: without shares, which differ from test to test.
+#[must_use]
+pub fn why_invalid_in_common(record: &TestRecord) -> String {
+    only_disturbances(record).map_or_else(|| why_invalid(record), |kinds| format!("disturbed: {}", kinds.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Check;
 
     #[test]
     fn a_quiet_test_is_disturbed_by_nothing() {
@@ -140,6 +166,27 @@ mod tests {
         record.set(OTHER_CPU_PCT, 23.4);
         record.set(CPU_STEAL_PCT, 8.0);
         assert_eq!(disturbed_by(&record).as_deref(), Some("other processes on the CPU 23 %; CPU steal 8 %"));
+    }
+
+    #[test]
+    fn disturbed_tests_have_one_reason_each_kind() {
+        let why = |checks: &[(&'static str, &str)]| {
+            let mut record = TestRecord::blank("X");
+            checks.iter().for_each(|(id, why)| record.add_check(Check::new(id, Outcome::Failed, *why)));
+            why_invalid_in_common(&record)
+        };
+        let other = ("other-cpu", "disturbed: other processes on the CPU 49 % (most: x 0.9 CPUs)");
+        assert_eq!(why(&[other]), "disturbed: other processes on the CPU");
+        assert_eq!(
+            why(&[other, ("other-io", "disturbed")]),
+            "disturbed: other processes on the CPU, device busy for other processes"
+        );
+        assert_eq!(
+            why(&[("rate", "too slow"), other]),
+            format!("too slow; {}", other.1),
+            "something else is wrong, too"
+        );
+        assert_eq!(why(&[]), "the record gives no reason");
     }
 
     #[test]

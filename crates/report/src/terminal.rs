@@ -2,11 +2,13 @@
 
 use loadline_analyze::shape;
 use loadline_model::column::{self, Cell, column};
+use loadline_model::disturbance::why_invalid_in_common;
 use loadline_model::{Column, TestRecord};
 
 use crate::content::{Hidden, default_columns, sentence, stop, test_cell};
 use crate::doc::{Head, Notes};
 use crate::text::{clean, column_width, grid, superscript, total, wrapped};
+use crate::words::spans;
 
 mod line;
 mod page;
@@ -175,9 +177,9 @@ fn shown(record: &TestRecord, column: &Column, notes: &mut Notes) -> String {
 fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, Hidden), prose: usize) -> String {
     let mut out = String::new();
     let several_runs = records.iter().any(|r| records.first().is_some_and(|f| f.run != r.run));
-    let mut invalid: Vec<(&str, &str, Vec<u32>)> = Vec::new();
+    let mut invalid: Vec<(&str, String, Vec<u32>)> = Vec::new();
     for r in records.iter().filter(|r| !r.valid) {
-        let reason = stop(r.invalid_reason.as_deref().unwrap_or("the record gives no reason"));
+        let reason = why_invalid_in_common(r);
         match invalid.iter_mut().find(|(run, known, _)| *run == r.run && *known == reason) {
             Some((.., tests)) => tests.push(r.test),
             None => invalid.push((&r.run, reason, vec![r.test])),
@@ -185,9 +187,12 @@ fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, H
     }
     let of = |run: &str| if several_runs { format!(" of run {run}") } else { String::new() };
     for (run, reason, tests) in invalid {
-        let numbers = tests.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let (word, is) = if tests.len() == 1 { ("Test", "is") } else { ("Tests", "are") };
-        out.push_str(&wrapped(&format!("✗ {word} {numbers}{} {is} invalid: {reason}.", of(run)), "", prose));
+        out.push_str(&wrapped(
+            &format!("✗ {word} {}{} {is} invalid: {}.", spans(&tests), of(run), stop(&reason)),
+            "",
+            prose,
+        ));
     }
     for r in records {
         if let Some(forced) = &r.forced {

@@ -4,6 +4,7 @@
 use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
 use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::column;
+use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
@@ -12,7 +13,7 @@ use super::{count, kept, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
-use crate::words::{cut, short_name, short_place, unit, without_numbers};
+use crate::words::{cut, short_name, short_place, spans, unit, without_numbers};
 
 /// Most characters of a reason; the test's own table has it in full.
 const MAX_REASON: usize = 200;
@@ -192,8 +193,7 @@ fn why_not(sweep: &Sweep) -> String {
     }
     let said = reasons.into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-        format!("{word} {} {is} invalid: {}", numbers.join(", "), cut(stop(reason), MAX_REASON))
+        format!("{word} {} {is} invalid: {}", spans(&tests), cut(stop(reason), MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }
@@ -220,8 +220,8 @@ fn scan_line(scan: &Scan<'_>) -> Row {
             format!("{}: {}{forced}.", r.workload, sizes::sentence(shape))
         }
         None => {
-            let reason = r.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-            format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(reason))
+            let reason = why_invalid(r);
+            format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(&reason))
         }
     };
     Row { cells, invalid: !r.valid, remark, ..Row::default() }

@@ -2,6 +2,7 @@
 
 use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape};
+use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::limits::SizePoint;
 
@@ -97,8 +98,8 @@ fn result(scan: &Scan<'_>) -> String {
         (Some(shape), Some(cause)) => format!("{}. {cause}", sentence(shape)),
         (Some(shape), None) => format!("{}.", sentence(shape)),
         (None, _) => {
-            let reason = scan.record.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-            format!("Test {} is invalid: {}. No shape is given.", scan.record.test, stop(reason))
+            let reason = why_invalid(scan.record);
+            format!("Test {} is invalid: {}. No shape is given.", scan.record.test, stop(&reason))
         }
     }
 }

@@ -3,6 +3,7 @@
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::LATENCY;
 use loadline_model::column::{self, Cell as Value, column};
+use loadline_model::disturbance::why_invalid;
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::key::figure;
@@ -140,8 +141,7 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
 fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes) -> Row {
     let mut remarks = Vec::new();
     if !record.valid {
-        let reason = record.invalid_reason.as_deref().unwrap_or("the record gives no reason");
-        remarks.push(format!("Test {} is invalid: {}.", record.test, stop(reason)));
+        remarks.push(format!("Test {} is invalid: {}.", record.test, stop(&why_invalid(record))));
     }
     // Otherwise the reason says so.
     if let Some(disturbed) = record.disturbed_by.as_ref().filter(|_| record.valid) {

@@ -56,10 +56,20 @@ fn each_cause_is_said_once_and_marked_at_each_test() {
 fn what_an_option_keeps_says_so_and_what_is_invalid_has_its_reason() {
     let mut run = disturbed(&[[50.0, 0.0]]);
     assert!(words(&end_page(&run, Some(100))).contains("on the CPU 50 % (kept by --allow-disturbed)."));
-    run.records[0].add_check(Check::new("other-cpu", Outcome::Failed, "disturbed: X"));
+    let failed = || Check::new("other-cpu", Outcome::Failed, "disturbed: other processes (most: x)");
+    run.records[0].add_check(failed());
+    let number = |run: &RunData, index: usize| run.records[index].test;
     let page = words(&end_page(&run, Some(100)));
-    assert!(page.contains("on the CPU 50 %.") && page.contains("disturbed: X"), "{page}");
+    let said = format!("Test {} was disturbed: other processes (most: x).", number(&run, 0));
+    assert!(page.contains(&said) && page.contains("invalid: disturbed: other processes on the CPU"), "{page}");
     // Its remark is the reason alone; the sentence for the cause is among the notes.
     let markdown = text(&run, Format::Markdown);
     assert_eq!(markdown.matches("was disturbed: other processes").count(), 1, "{markdown}");
+
+    // Of many, the worst stands for all.
+    let mut run = disturbed(&[[50.0, 0.0], [70.0, 0.0], [9.0, 0.0]]);
+    run.records.iter_mut().take(2).for_each(|r| r.add_check(failed()));
+    let page = words(&end_page(&run, Some(100)));
+    let worst = format!("2 of them are invalid, most of all test {}: other processes (most: x).", number(&run, 1));
+    assert!(page.contains(&worst) && page.matches("(most: x)").count() == 1, "{page}");
 }
