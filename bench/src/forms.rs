@@ -16,31 +16,17 @@ use loadline_workload::{
 
 use crate::arena::{Outcome, loadline, target};
 
-/// Rows of the pool table.
-const POOL_ROWS: u64 = 64;
-/// Rows with their payload in one column, and the pool table.
-const WHOLE: &[Table] = &[
-    Table {
-        updated_in_place: true,
-        ..Table::per_job(
-            "redo",
-            &[
-                ColumnDef::int("id", Fill::Key),
-                ColumnDef::int("n", Fill::Zero),
-                ColumnDef::bytes("payload", Fill::Payload("payload")),
-            ],
-            "own-rows",
-        )
-    },
-    Table {
-        rows: RowCount::Fixed(POOL_ROWS),
-        ..Table::per_job(
-            "pool",
-            &[ColumnDef::int("id", Fill::Key), ColumnDef::bytes("payload", Fill::Payload("payload"))],
-            "own-rows",
-        )
-    },
-];
+/// Rows of the pool table. A prime, so that a row gets another payload each time, however many rows a job has.
+pub(crate) const POOL_ROWS: u64 = 61;
+/// Prepared payloads, which forms look up.
+const POOL: Table = Table {
+    rows: RowCount::Fixed(POOL_ROWS),
+    ..Table::per_job(
+        "pool",
+        &[ColumnDef::int("id", Fill::Key), ColumnDef::bytes("payload", Fill::Payload("payload"))],
+        "own-rows",
+    )
+};
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -77,7 +63,7 @@ pub(crate) struct FormArgs {
 /// A form of statement.
 struct Form {
     name: &'static str,
-    /// Whether the payload is in two columns, as in the workload, and not in one.
+    /// Whether the payload is in two columns, and not in one.
     halves: bool,
     program: fn(&Params, kind: &str) -> Option<Program>,
 }
@@ -234,8 +220,13 @@ pub(crate) fn run(args: &FormArgs) -> Outcome<()> {
         other => return Err(format!("no forms for {other}").into()),
     };
     let driver = if args.in_database { Driver::Database } else { Driver::Client };
-    let halves = find(&args.workload)?;
-    let whole: &'static Workload = Box::leak(Box::new(Workload { tables: WHOLE, ..*halves }));
+    let workload = find(&args.workload)?;
+    let with = |tables: Vec<Table>| -> &'static Workload {
+        Box::leak(Box::new(Workload { tables: Vec::leak(tables), ..*workload }))
+    };
+    // Rows with their payload in two columns, and in one.
+    let halves = with(find("LGWR-THR")?.tables.to_vec());
+    let whole = with([find("LGWR-LAT1")?.tables, &[POOL]].concat());
     let given: BTreeMap<String, i64> = args.own_rows.map(|n| ("own-rows".to_owned(), n)).into_iter().collect();
     let wanted = |form: &&Form| args.only.is_empty() || args.only.iter().any(|part| form.name.contains(part.as_str()));
     println!("{} {}, {}, {} driver", info.product, info.version, args.workload, driver);
