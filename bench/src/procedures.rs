@@ -10,12 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analyze::stats::median;
-use loadline_database::Work;
+use loadline_database::{Work, table_names};
 use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
 use crate::arena::{Arena, Args, Outcome, loadline};
+use crate::forms::POOL_ROWS;
 use crate::pgbench::{binary, place};
 
 /// Time before a window, s: as long as loadline's own warm-up.
@@ -49,9 +50,6 @@ struct Rate {
     redo_mib_s: f64,
 }
 
-/// Number of rows of the pool table.
-const POOL_ROWS: usize = 64;
-
 fn by_hand(work: &Work) -> Vec<ByHand> {
     let bytes = work.params.get("payload");
     let offsets = POOL_BYTES as i64 - bytes;
@@ -62,14 +60,6 @@ fn by_hand(work: &Work) -> Vec<ByHand> {
         from: "",
         join: String::new(),
         set: format!("payload = substr(l_value, 1 + {at}, {bytes})"),
-    };
-    let swap = ByHand {
-        name: "swap",
-        what: "two columns change places",
-        table: loadlines_table(work),
-        from: "",
-        join: String::new(),
-        set: "head = tail, tail = head".to_owned(),
     };
     let mut all = vec![
         slice("random slice", "a random slice of a value in a variable", format!("(random() * {offsets})::integer")),
@@ -87,27 +77,37 @@ fn by_hand(work: &Work) -> Vec<ByHand> {
             set: "payload = p.payload".to_owned(),
         },
     ];
-    all.extend((payload_of(work) != "payload").then_some(swap));
+    if let [head, tail] = payload_columns(work)[..] {
+        all.push(ByHand {
+            name: "swap",
+            what: "two columns change places",
+            table: loadlines_table(work),
+            from: "",
+            join: String::new(),
+            set: format!("{head} = {tail}, {tail} = {head}"),
+        });
+    }
     all
 }
 
 /// The table of the procedures that have the payload in one column.
 const WHOLE: &str = "hand.redo";
 
+/// Log-writer workloads have one table.
 fn loadlines_table(work: &Work) -> String {
-    format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"))
+    table_names(work.workload).iter().map(|(_, name)| format!("loadline.{name}")).collect()
 }
 
-/// The payload of a row of loadline's table.
-fn payload_of(work: &Work) -> String {
+/// The columns of loadline's table that make up a row's payload.
+fn payload_columns(work: &Work) -> Vec<&'static str> {
     let columns = work.workload.tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
-    columns.map(|c| c.name).collect::<Vec<_>>().join(" || ")
+    columns.map(|c| c.name).collect()
 }
 
 /// The statements that create the procedures and what they need.
 fn setup(work: &Work) -> String {
     let (rows, own) = (work.params.get("rows"), work.params.get("own-rows"));
-    let (ours, payload) = (loadlines_table(work), payload_of(work));
+    let (ours, payload) = (loadlines_table(work), payload_columns(work).join(" || "));
     let bytes = work.params.get("payload");
     let mut sql = format!(
         "DROP SCHEMA IF EXISTS hand CASCADE; CREATE SCHEMA hand;
