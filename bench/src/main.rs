@@ -18,6 +18,7 @@ mod pgbench;
 mod procedures;
 mod report;
 mod servers;
+mod short;
 mod sysbench;
 
 use std::process::ExitCode;

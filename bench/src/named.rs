@@ -11,14 +11,15 @@ use loadline_analyze::stats::median;
 use loadline_analyze::{BoundBy, Sweep, bound_of_sweep, sweeps};
 use loadline_database::OpenRequest;
 use loadline_model::format::number;
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_model::plan::PlanSpec;
 use loadline_model::{Column, Manifest, TestRecord, column};
+use loadline_run::make_plan;
 use loadline_run::study::Ended;
-use loadline_run::{Event, Listener, Study, make_plan};
 use loadline_store::StoredRun;
 use loadline_workload::{CATALOGUE, Component, Workload};
 
 use crate::arena::Outcome;
+use crate::short::{Windows, study};
 
 /// Databases by default.
 const TARGETS: [&str; 3] = ["sqlite:", "postgres-temp:", "mariadb-temp:"];
@@ -40,21 +41,11 @@ pub(crate) struct Args {
     /// Workloads; by default all that are swept
     #[arg(long, value_delimiter = ',')]
     workload: Vec<String>,
-    /// Job counts of the sweeps over jobs
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
-    jobs: Vec<u32>,
-    /// Window of each test, s
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Warm-up of each test, s
-    #[arg(long, default_value_t = 0.3)]
-    warmup: f64,
+    #[command(flatten)]
+    windows: Windows,
     /// Repetitions of each test; with several, how far each limit is from its median is printed as well
     #[arg(long, default_value_t = 1)]
     repeat: u32,
-    /// Size of the data set
-    #[arg(long, default_value = "96MiB")]
-    size: String,
     /// Folder of the runs, which are kept; by default they are removed
     #[arg(long)]
     results: Option<PathBuf>,
@@ -102,18 +93,6 @@ fn stored(path: &Path) -> Outcome<Judged> {
     Ok(Judged { manifest: run.manifest, records: run.records })
 }
 
-/// Prints each test as it ends.
-struct Told;
-
-impl Listener for Told {
-    fn on(&mut self, event: Event<'_>) {
-        if let Event::TestDone(r) = event {
-            let invalid = r.invalid_reason.as_ref().map_or(String::new(), |why| format!("  INVALID: {why}"));
-            eprintln!("  {} with {} jobs{invalid}", r.workload, r.jobs);
-        }
-    }
-}
-
 /// Runs the sweeps on `target`, and returns the folder of the run.
 fn measured(args: &Args, target: &str, results: &Path) -> Outcome<PathBuf> {
     let all = || CATALOGUE.iter().filter(|w| w.scan().is_none()).map(|w| w.code.to_owned()).collect();
@@ -121,29 +100,14 @@ fn measured(args: &Args, target: &str, results: &Path) -> Outcome<PathBuf> {
     let fixed = FIXED.iter().filter(|(code, ..)| workload.iter().any(|w| w.eq_ignore_ascii_case(code)));
     let parameters = fixed.map(|(code, name, value)| ((*code).to_owned(), [((*name).to_owned(), *value)].into()));
     let spec = PlanSpec {
-        target: Some(target.to_owned()),
         parameters: Some(parameters.collect()),
         workload: Some(workload),
-        jobs: Some(JobsSpec::List(args.jobs.clone())),
-        duration: Some(TimeSpec::Seconds(args.seconds)),
-        warmup: Some(TimeSpec::Seconds(args.warmup)),
-        size: Some(args.size.clone()),
         repeat: Some(args.repeat),
-        ..PlanSpec::default()
+        ..args.windows.spec(target)
     };
     std::fs::create_dir_all(results)?;
-    let results = results.canonicalize()?;
-    let study = Study {
-        plan: make_plan(&spec)?,
-        request: OpenRequest::new(target, results.clone()),
-        results,
-        resume: None,
-        command: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: None,
-    };
     eprintln!("{target}");
-    let outcome = study.run(&mut Told)?;
+    let outcome = study(make_plan(&spec)?, OpenRequest::new(target, results.canonicalize()?))?;
     match outcome.ended {
         Ended::Complete => Ok(outcome.folder),
         Ended::Interrupted => Err("interrupted".into()),

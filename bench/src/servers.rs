@@ -14,14 +14,15 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use loadline_database::OpenRequest;
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, TestRecord};
 use loadline_run::study::Ended;
-use loadline_run::{Event, Listener, PlanError, Study, make_plan, plans};
+use loadline_run::{PlanError, make_plan, plans};
 use loadline_store::{StoredRun, rfc3339};
 use serde::{Deserialize, Serialize};
 
 use crate::arena::Outcome;
+use crate::short::{Windows, study};
 use list::{SERVERS, Server};
 
 #[derive(Debug, clap::Args)]
@@ -37,18 +38,8 @@ pub(crate) struct Args {
     /// Only these workloads of the plans
     #[arg(long, value_delimiter = ',')]
     workload: Vec<String>,
-    /// Job counts, instead of the plans'
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
-    jobs: Vec<u32>,
-    /// Window of each test, s
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Warm-up of each test, s
-    #[arg(long, default_value_t = 0.3)]
-    warmup: f64,
-    /// Size of the data set
-    #[arg(long, default_value = "96MiB")]
-    size: String,
+    #[command(flatten)]
+    windows: Windows,
     /// Also measure the limits of the tests
     #[arg(long)]
     probe: bool,
@@ -70,8 +61,8 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     server: String,
-    /// As the server says it, if it was started.
-    version: String,
+    /// As the server says it; `None` if it was not started.
+    version: Option<String>,
     plan: String,
     driver: String,
     date: String,
@@ -166,23 +157,18 @@ fn measure(
     let spec = plans::find(name)?.spec()?;
     let spec = PlanSpec { group: spec.group.clone().filter(|_| only.is_none()), ..spec };
     let spec = spec.overridden_by(PlanSpec {
-        target: Some(url.clone()),
         workload: only,
         driver: Some(driver),
-        jobs: Some(JobsSpec::List(args.jobs.clone())),
-        duration: Some(TimeSpec::Seconds(args.seconds)),
-        warmup: Some(TimeSpec::Seconds(args.warmup)),
-        size: Some(args.size.clone()),
         repeat: Some(1),
         // Whether the server's counters prove a test, not whether its machine was quiet.
         allow_disturbed: Some(true),
         setting: Some(settings.clone()),
         probe: Some(args.probe),
-        ..PlanSpec::default()
+        ..args.windows.spec(&url)
     });
     let mut measured = Measured {
         server: server.name.to_owned(),
-        version: server.version.to_owned(),
+        version: None,
         plan: name.to_owned(),
         driver: driver.to_string(),
         date: rfc3339(SystemTime::now()).chars().take(10).collect(),
@@ -205,20 +191,11 @@ fn measure(
     };
     let mut request = OpenRequest::new(&url, results.to_owned());
     request.settings = settings;
-    let study = Study {
-        plan,
-        request,
-        results: results.to_owned(),
-        resume: None,
-        command: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: None,
-    };
-    match study.run(&mut Told) {
+    match study(plan, request) {
         Err(e) => measured.failed = Some(e.to_string()),
         Ok(outcome) => {
             let stored = StoredRun::open(&outcome.folder)?.manifest;
-            measured.version = format!("{} {}", stored.target.product, stored.target.version);
+            measured.version = Some(format!("{} {}", stored.target.product, stored.target.version));
             measured.skipped = stored.plan.skipped.into_iter().map(|s| (s.code, s.reason)).collect();
             measured.valid = outcome.records.iter().filter(|r| r.invalid_reason.is_none()).count();
             measured.invalid = outcome.records.iter().filter_map(invalid).collect();
@@ -235,19 +212,6 @@ fn measure(
 fn invalid(record: &TestRecord) -> Option<(String, String)> {
     let why = record.invalid_reason.clone()?;
     Some((format!("{} with {} jobs", record.workload, record.jobs), why))
-}
-
-/// Prints each invalid test as it ends.
-struct Told;
-
-impl Listener for Told {
-    fn on(&mut self, event: Event<'_>) {
-        if let Event::TestDone(r) = event
-            && let Some((test, why)) = invalid(r)
-        {
-            eprintln!("    {test}: INVALID: {why}");
-        }
-    }
 }
 
 impl Measured {

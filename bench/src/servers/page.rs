@@ -26,15 +26,17 @@ pub(super) fn page(all: &[Measured]) -> String {
     let _ = writeln!(out, "| --- | --- | --- |{}", " --- |".repeat(plans.len()));
     for server in SERVERS {
         let of: Vec<&Measured> = all.iter().filter(|m| m.server == server.name).collect();
-        let Some(first) = of.iter().find(|m| m.version.contains('.')).or(of.first()) else { continue };
+        if of.is_empty() {
+            continue;
+        }
+        let version = of.iter().find_map(|m| m.version.as_deref()).unwrap_or(server.version);
         let settings: Vec<String> = server.settings.iter().map(|(n, v)| format!("`{n}={v}`")).collect();
         let with = if settings.is_empty() { String::new() } else { format!(" with {}", settings.join(", ")) };
         let cells = plans.iter().map(|plan| cell(&of, plan));
         let dates: BTreeSet<&str> = of.iter().map(|m| m.date.as_str()).collect();
         let _ = writeln!(
             out,
-            "| {}{with} | {} | {} | {} |",
-            first.version,
+            "| {version}{with} | {} | {} | {} |",
             server.place(),
             dates.into_iter().collect::<Vec<_>>().join(", "),
             cells.collect::<Vec<_>>().join(" | ")

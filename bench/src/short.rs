@@ -1,0 +1,55 @@
+//! Whole plans with short windows: which tests are valid and what bounds them is asked, not their exact figures.
+
+use loadline_database::OpenRequest;
+use loadline_model::Plan;
+use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_run::{Event, Listener, Study, StudyError, StudyOutcome};
+
+/// Options of each test.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Windows {
+    /// Job counts of the sweeps over jobs
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
+    jobs: Vec<u32>,
+    /// Window of each test, s
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Warm-up of each test, s
+    #[arg(long, default_value_t = 0.3)]
+    warmup: f64,
+    /// Size of the data set
+    #[arg(long, default_value = "96MiB")]
+    size: String,
+}
+
+impl Windows {
+    /// A plan for `target` that says nothing else.
+    pub(crate) fn spec(&self, target: &str) -> PlanSpec {
+        PlanSpec {
+            target: Some(target.to_owned()),
+            jobs: Some(JobsSpec::List(self.jobs.clone())),
+            duration: Some(TimeSpec::Seconds(self.seconds)),
+            warmup: Some(TimeSpec::Seconds(self.warmup)),
+            size: Some(self.size.clone()),
+            ..PlanSpec::default()
+        }
+    }
+}
+
+/// Runs `plan`, and prints each test as it ends.
+pub(crate) fn study(plan: Plan, request: OpenRequest) -> Result<StudyOutcome, StudyError> {
+    let results = request.scratch.clone();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None }.run(&mut Told)
+}
+
+struct Told;
+
+impl Listener for Told {
+    fn on(&mut self, event: Event<'_>) {
+        if let Event::TestDone(r) = event {
+            let invalid = r.invalid_reason.as_ref().map_or(String::new(), |why| format!("  INVALID: {why}"));
+            eprintln!("    {} with {} jobs{invalid}", r.workload, r.jobs);
+        }
+    }
+}
