@@ -2,6 +2,8 @@
 //!
 //! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::error::TargetError;
 
 /// A product that is recognised by what it says of itself.
@@ -22,6 +24,39 @@ pub(crate) enum Basis {
     Partly(&'static str),
     /// It is refused.
     Other,
+}
+
+impl Flavour {
+    /// What the user should know of its figures.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        if let Basis::Partly(what) = self.basis { Some(what) } else { None }
+    }
+}
+
+/// What an endpoint's server is, if it is not an original; asked in the first session.
+#[derive(Clone, Default)]
+pub(crate) struct Recognised(Arc<OnceLock<Option<&'static Flavour>>>);
+
+impl Recognised {
+    /// Asks unless it is known.
+    pub(crate) fn or_ask(
+        &self,
+        ask: impl FnOnce() -> Result<Option<&'static Flavour>, TargetError>,
+    ) -> Result<(), TargetError> {
+        if self.0.get().is_none() {
+            let _ = self.0.set(ask()?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flavour(&self) -> Option<&'static Flavour> {
+        self.0.get().copied().flatten()
+    }
+
+    /// For the report.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.flavour().map(|flavour| format!("the server is {}", flavour.name))
+    }
 }
 
 const fn flavour(mark: &'static str, name: &'static str, basis: Basis) -> Flavour {

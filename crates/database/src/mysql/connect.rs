@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ClientConfig;
 
@@ -19,7 +19,7 @@ use super::wire::Connection;
 use super::{auth, flavours};
 use crate::env::process_env;
 use crate::error::TargetError;
-use crate::flavour::Flavour;
+use crate::flavour::Recognised;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
@@ -58,8 +58,7 @@ pub(super) struct Endpoint {
     interrupted: Arc<AtomicBool>,
     /// Records the sessions, if they are jobs'.
     jobs: Option<JobSessions>,
-    /// What the server is; asked in the first session.
-    flavour: Arc<OnceLock<Option<&'static Flavour>>>,
+    pub(super) recognised: Recognised,
 }
 
 impl Endpoint {
@@ -70,17 +69,20 @@ impl Endpoint {
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, jobs: None, flavour: Arc::default() })
+        Ok(Endpoint {
+            config,
+            tls,
+            asked: Arc::default(),
+            ask,
+            interrupted,
+            jobs: None,
+            recognised: Recognised::default(),
+        })
     }
 
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
     pub(super) fn for_jobs(&self, sessions: &JobSessions) -> Endpoint {
         Endpoint { jobs: Some(sessions.clone()), ..self.clone() }
-    }
-
-    /// What the server is, if it is not an original.
-    pub(super) fn flavour(&self) -> Option<&'static Flavour> {
-        self.flavour.get().copied().flatten()
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -124,10 +126,7 @@ impl Endpoint {
         }
         let patience = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, patience, Some(self.ask_about(c.session)))))?;
-        if self.flavour.get().is_none() {
-            let flavour = flavours::recognise(&mut c, &self.config.place())?;
-            let _ = self.flavour.set(flavour);
-        }
+        self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query("SET SESSION max_statement_time = 0")?;

@@ -10,7 +10,7 @@ use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::flavour::{Basis, Flavour};
+use crate::flavour::Flavour;
 use crate::role::JobLimit;
 use crate::role::LogSpace;
 
@@ -177,9 +177,8 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
 
     say("version", None, format!("{} {}", f.version.product(), f.version.text));
 
-    if let Some(Flavour { name, basis, .. }) = f.flavour {
-        let bad = if let Basis::Partly(what) = basis { Some((Warning, (*what).to_owned())) } else { None };
-        say("flavour", bad, (*name).to_owned());
+    if let Some(flavour) = f.flavour {
+        say("flavour", flavour.advice().map(|advice| (Warning, advice.to_owned())), flavour.name.to_owned());
     }
     if s.is_on("wsrep_on") {
         let advice = "each commit is sent to the cluster and certified before it returns, and its time includes that: compare \

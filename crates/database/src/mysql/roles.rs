@@ -42,7 +42,7 @@ impl Target for Mysql {
                 first.given_flush
             ));
         }
-        notes.extend(first.endpoint.flavour().map(|flavour| format!("the server is {}", flavour.name)));
+        notes.extend(first.endpoint.recognised.note());
         if self.facts.nodes > 1 {
             notes.push(format!(
                 "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
@@ -157,7 +157,7 @@ impl Doctor for Mysql {
             let settings = MysqlSettings::read(c)?;
             let mut state = MysqlState::ask(c, &settings, instance.local)?;
             state.times = Some(instance.times.clone());
-            state.flavour = instance.endpoint.flavour();
+            state.flavour = instance.endpoint.recognised.flavour();
             let mut findings = doctor::examine(&settings, &state);
             if several {
                 for finding in &mut findings {

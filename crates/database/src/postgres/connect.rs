@@ -23,6 +23,7 @@ use super::wire::Connection;
 use super::{flavours, parallel, refusal, tls};
 use crate::env::process_env;
 use crate::error::TargetError;
+use crate::flavour::Recognised;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
@@ -93,6 +94,7 @@ pub(super) struct Endpoint {
     ask: AskPassword,
     /// Set when the user wants to stop.
     interrupted: Arc<AtomicBool>,
+    pub(super) recognised: Recognised,
     /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
 }
@@ -107,7 +109,7 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, name })
+        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, recognised: Recognised::default(), name })
     }
 
     /// Prefix of the application names of the job sessions.
@@ -251,7 +253,7 @@ impl Endpoint {
         }
         // The first session of each node.
         if matches!(role, SessionRole::Inspect) {
-            flavours::recognise(c, &self.config.place())?;
+            self.recognised.or_ask(|| flavours::recognise(c, &self.config.place()))?;
         }
         c.version.check(&c.version_text)?;
         let ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));

@@ -6,12 +6,12 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
-use super::flavours;
+use super::cluster::PgInstance;
 use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::flavour::{Basis, Flavour};
+use crate::flavour::Flavour;
 use crate::role::JobLimit;
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
@@ -35,11 +35,11 @@ struct PgState {
 }
 
 /// Checks one instance.
-pub(super) fn examine(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
+pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
     let settings = PgSettings::read(c)?;
-    let state = PgState::read(c)?;
+    let state = PgState { flavour: instance.endpoint.recognised.flavour(), ..PgState::read(c)? };
     let mut findings = judge(c.version, &settings, &state);
-    check_directories(&mut findings, &settings, local);
+    check_directories(&mut findings, &settings, instance.local);
     Ok(findings)
 }
 
@@ -66,7 +66,7 @@ impl PgState {
             may_monitor: is(4),
             others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
             synchronous_standbys: text(6).and_then(|n| n.parse().ok()).unwrap_or(0),
-            flavour: flavours::recognise(c, "this address")?,
+            flavour: None,
         })
     }
 }
@@ -93,9 +93,9 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     } else {
         say("version", Ok, state.version_text.clone(), "");
     }
-    if let Some(Flavour { name, basis, .. }) = state.flavour {
-        let (severity, advice) = if let Basis::Partly(what) = basis { (Warning, *what) } else { (Ok, "") };
-        say("flavour", severity, (*name).to_owned(), advice);
+    if let Some(flavour) = state.flavour {
+        let (severity, advice) = flavour.advice().map_or((Ok, ""), |advice| (Warning, advice));
+        say("flavour", severity, flavour.name.to_owned(), advice);
     }
     if state.in_recovery {
         say("standby", Impossible, "yes".into(), "the server is a read-only standby: give the primary in the URL");

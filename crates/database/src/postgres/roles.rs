@@ -47,6 +47,7 @@ impl Target for Postgres {
         });
         let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
         let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
+        notes.extend(self.instances.first().and_then(|i| i.endpoint.recognised.note()));
         if self.endpoints.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
@@ -167,7 +168,7 @@ impl Doctor for Postgres {
         let several = self.instances.len() > 1;
         let mut findings = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut found = self.session(instance, SessionRole::Inspect, |c| doctor::examine(c, instance.local))?;
+            let mut found = self.session(instance, SessionRole::Inspect, |c| doctor::examine(c, instance))?;
             if several {
                 for finding in &mut found {
                     finding.subject = format!("{} (instance {})", finding.subject, i + 1);
