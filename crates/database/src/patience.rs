@@ -19,6 +19,8 @@ const PIECE: Duration = Duration::from_millis(200);
 pub(crate) const PATIENCE: u32 = 3;
 /// Time to connect for a session that asks.
 pub(crate) const HASTY: Duration = Duration::from_secs(2);
+/// Time to connect for a session that ends another one's statement, which the user wants at once.
+pub(crate) const ENDING: Duration = Duration::from_secs(1);
 /// Time without progress after which the server is asked, again and again.
 const ASK_AFTER: Duration = Duration::from_secs(2);
 /// A statement that began before the user wanted to stop is ended after this time …
@@ -59,6 +61,8 @@ pub(crate) struct Patience {
     /// How long it waits for a server that does not work for it.
     at_most: Duration,
     ask: Option<Ask>,
+    /// Ends the statement at the server, which would go on with it.
+    end: Option<Box<dyn FnOnce() + Send>>,
     /// Last progress, or the time at which waiting began.
     since: Option<Instant>,
     asked: Instant,
@@ -70,7 +74,12 @@ impl Patience {
     /// it did not answer.
     pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, ask: Option<Ask>) -> Patience {
         let interrupted = Arc::clone(interrupted);
-        Patience { interrupted, at_most, ask, since: None, asked: Instant::now(), interrupted_at: None }
+        Patience { interrupted, at_most, ask, end: None, since: None, asked: Instant::now(), interrupted_at: None }
+    }
+
+    /// Calls `end` when it gives up.
+    pub(crate) fn ending(self, end: impl FnOnce() + Send + 'static) -> Patience {
+        Patience { end: Some(Box::new(end)), ..self }
     }
 
     /// Called after each [`PIECE`] without progress.
@@ -78,6 +87,14 @@ impl Patience {
     /// # Errors
     /// Why it no longer waits.
     fn still(&mut self) -> io::Result<()> {
+        let still = self.verdict();
+        if let Some(end) = self.end.take_if(|_| still.is_err()) {
+            end();
+        }
+        still
+    }
+
+    fn verdict(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
         let waited = now.duration_since(since) + PIECE;
@@ -140,7 +157,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Blocks, or waits as long as the stream's own timeout says.
+    /// Blocks.
     pub(crate) fn new(stream: Stream) -> Waiting {
         Waiting { stream, patience: None }
     }

@@ -37,6 +37,8 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 wait_for("the lock", 30, || server.sql(held).unwrap() == "1");
                 let (code, said) = ends(start(&format!("{}&connect_timeout=1", server.url()), dir.path()), 30);
                 assert!(code == 3 && said.contains("a lock (Lock:") && said.contains("psql"), "{code}: {said}");
+                let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+                wait_for("the end of what was given up", 5, || server.sql(waiting).unwrap() == "0");
                 let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
                 server.sql(end).unwrap();
             });
@@ -49,6 +51,8 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 wait_for("the lock", 30, || !server.sql(held).unwrap().is_empty());
                 let (code, said) = ends(start(&format!("{}&connect-timeout=1", server.url("root")), dir.path()), 30);
                 assert!(code == 3 && said.contains("another session"), "{code}: {said}");
+                let waiting = "SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for%'";
+                wait_for("the end of what was given up", 5, || server.sql(waiting).unwrap().is_empty());
                 server.sql(&format!("KILL {}", server.sql(held).unwrap())).unwrap();
             });
         });

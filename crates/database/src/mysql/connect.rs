@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustls::ClientConfig;
 
@@ -20,7 +21,7 @@ use super::{auth, flavours};
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
+use crate::patience::{Doing, ENDING, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
@@ -93,17 +94,24 @@ impl Endpoint {
         self.connect_as(false)
     }
 
-    /// Opens a session with the server's settings, in a hurry; no password is asked for.
-    fn connect_in_a_hurry(&self) -> Result<Connection, TargetError> {
+    /// Opens a session with the server's settings in at most this time; no password is asked for.
+    fn connect_within(&self, at_most: Duration) -> Result<Connection, TargetError> {
         let mut endpoint = self.clone();
-        endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
+        endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(at_most);
         endpoint.attempt(false).map_err(|(e, _)| e)
     }
 
-    /// Asks, through another session, what `session` does.
-    fn ask_about(&self, session: u32) -> Ask {
-        let endpoint = self.clone();
-        Box::new(move || Doing::of(endpoint.connect_in_a_hurry().and_then(|mut c| doing(&mut c, session))))
+    /// Patience of `session`: other sessions ask what it does, and end it.
+    fn patience(&self, session: u32) -> Patience {
+        let (ask, end) = (self.clone(), self.clone());
+        let ask = move || Doing::of(ask.connect_within(HASTY).and_then(|mut c| doing(&mut c, session)));
+        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, Some(Box::new(ask)))
+            .ending(move || end.kill(session))
+    }
+
+    /// Ends `session` through another one. It may have ended already.
+    fn kill(&self, session: u32) {
+        let _ = self.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
     }
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
@@ -124,8 +132,7 @@ impl Endpoint {
         if let Some(sessions) = &self.jobs {
             sessions.add(c.session);
         }
-        let patience = self.config.connect_timeout * PATIENCE;
-        c.wait_with(Some(Patience::new(&self.interrupted, patience, Some(self.ask_about(c.session)))))?;
+        c.wait_with(Some(self.patience(c.session)))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
@@ -364,10 +371,7 @@ impl Endpoint {
 pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
     let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
     Canceller::new(move || {
-        if let Ok(mut other) = endpoint.connect_in_a_hurry() {
-            // The session may have ended already.
-            let _ = other.query(&format!("KILL {session}"));
-        }
+        endpoint.kill(session);
         if let Some(shut) = &shut {
             shut();
         }

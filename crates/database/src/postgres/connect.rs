@@ -257,7 +257,8 @@ impl Endpoint {
         }
         c.version.check(&c.version_text)?;
         let ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));
-        c.wait_with(Some(Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, ask)))?;
+        let (patience, key) = (self.config.connect_timeout * PATIENCE, c.key.clone());
+        c.wait_with(Some(Patience::new(&self.interrupted, patience, ask).ending(move || key.cancel())))?;
         if !matches!(role, SessionRole::Inspect) {
             for sql in c.version.session_settings() {
                 c.query(sql)?;

@@ -120,8 +120,6 @@ impl Connection {
 
     fn lost(&mut self, e: &io::Error) -> TargetError {
         if let Some(why) = GivenUp::of(e) {
-            // The server would go on with the statement.
-            self.key.cancel();
             return TargetError::Lost(format!("the session with {} was given up: {why}", self.place));
         }
         // A server that closes the session first sends the reason; the failed write left it unread.
