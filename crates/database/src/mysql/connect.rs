@@ -160,7 +160,7 @@ impl Endpoint {
     }
 
     fn stream(&self) -> Result<Stream, TargetError> {
-        let mut stream = match &self.config.address {
+        match &self.config.address {
             Address::Unix(path) => {
                 let s = UnixStream::connect(path).map_err(|e| {
                     let advice = match e.kind() {
@@ -171,14 +171,12 @@ impl Endpoint {
                     };
                     TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
                 })?;
-                Stream::Unix(Local::new(s))
+                Ok(Stream::Unix(Local::new(s)))
             }
             Address::Tcp(host, port) => {
-                return Ok(Stream::Tcp(self.peer().connect(host, *port, self.config.connect_timeout)?));
+                Ok(Stream::Tcp(self.peer().connect(host, *port, self.config.connect_timeout)?))
             }
-        };
-        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
-        Ok(stream)
+        }
     }
 
     fn peer(&self) -> Peer {

@@ -148,14 +148,11 @@ impl Endpoint {
 
     fn stream(&self, mode: SslMode) -> Result<Stream, (TargetError, bool)> {
         let plain = |e| (e, false);
-        let timeout = Some(self.config.connect_timeout);
         match &self.config.address {
             Address::Unix(dir) => {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
-                let mut stream = Stream::Unix(Local::new(s));
-                stream.set_timeout(timeout).map_err(|e| plain(self.peer().unreachable(&e)))?;
-                Ok(stream)
+                Ok(Stream::Unix(Local::new(s)))
             }
             Address::Tcp(host) => {
                 let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;

@@ -132,7 +132,6 @@ impl Connection {
         }
         let how = match e.kind() {
             io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server did not answer in time".to_owned(),
             _ => e.to_string(),
         };
         TargetError::Lost(format!(

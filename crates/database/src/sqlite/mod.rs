@@ -175,7 +175,7 @@ impl Sqlite {
     }
 }
 
-/// A statement with numbered parameters in the order of [`Template::vars`].
+/// A statement with numbered parameters in the order of [`loadline_workload::Template::vars`].
 ///
 /// For an UPDATE of several rows that can fail, SQLite copies each changed page to a statement journal, a temporary file beyond
 /// 64 KiB, to undo that statement alone (<https://www.sqlite.org/tempfiles.html>). `OR FAIL` needs none: loadline undoes the

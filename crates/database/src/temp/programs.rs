@@ -23,6 +23,8 @@ pub(crate) struct Program {
 pub(crate) struct Said {
     /// As in [`Product::name`].
     pub(crate) product: &'static str,
+    /// The scheme of its private servers.
+    scheme: &'static str,
     /// `17.10`, `10.11.6-MariaDB`.
     pub(crate) version: String,
 }
@@ -31,22 +33,13 @@ impl Said {
     /// Reads `postgres (PostgreSQL) 17.10 (Debian …)` and `mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
     fn parse(text: &str) -> Option<Said> {
         let after = |mark| text.split_once(mark)?.1.split_whitespace().next();
-        let of = |product, version: &str| Some(Said { product, version: version.to_owned() });
-        match (after("(PostgreSQL) "), after(" Ver ")) {
-            (Some(version), _) => of("PostgreSQL", version),
-            (_, Some(version)) if version.contains("MariaDB") => of("MariaDB", version),
-            (_, Some(version)) => of("MySQL", version),
-            (None, None) => None,
-        }
-    }
-
-    /// The scheme of its private servers.
-    fn scheme(&self) -> &'static str {
-        match self.product {
-            "PostgreSQL" => "postgres-temp",
-            "MariaDB" => "mariadb-temp",
-            _ => "mysql-temp",
-        }
+        let (product, scheme, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
+            (Some(version), _) => ("PostgreSQL", "postgres-temp", version),
+            (_, Some(version)) if version.contains("MariaDB") => ("MariaDB", "mariadb-temp", version),
+            (_, Some(version)) => ("MySQL", "mysql-temp", version),
+            (None, None) => return None,
+        };
+        Some(Said { product, scheme, version: version.to_owned() })
     }
 }
 
@@ -98,7 +91,7 @@ impl Program {
                 said.product,
                 said.version,
                 path.display(),
-                said.scheme()
+                said.scheme
             ),
             (None, Some(beside)) => {
                 format!("bin='{shown}' has no '{program}': did you mean bin={}?", beside.display())
@@ -133,7 +126,7 @@ mod tests {
             ),
         ] {
             let said = Said::parse(text).unwrap();
-            assert_eq!((said.product, said.version.as_str(), said.scheme()), (product, version, scheme), "{text}");
+            assert_eq!((said.product, said.version.as_str(), said.scheme), (product, version, scheme), "{text}");
         }
         assert_eq!(Said::parse("bash: postgres: command not found"), None);
     }

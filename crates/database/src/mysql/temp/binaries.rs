@@ -57,10 +57,11 @@ fn installer(server: &Path, given: Option<&Path>) -> Result<PathBuf, TargetError
         beside().chain(folders().filter(|_| given.is_none())).flat_map(|dir| INSTALL.map(|name| dir.join(name)));
     // Without `..`, for messages.
     let found = found.into_iter().find(|path| path.is_file()).and_then(|path| path.canonicalize().ok());
+    let looked = given.map_or("the system's directories and PATH", |_| "its directory, ../bin, ../sbin, ../scripts");
     found.ok_or_else(|| {
         TargetError::Usage(format!(
-            "beside '{}' there is no '{}' (looked in its directory, ../bin, ../sbin, ../scripts): name the directory of a \
-             whole server with ?bin=/dir, such as /usr/sbin",
+            "'{}' needs '{}', which is missing (looked in {looked}): install it, or name the directory of a whole server \
+             with ?bin=/dir, such as /usr/sbin",
             server.display(),
             INSTALL[0]
         ))
@@ -76,19 +77,19 @@ fn folders() -> impl Iterator<Item = PathBuf> {
 /// The first server of `product` in the system's folders. `mysqld` is often a link to MariaDB's server.
 fn installed(product: &Product, user: &ServerUser) -> Result<Program, TargetError> {
     let Product { name, scheme, program, package, .. } = product;
-    let mut others = Vec::new();
+    let mut other = None;
     for path in folders().map(|dir| dir.join(program)).filter(|path| path.is_file()) {
         let found = Program::ask(&path, user)?;
         if found.said.product == *name {
             return Ok(found);
         }
-        others.push(format!("; '{}' is {} {}", path.display(), found.said.product, found.said.version));
+        other.get_or_insert(format!("; '{}' is {} {}", path.display(), found.said.product, found.said.version));
     }
+    let other = other.unwrap_or_default();
     Err(TargetError::Local(format!(
-        "no {name} server is installed here (looked for {program} in the system's directories and PATH{}): install one \
+        "no {name} server is installed here (looked for {program} in the system's directories and PATH{other}): install one \
          ('apt-get install {package}' on Debian and Ubuntu, 'dnf install {package}' on Fedora and RHEL), or name its \
-         directory with {scheme}:?bin=/dir",
-        others.first().map_or("", String::as_str)
+         directory with {scheme}:?bin=/dir"
     )))
 }
 

@@ -156,7 +156,9 @@ pub(super) fn check_values(
         // MySQL accepts any name when it is asked for help: one of a plugin may be right, one like a known name is not.
         let plain = !["skip_", "disable_", "enable_", "maximum_", "loose_"].iter().any(|p| normal(name).starts_with(p));
         if refused || (plain && !binaries.version.mariadb) {
-            let list = String::from_utf8_lossy(&ask(&[])?.stdout).into_owned();
+            // A server that refuses a setting does not list the others.
+            let list = if refused { ask(&[])? } else { output };
+            let list = String::from_utf8_lossy(&list.stdout).into_owned();
             // The list of names and values at the end of the help.
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::PRODUCT;
 use crate::error::TargetError;
+use crate::postgres::versions::OLDEST;
 use crate::temp::programs::Program;
 use crate::temp::user::ServerUser;
-
-/// The oldest supported version.
-const OLDEST: u32 = 14;
 
 /// A directory with `postgres` and `initdb`.
 #[derive(Debug)]
@@ -30,9 +28,9 @@ impl Binaries {
 
 /// The binaries in `given`, else the newest in the directories of Debian's and Red Hat's packages, else those in PATH.
 pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, TargetError> {
-    let dir = match given {
+    let (dir, program) = match given {
         Some(dir) => {
-            Program::in_directory(&PRODUCT, dir, user)?;
+            let program = Program::in_directory(&PRODUCT, dir, user)?;
             if !is_complete(dir) {
                 return Err(TargetError::Usage(format!(
                     "bin='{}' has no 'initdb': give the directory that has it beside 'postgres', such as {}",
@@ -40,18 +38,22 @@ pub(super) fn find(given: Option<&Path>, user: &ServerUser) -> Result<Binaries, 
                     PRODUCT.bin
                 )));
             }
-            dir.to_owned()
+            (dir.to_owned(), program)
         }
-        None => newest(packaged()).or_else(in_path).ok_or_else(|| {
-            TargetError::Local(
-                "no PostgreSQL server found (searched /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin and PATH): install one \
-                 (`apt-get install postgresql` on Debian and Ubuntu, `dnf install postgresql-server` on Fedora and RHEL) \
-                 or give its directory with postgres-temp:?bin=/dir"
-                    .to_owned(),
-            )
-        })?,
+        None => {
+            let dir = newest(packaged()).or_else(in_path).ok_or_else(|| {
+                TargetError::Local(
+                    "no PostgreSQL server found (searched /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin and PATH): install \
+                     one (`apt-get install postgresql` on Debian and Ubuntu, `dnf install postgresql-server` on Fedora \
+                     and RHEL) or give its directory with postgres-temp:?bin=/dir"
+                        .to_owned(),
+                )
+            })?;
+            let program = Program::ask(&dir.join("postgres"), user)?;
+            (dir, program)
+        }
     };
-    let version = Program::ask(&dir.join("postgres"), user)?.said.version;
+    let version = program.said.version;
     let major = leading_number(&version);
     if major < OLDEST {
         return Err(TargetError::Refused(format!(
