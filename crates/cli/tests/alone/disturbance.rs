@@ -4,7 +4,9 @@
 use std::process::{Child, Command, Stdio};
 
 use crate::alone;
-use crate::common::{Ran, loadline, ok, results, tests_of};
+use crate::common::figures::check;
+use crate::common::{Ran, loadline, ok, results, signal, tests_of};
+use nix::sys::signal::SIGTERM;
 
 /// Processes that use a CPU each. They end with the test.
 struct Loops(Vec<Child>);
@@ -28,7 +30,7 @@ impl Drop for Loops {
     fn drop(&mut self) {
         for child in &mut self.0 {
             // timeout(1) passes it on to the loop.
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGTERM);
+            signal(child, SIGTERM);
             let _ = child.wait();
         }
     }
@@ -40,8 +42,7 @@ const SHORT: [&str; 7] = ["--jobs", "1", "--duration", "1s", "--warmup", "200ms"
 fn assert_invalid(ran: &Ran) -> serde_json::Value {
     assert_eq!(ran.code, 1, "{}", ran.said());
     let test = tests_of(&ran.folder()).remove(0);
-    let failed: Vec<_> = test["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed").collect();
-    assert!(failed.iter().any(|c| c["id"] == "other-cpu"), "{test:#}");
+    assert_eq!(check(&test, "other-cpu")["outcome"], "failed", "{test:#}");
     assert!(test["disturbed_by"].as_str().unwrap().contains("other processes on the CPU"), "{test:#}");
     assert!(test["other_cpu_pct"].as_f64().unwrap() >= 20.0, "{test:#}");
     assert!(ran.out.contains("! Test 1 was disturbed: other processes on the CPU"), "{}", ran.said());
@@ -83,8 +84,7 @@ fn loops_on_all_cpus_are_noticed_and_kept_only_if_allowed() {
     drop(busy);
     assert_invalid(&plain);
     let test = tests_of(&kept.folder()).remove(0);
-    let check = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == "other-cpu").unwrap();
-    assert_eq!(check["outcome"], "noted", "{test:#}");
+    assert_eq!(check(&test, "other-cpu")["outcome"], "noted", "{test:#}");
     assert!(kept.out.contains("kept by --allow-disturbed") == (test["valid"] == true), "{}", kept.said());
     let folder = kept.folder().display().to_string();
     let columns = ["report", &folder, "--format", "csv", "--columns", "disturbed_by", "--output", "-"];

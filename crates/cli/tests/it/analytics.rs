@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::figures::{check, passed};
 use crate::common::{Server, ok, results, run, tests_of};
 use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 use loadline_workload::data::{CUSTOMER, FACT, PRODUCT, fact_rows};
@@ -141,11 +142,6 @@ fn measure(target: &str, results: &str, more: &[&str]) -> Vec<serde_json::Value>
     tests_of(&run(&args).folder())
 }
 
-fn check<'a>(test: &'a serde_json::Value, id: &str) -> &'a serde_json::Value {
-    let checks = test["checks"].as_array().unwrap();
-    checks.iter().find(|c| c["id"] == id).unwrap_or_else(|| panic!("no check {id}: {test:#}"))
-}
-
 #[test]
 fn queries_have_their_figures_and_groups_are_counted() {
     let dir = results();
@@ -194,7 +190,7 @@ fn workers_come_or_the_test_is_invalid() {
         let detail = check(two, "parallel-workers")["detail"].as_str().unwrap();
         assert!(detail.contains("2 processes were asked for, 2 planned and 2 launched"), "{detail}");
         // A busy machine may spoil the test with one worker: then there is nothing to compare with, and why.
-        assert_eq!(check(&tests[1], "commits-window")["outcome"], "passed", "{:#}", tests[1]);
+        passed(&tests[1], "commits-window");
         let compared = if tests[1]["valid"] == true { &two["speed_up"] } else { &two["absent"]["speed_up"] };
         assert!(!compared.is_null() && tests[1]["speed_up"] == 1.0 && two["swept"] == "threads", "{two:#}");
         assert_eq!(check(two, "commits-database")["outcome"], "not-made");
@@ -228,9 +224,7 @@ fn procedures_compute_and_their_commits_are_counted() {
             let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
             assert_eq!((f("errors"), t["driver"].as_str()), (0.0, Some("database")));
             assert!(f("mops_per_s") > 0.0 && (f("mops_per_s_per_job") * 2.0 / f("mops_per_s") - 1.0).abs() < 1e-9);
-            for id in ["commits-database", "commits-window"] {
-                assert_eq!(check(t, id)["outcome"], "passed", "{t:#}");
-            }
+            ["commits-database", "commits-window"].iter().for_each(|id| passed(t, id));
             assert_eq!(check(t, "commits-per-sync")["outcome"], "not-made", "nothing is made durable");
             assert!(t.get("queries_per_s").is_none() && t["absent"]["queries_per_s"].is_string());
         }

@@ -4,17 +4,15 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, tests_of, wait_for,
+    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, start, tests_of, wait_for,
 };
 use nix::sys::signal::Signal;
 
 const SLOW: [&str; 9] =
     ["--workload", "LGWR-LAT1,LGWR-LAT25", "--jobs", "1,2,3", "--duration", "600ms", "--warmup", "200ms", "--no-probe"];
 
-fn start(target: &str, results: &Path) -> std::process::Child {
-    let mut command = loadline();
-    command.args(["run", "--target", target, "--results", results.to_str().unwrap()]).args(SLOW);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn slow(target: &str, results: &Path) -> std::process::Child {
+    start(&[&["run", "--target", target, "--results", results.to_str().unwrap()], &SLOW[..]].concat())
 }
 
 /// Goes on with a run. A busy machine may spoil one of its short windows: whether tests are valid is checked elsewhere.
@@ -38,7 +36,7 @@ fn complete(folder: &Path, before: &[serde_json::Value]) {
 
 fn killed_and_resumed(target: &str) {
     let dir = results();
-    let mut child = start(target, dir.path());
+    let mut child = slow(target, dir.path());
     let folder = folder_with_tests(dir.path(), 2);
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
@@ -95,10 +93,8 @@ fn a_killed_run_on_a_private_server_goes_on() {
 #[test]
 fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
     let dir = results();
-    let mut command = loadline();
-    command.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300s"]);
-    command.args(["--no-probe", "--results", dir.path().to_str().unwrap()]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let of = ["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300s"];
+    let mut child = start(&[&of[..], &["--no-probe", "--results", dir.path().to_str().unwrap()]].concat());
     let manifests = || {
         let folders = std::fs::read_dir(dir.path()).into_iter().flatten().flatten();
         folders.filter(|f| f.path().join("manifest.json").exists()).count()
@@ -117,7 +113,7 @@ fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
 fn ctrl_c_ends_in_order_and_leaves_nothing() {
     for target in ["sqlite:", "postgres-temp:"] {
         let dir = results();
-        let child = start(target, dir.path());
+        let child = slow(target, dir.path());
         let folder = folder_with_tests(dir.path(), 1);
         signal(&child, Signal::SIGINT);
         let ran = Ran::of(child.wait_with_output().unwrap());
@@ -136,7 +132,7 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
     let dir = results();
     let mut server = Server::start(&[]);
     let url = server.url();
-    let child = start(&url, dir.path());
+    let child = slow(&url, dir.path());
     let folder = folder_with_tests(dir.path(), 1);
     std::thread::sleep(std::time::Duration::from_millis(300));
     server.kill();
@@ -159,7 +155,7 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
 fn a_killed_run_on_a_users_server_is_cleaned() {
     let dir = results();
     let server = Server::start(&[]);
-    let mut child = start(&server.url(), dir.path());
+    let mut child = slow(&server.url(), dir.path());
     folder_with_tests(dir.path(), 1);
     // A second run on the same schema is refused while the first one lives.
     let second = run(&["run", "--target", &server.url(), "--results", dir.path().join("second").to_str().unwrap()]);
@@ -192,7 +188,7 @@ fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
 fn a_full_results_folder_loses_nothing() {
     let dir = results();
     let small = Small::mount(dir.path(), "4m");
-    let child = start("null:", &small.path);
+    let child = slow("null:", &small.path);
     let folder = folder_with_tests(&small.path, 1);
     small.fill();
     let full = Ran::of(child.wait_with_output().unwrap());

@@ -1,11 +1,10 @@
 //! End to end: the data-load group, and the data set: kept, refused, dropped, too large.
 
 use std::path::Path;
-use std::process::Stdio;
 
-use crate::common::{Ran, Server, leftovers, loadline, ok, results, run, tests_of, wait_for};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::common::figures::passed;
+use crate::common::{Ran, Server, leftovers, ok, results, run, signal, start, tests_of, wait_for};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// All workloads of the group, small, one job.
@@ -19,11 +18,6 @@ fn plan(dir: &Path) -> String {
 }
 
 /// The outcome of a check.
-fn check<'a>(test: &'a Value, id: &str) -> &'a str {
-    let checks = test["checks"].as_array().unwrap();
-    checks.iter().find(|c| c["id"] == id).map_or("missing", |c| c["outcome"].as_str().unwrap())
-}
-
 fn near(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() < 1e-6
 }
@@ -48,7 +42,7 @@ fn group_on(target: &str) {
             continue;
         }
         // The table itself was asked: it grew by what the jobs say, exactly.
-        assert_eq!(check(t, "work-evidence"), "passed", "{t:#}");
+        passed(t, "work-evidence");
         assert_eq!(figure("rows_changed_database") % figure("rows_per_tx"), 0.0);
         // Bytes as stored: more than the payload, less than four times the values of a row.
         let row = figure("data_mib_per_s") * 1024.0 * 1024.0 / figure("rows_per_s");
@@ -67,8 +61,7 @@ fn group_on(target: &str) {
         (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
     assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
     // The last batches of the window are looked for after its end.
-    let seen = stream["checks"].as_array().unwrap().iter().find(|c| c["id"] == "batches-seen").unwrap();
-    assert_eq!(seen["outcome"], "passed", "{stream:#}");
+    passed(stream, "batches-seen");
 }
 
 #[test]
@@ -151,20 +144,9 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     let server = Server::start(&[]);
     let dir = results();
     for driver in ["client", "database"] {
-        let mut command = loadline();
-        command.args(["run", "--target", &server.url(), "--driver", driver, "--results", dir.path().to_str().unwrap()]);
-        command.args([
-            "--workload",
-            "SRV-QUERY1",
-            "--jobs",
-            "1,2",
-            "--duration",
-            "3s",
-            "--warmup",
-            "0.5s",
-            "--no-probe",
-        ]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let of = ["run", "--target", &server.url(), "--driver", driver, "--results", dir.path().to_str().unwrap()];
+        let short = ["--jobs", "1,2", "--duration", "3s", "--warmup", "0.5s", "--no-probe"];
+        let child = start(&[&of[..], &["--workload", "SRV-QUERY1"], &short].concat());
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
         wait_for("the second test", 60, || server.sql(jobs).is_ok_and(|n| n == "1"));
         std::thread::sleep(std::time::Duration::from_millis(700));
@@ -211,15 +193,14 @@ fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
 fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
     let dir = results();
     let url = format!("sqlite:{}", dir.path().join("x.db").display());
-    let mut command = loadline();
-    command.args(["run", "--target", &url, "--workload", "DBWR-THR", "--size", "2GiB", "--jobs", "1", "--no-probe"]);
-    command.args(["--results", dir.path().join("runs").to_str().unwrap()]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let runs = dir.path().join("runs").display().to_string();
+    let of = ["run", "--target", &url, "--workload", "DBWR-THR", "--size", "2GiB", "--jobs", "1", "--no-probe"];
+    let child = start(&[&of[..], &["--results", &runs]].concat());
     // The log of the load, or the file, has grown: rows are coming in.
     let file = dir.path().join("x.db");
     wait_for("the load", 60, || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
     let begun = std::time::Instant::now();
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    signal(&child, Signal::SIGINT);
     let ran = Ran::of(child.wait_with_output().unwrap());
     // Loading all of it takes far longer.
     assert!(ran.code != 0 && begun.elapsed().as_secs() < 15, "{} s: {}", begun.elapsed().as_secs(), ran.said());

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::mariadb::Maria;
-use crate::common::{loadline, results, run, tests_of, valid, wait_for};
+use crate::common::{loadline, results, run, start, tests_of, valid, wait_for};
 
 const ONE: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms", "--no-probe"];
@@ -228,10 +228,8 @@ fn a_server_that_goes_away_in_mid_test() {
     let mut server = Maria::start(&[]);
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let mut command = loadline();
-    command.args(["run", "--target", &server.url("root"), "--no-probe", "--results", path, "--workload", "LGWR-LAT1"]);
-    command.args(["--jobs", "1,2", "--duration", "2s", "--warmup", "300ms"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let of = ["run", "--target", &server.url("root"), "--no-probe", "--results", path, "--workload", "LGWR-LAT1"];
+    let child = start(&[&of[..], &["--jobs", "1,2", "--duration", "2s", "--warmup", "300ms"]].concat());
     let folder = crate::common::folder_with_tests(dir.path(), 1);
     std::thread::sleep(std::time::Duration::from_millis(900));
     server.kill();

@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::common::{Server, loadline, results, run, tests_of};
+use crate::common::figures::check;
+use crate::common::{Server, loadline, results, run, start, tests_of};
 
 const ONE: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "800ms", "--warmup", "500ms", "--no-probe"];
@@ -136,23 +137,8 @@ fn work_that_goes_wrong_in_mid_run_is_marked() {
     let url = server.url();
     for driver in ["client", "database"] {
         let results = dir.path().join(driver);
-        let mut command = loadline();
-        command.args([
-            "run",
-            "--target",
-            &url,
-            "--no-probe",
-            "--workload",
-            "LGWR-LAT1",
-            "--jobs",
-            "2",
-            "--duration",
-            "300s",
-            "--driver",
-            driver,
-            "--results",
-        ]);
-        let child = command.arg(&results).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let of = ["run", "--target", &url, "--driver", driver, "--results", results.to_str().unwrap(), "--no-probe"];
+        let child = start(&[&of[..], &["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "300s"]].concat());
         crate::common::wait_for("the jobs to run", 30, || {
             server
                 .sql("SELECT sum(n) FROM loadline.lgwr_lat1_redo WHERE id >= 128")
@@ -177,8 +163,7 @@ fn commits_that_do_not_wait_are_caught_by_the_counters() {
     let ran = measure(&server.url(), dir.path().to_str().unwrap(), &["--force"]);
     let t = &tests_of(&ran.folder())[0];
     assert!(t["forced"].as_str().unwrap().contains("fsync"), "{t:#}");
-    let check = t["checks"].as_array().unwrap().iter().find(|c| c["id"] == "commits-per-sync").unwrap();
-    assert_ne!(check["outcome"], "passed", "{t:#}");
+    assert_ne!(check(t, "commits-per-sync")["outcome"], "passed", "{t:#}");
 }
 
 #[test]

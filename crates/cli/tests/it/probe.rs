@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
-use crate::common::{Ran, loadline, ok, results, run};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::common::{Ran, loadline, ok, results, run, signal, start};
+use nix::sys::signal::Signal;
 
 const SHORT: [&str; 4] = ["--size", "16MiB", "--seconds", "3"];
 
@@ -262,10 +261,8 @@ fn a_directory_that_must_not_be_written_is_refused() {
     assert!(is_empty(dir.path()));
 }
 
-fn start(dir: &Path) -> Child {
-    let mut command = loadline();
-    command.arg("probe").arg(dir).args(["--size", "64MiB", "--seconds", "600"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+fn long(dir: &Path) -> Child {
+    let child = start(&["probe", dir.to_str().unwrap(), "--size", "64MiB", "--seconds", "600"]);
     // The files are there once the process holds more than its own bytes in this directory.
     crate::common::wait_for("the probe's files", 30, || open_files(child.id(), dir) >= 2);
     std::thread::sleep(Duration::from_millis(300));
@@ -282,15 +279,15 @@ fn open_files(pid: u32, dir: &Path) -> usize {
 #[test]
 fn nothing_is_left_after_an_interrupt_or_a_kill() {
     let dir = results();
-    let child = start(dir.path());
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let child = long(dir.path());
+    signal(&child, Signal::SIGINT);
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.said());
     assert!(is_empty(dir.path()), "{}", ran.said());
 
-    let child = start(dir.path());
+    let child = long(dir.path());
     let pid = child.id();
-    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+    signal(&child, Signal::SIGKILL);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.signal(), Some(9));
     // As on a filesystem that keeps the names of open files, or after a kill before the name is gone.

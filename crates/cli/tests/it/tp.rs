@@ -3,13 +3,9 @@
 
 use std::time::Duration;
 
-use crate::common::{Ran, Server, loadline, ok, results, tests_of, wait_for};
+use crate::common::figures::{check, passed};
+use crate::common::{Ran, Server, ok, results, start, tests_of, valid, wait_for};
 use serde_json::Value;
-
-fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
-    let checks = test["checks"].as_array().unwrap();
-    checks.iter().find(|c| c["id"] == id).unwrap_or_else(|| panic!("no check {id} in {test}"))
-}
 
 /// Twenty accounts and seven items for sixteen jobs: everybody waits for everybody, and nobody in a circle.
 fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
@@ -26,14 +22,9 @@ fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
     assert_eq!(tests.len(), 4, "{}", ran.said());
     for t in &tests {
         let of = format!("{} on {target} with the {driver} driver", t["workload"]);
-        // A busy machine may take time between transactions; nothing else may fail.
-        let failed = t["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed");
-        let failed: Vec<_> = failed.filter(|c| c["id"] != "littles-law").collect();
-        assert!(failed.is_empty() && t["errors"].as_f64() == Some(0.0), "{of}: {failed:?} {t}");
-        assert_eq!(check(t, "errors")["outcome"], "passed", "{of}: no error before or after the window either");
-        for id in ["consistency", "work-evidence"] {
-            assert_eq!(check(t, id)["outcome"], "passed", "{of}: {}", check(t, id));
-        }
+        assert!(valid(t) && t["errors"].as_f64() == Some(0.0), "{of}: {t}");
+        // No error before or after the window either.
+        ["errors", "consistency", "work-evidence"].iter().for_each(|id| passed(t, id));
         assert!(t["transaction_time_ns_p99"].as_f64() >= t["transaction_time_ns_p50"].as_f64(), "{of}");
     }
     // The mix has the statements of its parts by their shares, the same with every driver.
@@ -60,11 +51,9 @@ fn jobs_that_meet_at_their_rows_never_fail_on_mariadb() {
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
-    let mut run = loadline();
-    run.args(["run", "--target", &server.url(), "--workload", "TP-LIGHT,TP-MEDIUM", "--jobs", "2", "--duration", "2s"]);
-    run.args(["--warmup", "500ms", "--no-probe", "--results", dir.path().to_str().unwrap()]);
-    run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = run.spawn().unwrap();
+    let of = ["run", "--target", &server.url(), "--workload", "TP-LIGHT,TP-MEDIUM", "--jobs", "2", "--duration", "2s"];
+    let more = ["--warmup", "500ms", "--no-probe", "--results", dir.path().to_str().unwrap()];
+    let child = start(&[&of[..], &more].concat());
     let under_way = |what: &str, sql: &str| {
         wait_for(what, 60, || {
             std::thread::sleep(Duration::from_millis(30));
@@ -85,7 +74,8 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
         assert_eq!((test["valid"].as_bool(), &failed["outcome"]), (Some(false), &Value::from("failed")), "{test}");
         let detail = failed["detail"].as_str().unwrap();
         assert!(detail.contains(what) && detail.contains("off by 1)"), "{detail}");
-        assert_eq!(check(test, "work-evidence")["outcome"], "passed", "nothing else is wrong: {test}");
+        // Nothing else is wrong.
+        passed(test, "work-evidence");
     }
 }
 
@@ -108,7 +98,7 @@ fn the_log_writers_mix_is_held_against_the_same_mix() {
         assert_eq!(t["valid"], true, "{target}: {}", t["invalid_reason"]);
         // 16, 3 and 1 of 20 change 1, 25 and 125 rows.
         assert!((figure("rows_per_tx") - 10.8).abs() < 1e-9, "{target}: {}", figure("rows_per_tx"));
-        assert_eq!(check(t, "work-evidence")["outcome"], "passed");
+        passed(t, "work-evidence");
         let seen = figure("redo_bytes_per_tx");
         if !with_limit {
             continue;

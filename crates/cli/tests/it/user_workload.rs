@@ -3,18 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{leftovers, ok, results, run, tests_of};
+use crate::common::figures::{check, passed};
+use crate::common::{leftovers, ok, results, run, tests_of, valid};
 
 /// Runs it; every test is valid, but for time that a busy machine takes between its short transactions.
 fn sound(args: &[&str]) -> Vec<serde_json::Value> {
     let ran = run(args);
     let tests = tests_of(&ran.folder());
     assert!(!tests.is_empty(), "{}", ran.said());
-    for t in &tests {
-        let failed = t["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == "failed");
-        let failed: Vec<_> = failed.filter(|c| c["id"] != "littles-law").collect();
-        assert!(failed.is_empty(), "{failed:?}: {}", ran.said());
-    }
+    tests.iter().for_each(|t| assert!(valid(t), "{}", ran.said()));
     tests
 }
 
@@ -38,11 +35,7 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
         assert_eq!(tests.len(), 2, "{target}");
         for t in &tests {
             assert_eq!(t["workload"], "QUEUE", "{target}: {t}");
-            let checks = t["checks"].as_array().unwrap();
-            for id in ["work-evidence", "consistency"] {
-                let check = checks.iter().find(|c| c["id"] == id).unwrap();
-                assert_eq!(check["outcome"], "passed", "{target}: {check}");
-            }
+            ["work-evidence", "consistency"].iter().for_each(|id| passed(t, id));
             assert_eq!(t["kpis"][2], "transaction_time_ns_p99");
         }
     }
@@ -123,8 +116,7 @@ fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
         let of = ["run", "--workload-file", file.to_str().unwrap(), "--target", target];
         let t = &sound(&[&of[..], &args[..]].concat())[0];
         assert_eq!(t["driver"], "client", "{target}: {t}");
-        let evidence = t["checks"].as_array().unwrap().iter().find(|c| c["id"] == "work-evidence").unwrap();
-        assert_eq!(evidence["outcome"], "passed", "{target}: {evidence}");
+        passed(t, "work-evidence");
     }
     // A turn that skips places is refused: its shares would be wrong.
     std::fs::write(
@@ -253,7 +245,7 @@ fn null_is_no_proof_and_uncounted_rows_are_left_out() {
             dir.path().to_str().unwrap(),
         ]);
         let tests = tests_of(&ran.folder());
-        let check = tests[0]["checks"].as_array().unwrap().iter().find(|c| c["id"] == "consistency").unwrap();
+        let check = check(&tests[0], "consistency");
         let detail = check["detail"].as_str().unwrap();
         assert_eq!(check["outcome"] == "failed", says.is_some(), "{query}: {}", ran.said());
         assert!(says.is_none_or(|s| detail.contains(s) && detail.contains("it holds")), "{detail}");

@@ -1,28 +1,25 @@
 //! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Server, folder_with_tests, loadline, results, signal, wait_for};
+use crate::common::{Ran, Server, folder_with_tests, results, signal, start, wait_for};
 
 const SHORT: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
 
-fn start(url: &str, results: &Path) -> Child {
-    let mut command = loadline();
-    command.args(["run", "--target", url, "--results", results.to_str().unwrap()]).args(SHORT);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn short(url: &str, results: &Path) -> Child {
+    start(&[&["run", "--target", url, "--results", results.to_str().unwrap()], &SHORT[..]].concat())
 }
 
-/// The end of a run, which must come within `seconds`: its exit code and what it said.
-fn ends(mut child: Child, seconds: u64) -> (i32, String) {
+/// The end of a run, which must come within `seconds`.
+fn ends(mut child: Child, seconds: u64) -> Ran {
     wait_for("the run to end", seconds, || child.try_wait().unwrap().is_some());
-    let out = child.wait_with_output().unwrap();
-    (out.status.code().unwrap(), String::from_utf8_lossy(&out.stderr).into_owned())
+    Ran::of(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -35,8 +32,12 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 holding.spawn(|| server.sql("BEGIN; CREATE SCHEMA loadline; SELECT pg_sleep(30)"));
                 let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
                 wait_for("the lock", 30, || server.sql(held).unwrap() == "1");
-                let (code, said) = ends(start(&format!("{}&connect_timeout=1", server.url()), dir.path()), 30);
-                assert!(code == 3 && said.contains("a lock (Lock:") && said.contains("psql"), "{code}: {said}");
+                let ran = ends(short(&format!("{}&connect_timeout=1", server.url()), dir.path()), 30);
+                assert!(
+                    ran.code == 3 && ran.err.contains("a lock (Lock:") && ran.err.contains("psql"),
+                    "{}",
+                    ran.said()
+                );
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
                 wait_for("the end of what was given up", 5, || server.sql(waiting).unwrap() == "0");
                 let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
@@ -49,8 +50,8 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 holding.spawn(|| server.sql("FLUSH TABLES WITH READ LOCK; SELECT SLEEP(30)"));
                 let held = "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
                 wait_for("the lock", 30, || !server.sql(held).unwrap().is_empty());
-                let (code, said) = ends(start(&format!("{}&connect-timeout=1", server.url("root")), dir.path()), 30);
-                assert!(code == 3 && said.contains("another session"), "{code}: {said}");
+                let ran = ends(short(&format!("{}&connect-timeout=1", server.url("root")), dir.path()), 30);
+                assert!(ran.code == 3 && ran.err.contains("another session"), "{}", ran.said());
                 let waiting = "SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for%'";
                 wait_for("the end of what was given up", 5, || server.sql(waiting).unwrap().is_empty());
                 server.sql(&format!("KILL {}", server.sql(held).unwrap())).unwrap();
@@ -63,13 +64,13 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
 fn a_stopped_server_does_not_keep_an_interrupted_run() {
     let dir = results();
     let server = Server::start(&[]);
-    let child = start(&server.url(), dir.path());
+    let child = short(&server.url(), dir.path());
     folder_with_tests(dir.path(), 1);
     server.signal_all("-STOP");
     signal(&child, Signal::SIGINT);
     let begin = Instant::now();
-    let (code, said) = ends(child, 20);
+    let ran = ends(child, 20);
     let took = begin.elapsed();
     server.signal_all("-CONT");
-    assert!(code == 130 && took < Duration::from_secs(8), "{code} after {took:?}: {said}");
+    assert!(ran.code == 130 && took < Duration::from_secs(8), "after {took:?}: {}", ran.said());
 }

@@ -6,12 +6,13 @@ pub(crate) fn figure(test: &Value, id: &str) -> f64 {
     test[id].as_f64().unwrap_or_else(|| panic!("{}: no {id}: {}", test["workload"], test["absent"][id]))
 }
 
-pub(crate) fn check<'a>(test: &'a Value, id: &str) -> Option<&'a Value> {
-    test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id)
+pub(crate) fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
+    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
+    found.unwrap_or_else(|| panic!("{}: no check {id}", test["workload"]))
 }
 
 pub(crate) fn passed(test: &Value, id: &str) {
-    let found = check(test, id).unwrap_or_else(|| panic!("{}: no check {id}", test["workload"]));
+    let found = check(test, id);
     assert_eq!(found["outcome"], "passed", "{} with {} jobs: {found}", test["workload"], test["jobs"]);
 }
 

@@ -54,6 +54,11 @@ impl Ran {
     }
 }
 
+/// Starts it; [`Ran::of`] takes what it says.
+pub(crate) fn start(args: &[&str]) -> Child {
+    loadline().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 pub(crate) fn run(args: &[&str]) -> Ran {
     Ran::of(loadline().args(args).output().unwrap())
 }
