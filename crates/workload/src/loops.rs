@@ -129,8 +129,9 @@ impl<'a> Looping<'a> {
     }
 
     /// The memory that it keeps for the rows of a query.
-    pub fn memory(&self) -> impl Iterator<Item = &[(i64, i64, i64)]> {
-        [&self.sorted[..]].into_iter()
+    #[must_use]
+    pub fn memory(&self) -> &[(i64, i64, i64)] {
+        &self.sorted
     }
 
     /// DA-SCAN.
