@@ -93,7 +93,7 @@ impl<'a> Facts<'a> {
         let of_other_moments = |c: &Counters<'_>| {
             let ([open, close], s) = (c.on_time, measured.schedule);
             let off_ns = open.at_ns.abs_diff(s.open_ns) + close.at_ns.abs_diff(s.close_ns);
-            if c.completed_on_time().is_some() { 0.0 } else { off_ns as f64 / 1e9 / s.window_s().max(1e-9) }
+            if c.exact_on_time().is_some() { 0.0 } else { off_ns as f64 / 1e9 / s.window_s().max(1e-9) }
         };
         Facts {
             schedule: measured.schedule,

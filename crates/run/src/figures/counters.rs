@@ -13,6 +13,9 @@ pub(crate) struct Completed {
     pub(crate) uncertain: f64,
 }
 
+/// The jobs' count between snapshots is as good as exact if it is off by at most this share.
+const UNCERTAIN: f64 = 0.1;
+
 /// Snapshots of the counters at window start and window end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counters<'a> {
@@ -77,7 +80,13 @@ impl<'a> Counters<'a> {
         })
     }
 
-    /// The same between `open` and `close`. `None` if these hold what sessions published, at a time of their own.
+    /// The same if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
+    /// however late they were read.
+    pub(crate) fn exact_on_time(&self) -> Option<Completed> {
+        self.completed_on_time().filter(|done| done.count > 0.0 && done.uncertain <= UNCERTAIN * done.count)
+    }
+
+    /// As [`Self::completed_on_time`], between `open` and `close`. `None` if these hold what sessions published, at a time of their own.
     pub(crate) fn completed(&self) -> Option<Completed> {
         if let Some(count) = self.whole {
             return Some(Completed { count, uncertain: 0.0 });
@@ -139,5 +148,10 @@ mod tests {
         let (open, close) = (snapshot(1, Some((100.0, 104.0))), snapshot(2, Some((900.0, 902.0))));
         assert_eq!(of(&open, &close), Some(Completed { count: 799.0, uncertain: 3.0 }));
         assert_eq!(of(&open, &snapshot(2, None)), None);
+        let exact = |close: &Snapshot| {
+            let on_time = [&open, close];
+            Counters { open: &open, close, on_time, seconds: 1.0, off_s: 0.0, whole: None }.exact_on_time()
+        };
+        assert_eq!((exact(&close), exact(&snapshot(2, Some((900.0, 1200.0))))), (of(&open, &close), None));
     }
 }

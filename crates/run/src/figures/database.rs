@@ -20,8 +20,6 @@ const COLUMNS: &[&Column] = &[
     column::COMMITS_DATABASE,
     column::COMMITS_PER_REDO_SYNC,
 ];
-/// The jobs' count between snapshots is used for redo if it is off by at most this share.
-const UNCERTAIN: f64 = 0.1;
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
@@ -47,8 +45,8 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     set(column::REDO_SYNC_WRITES_PER_S, c.rate(counter::REDO_SYNCS));
     let redo = c.rate_on_time(counter::REDO_BYTES);
     // Both of the same snapshots: one read late has more of both.
-    let exact = c.completed_on_time().filter(|done| done.count > 0.0 && done.uncertain <= UNCERTAIN * done.count);
-    let of_snapshots = exact.and_then(|done| c.grown_on_time(counter::REDO_BYTES).map(|bytes| bytes / done.count));
+    let of_snapshots =
+        c.exact_on_time().and_then(|done| c.grown_on_time(counter::REDO_BYTES).map(|bytes| bytes / done.count));
     let per_tx = of_snapshots.or_else(|| redo.filter(|_| tps > 0.0).map(|bytes| bytes / tps));
     set(column::REDO_MIB_PER_S, redo.map(|bytes| bytes / MIB));
     set(column::REDO_BYTES_PER_TX, per_tx);
