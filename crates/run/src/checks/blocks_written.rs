@@ -11,7 +11,7 @@ use super::data_source::MIN_DEVICE_SHARE;
 use crate::figures::MIB;
 use crate::figures::access::only_adds;
 use crate::figures::collected::Figures;
-use crate::figures::counters::Counters;
+use crate::figures::counters::{Completed, Counters};
 use crate::figures::machine::seconds_between;
 
 /// Id of the check that changed data are written.
@@ -151,10 +151,10 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
         return None;
     }
     let per_tx = request.work.program.rows_changed_per_tx() as f64;
-    let completed = w.completed();
-    let expected = per_tx * completed.map_or(transactions.count() as f64, |done| done.count);
-    // A busy machine reads counters slowly, and jobs go on meanwhile.
-    let uncertain = per_tx * completed.map_or(0.0, |done| done.uncertain);
+    let count = transactions.count() as f64;
+    // As many as the jobs did between the snapshots, or else in the window: then late snapshots are of others.
+    let done = w.completed().unwrap_or(Completed { count, uncertain: w.off_s / w.seconds * count });
+    let expected = per_tx * done.count;
     if per_tx == 0.0 {
         return None;
     }
@@ -162,7 +162,7 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
     let Some(counted) = w.grown(counter::ROWS_CHANGED) else {
         return Some(Check::new(ID, Outcome::NotMade, "the target does not count changed rows".to_owned()));
     };
-    let allowed = allowed_rows_off(expected, per_tx, request.jobs, w.off_s / w.seconds) + uncertain;
+    let allowed = allowed_rows_off(done, per_tx, request.jobs);
     Some(Check::require(
         ID,
         (counted - expected).abs() <= allowed,
@@ -174,9 +174,9 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
 }
 
 /// Allowed difference between the counts of changed rows. A transaction that crosses window start or window end is in
-/// only one count, and counters are read `late` (a share of the window).
-fn allowed_rows_off(expected: f64, per_tx: f64, jobs: u32, late: f64) -> f64 {
-    expected * (MAX_ROWS_OFF_SHARE + late) + 2.0 * per_tx * f64::from(jobs)
+/// only one count.
+fn allowed_rows_off(done: Completed, per_tx: f64, jobs: u32) -> f64 {
+    per_tx * (done.count * MAX_ROWS_OFF_SHARE + done.uncertain + 2.0 * f64::from(jobs))
 }
 
 #[cfg(test)]
@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn a_short_window_does_not_hide_rows() {
         // 100 transactions of a row each, by two jobs.
-        assert_eq!(allowed_rows_off(100.0, 1.0, 2, 0.0), 9.0);
-        assert!(allowed_rows_off(100.0, 1.0, 2, 0.1) < 20.0, "64 rows a job would be more than there are");
+        let of = |uncertain| allowed_rows_off(Completed { count: 100.0, uncertain }, 1.0, 2);
+        assert_eq!(of(0.0), 9.0);
+        assert!(of(10.0) < 20.0, "64 rows a job would be more than there are");
     }
 }
