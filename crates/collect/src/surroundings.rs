@@ -33,7 +33,7 @@ pub struct Surroundings {
     /// Waits for CPU, memory and I/O, of the whole machine.
     pub pressure: [Option<Pressure>; 3],
     /// See [`thermal_ms`].
-    pub thermal_ms: Option<Vec<u64>>,
+    pub thermal_ms: BTreeMap<u32, u64>,
     /// See [`frequency_pct`].
     pub frequency_pct: Option<f64>,
     /// What keeps loadline from CPUs.

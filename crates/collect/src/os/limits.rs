@@ -1,6 +1,6 @@
 //! What keeps a process from the machine's CPUs: its affinity, CPU limits of control groups, heat.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -104,12 +104,11 @@ fn of_cpu<T: FromStr>(cpu: u32, file: &str) -> Option<T> {
     std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/{file}")).ok()?.trim().parse().ok()
 }
 
-/// Time in which each CPU, or its package, ran slower because it was too hot, ms.
+/// Time in which each CPU, or its package, ran slower because it was too hot, ms. Not of CPUs whose time is unknown.
 #[must_use]
-pub fn thermal_ms(cpus: &Cpus) -> Option<Vec<u64>> {
+pub fn thermal_ms(cpus: &Cpus) -> BTreeMap<u32, u64> {
     let of = |cpu, what| of_cpu(cpu, &format!("thermal_throttle/{what}_throttle_total_time_ms"));
-    let all: Vec<u64> = cpus.iter().filter_map(|cpu| of(*cpu, "core").max(of(*cpu, "package"))).collect();
-    (!all.is_empty()).then_some(all)
+    cpus.iter().filter_map(|cpu| Some((*cpu, of(*cpu, "core").max(of(*cpu, "package"))?))).collect()
 }
 
 /// Current frequency of the fastest CPU, as a share of its highest, %.

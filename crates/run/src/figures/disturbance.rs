@@ -46,10 +46,9 @@ pub(crate) fn figures(
     let steal = own.into_iter().chain(steal_pct).reduce(f64::max);
     out.set_or_absent(column::CPU_STEAL_PCT, steal, "/proc/stat could not be read");
     confined(&mut out, request, [a, b]);
-    let hottest = |(a, b): (&Vec<u64>, &Vec<u64>)| {
-        a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a) as f64 / 10.0 / seconds).fold(0.0, f64::max)
-    };
-    let thermal = a.thermal_ms.as_ref().zip(b.thermal_ms.as_ref()).map(hottest);
+    // A CPU that came or went in between has no time of the window.
+    let hot_ms = b.thermal_ms.iter().filter_map(|(cpu, ms)| ms.checked_sub(*a.thermal_ms.get(cpu)?)).max();
+    let thermal = hot_ms.map(|ms| ms as f64 / 10.0 / seconds);
     let why = "the kernel does not time thermal throttling here (virtual machine, or Linux before 5.6)";
     out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, why);
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
@@ -207,7 +206,7 @@ mod tests {
                 processes: None,
                 cpus: (0..4).map(of).collect(),
                 pressure: [None; 3],
-                thermal_ms: None,
+                thermal_ms: BTreeMap::new(),
                 frequency_pct: None,
                 loadline: Confined::default(),
                 server: None,
