@@ -99,12 +99,6 @@ pub(crate) trait Part {
         true
     }
 
-    /// Whether what it measures stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a
-    /// measurement slower, so the fastest one is the nearest to what the machine allows.
-    fn is_steady(&self) -> bool {
-        false
-    }
-
     /// Units that a transaction of the test takes; 0 if it did none of the work.
     fn per_tx(&self, _subject: Subject<'_>) -> Result<f64, String> {
         Ok(1.0)

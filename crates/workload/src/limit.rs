@@ -74,6 +74,13 @@ impl Limit {
         matches!(self, Limit::Statements | Limit::Log)
     }
 
+    /// Whether it stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a measurement slower,
+    /// so the fastest one is the nearest to what the machine allows.
+    #[must_use]
+    pub fn is_steady(self) -> bool {
+        matches!(self, Limit::Statements | Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel)
+    }
+
     /// What the best program would take for this work: how the reference does it; a sentence.
     #[must_use]
     pub fn definition(self) -> &'static str {

@@ -116,7 +116,7 @@ impl Measured {
         };
         let per_tx = per_tx?;
         let samples = rates.map(|rate| rate / per_tx);
-        let tps = if self.part.is_steady() { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
+        let tps = if self.limit.is_steady() { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
         if !(tps.is_finite() && tps > 0.0) {
             return Err("its measurement gave no rate".to_owned());
         }

@@ -29,10 +29,6 @@ impl Part for Copies {
         Ok(subject.request.work.program.mean_rows_changed_per_tx())
     }
 
-    fn is_steady(&self) -> bool {
-        true
-    }
-
     fn of(&self, _: &References) -> String {
         "copies of the rows in memory".to_owned()
     }

@@ -24,10 +24,6 @@ impl Part for Kernel {
         calls_per_s(self.threads, &references.interrupted, compute).map(Some)
     }
 
-    fn is_steady(&self) -> bool {
-        true
-    }
-
     fn of(&self, _: &References) -> String {
         format!("the same computations, compiled, by {} threads", self.threads)
     }

@@ -48,10 +48,6 @@ impl Part for Memory {
         Ok(Some(reads * size_of_val(&words[..]) as f64))
     }
 
-    fn is_steady(&self) -> bool {
-        true
-    }
-
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         bytes_per_tx(subject)
     }

@@ -108,10 +108,6 @@ impl Part for Loops {
         Ok(Some(transactions * self.of.work(self.rows.0)))
     }
 
-    fn is_steady(&self) -> bool {
-        true
-    }
-
     fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
         Ok(self.of.work(self.rows.1))
     }

@@ -43,10 +43,6 @@ impl Part for Statements {
         awake(|| throughput_in(WINDOWS_S, request)).map(Some)
     }
 
-    fn is_steady(&self) -> bool {
-        true
-    }
-
     fn of(&self, _: &References) -> String {
         let driver = self.request.as_ref().map_or("", |r| r.driver.name());
         format!("the same transactions with empty statements ({driver} driver)")
