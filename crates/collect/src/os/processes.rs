@@ -76,18 +76,17 @@ impl Server {
     /// all processes of these names.
     #[must_use]
     pub fn of(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
-        let status = |id: u32, key: &str| {
-            let text = read(format!("/proc/{id}/status")).ok()?;
-            text.lines().find_map(|l| Some(l.strip_prefix(key)?.trim().to_owned()))
-        };
-        let number = |id: u32, key: &str| status(id, key)?.parse::<u32>().ok();
+        let status = |id: u32| read(format!("/proc/{id}/status")).ok();
+        let value = |status: &str, key: &str| Some(status.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned());
+        let number = |status: &str, key: &str| value(status, key)?.parse::<u32>().ok();
         // A thread belongs to a process.
         let processes: BTreeSet<u32> =
-            tasks.into_iter().flat_map(Tasks::ids).filter_map(|id| number(id, "Tgid:")).collect();
+            tasks.into_iter().flat_map(Tasks::ids).filter_map(|id| number(&status(id)?, "Tgid:")).collect();
         // Not by the command line: a script's may hold the name of the server that it starts.
-        let of_server = |id: &u32| status(*id, "Name:").is_some_and(|name| names.iter().any(|n| name.starts_with(n)));
-        let parent = |id: &u32| number(*id, "PPid:").filter(of_server);
-        let root = |id: u32| std::iter::successors(Some(id), parent).last();
+        let is_server = |status: &str| value(status, "Name:").is_some_and(|v| names.iter().any(|n| v.starts_with(n)));
+        let with_status = |id: u32| Some((id, status(id)?));
+        let parent = |(_, of): &(u32, String)| with_status(number(of, "PPid:")?).filter(|(_, of)| is_server(of));
+        let root = |id: u32| Some(std::iter::successors(with_status(id), parent).last()?.0);
         let roots: BTreeSet<u32> = processes.into_iter().filter_map(root).collect();
         if roots.is_empty() { Server::Named(names) } else { Server::Roots(roots) }
     }
