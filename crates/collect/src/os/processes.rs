@@ -7,6 +7,8 @@ use crate::error::{CollectError, read};
 
 /// Ticks per second in `/proc` (`USER_HZ`, the same on every Linux).
 pub const TICKS_PER_S: f64 = 100.0;
+/// The process that waits for those whose parent has ended.
+const INIT: u32 = 1;
 /// `PF_KTHREAD` of the kernel's `include/linux/sched.h`: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -233,10 +235,15 @@ impl Processes {
         for (id, process) in self.0.iter().filter(|(id, p)| !lives(id, p)) {
             out.ticks += process.total();
             let mut ancestors = std::iter::successors(parent(id), parent).take(self.0.len());
-            if let Some(heir) = ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p))) {
+            let heir = ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p)));
+            if let Some(heir) = heir {
                 let known = out.by_heir.entry(heir).or_default();
                 known.ticks += process.total();
                 known.io += process.io.unwrap_or(0);
+            }
+            // If its parent ended first, init waited for it.
+            if heir != parent(id) && heir != Some(INIT) {
+                out.by_heir.entry(INIT).or_default().io += process.io.unwrap_or(0);
             }
         }
         out
@@ -333,9 +340,9 @@ mod tests {
 
     #[test]
     fn processes_that_end_in_between_count_once() {
-        // make (10) runs compilers: one of them had used 300 ticks before and ends; others begin and end unseen.
-        let a =
-            table(&[(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (11, 10, "cc", 300, 0), (20, 1, "loadline", 0, 0)]);
+        // make (10) runs compilers in shells: one of them had used 300 ticks before and ends; others begin and end unseen.
+        let base = [(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)];
+        let a = table(&[&base[..], &[(12, 10, "sh", 0, 0), (11, 12, "cc", 300, 0)]].concat());
         let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
         let used = a.used_until(&b, 20, &Server::Inside);
         assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
@@ -349,6 +356,9 @@ mod tests {
         let orphan = table(&[(1, 0, "init", 0, 310), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)]);
         let used = a.used_until(&orphan, 20, &Server::Inside);
         assert!((used.others_s - 0.1).abs() < 1e-9, "{used:?}");
+        let mut with_io = orphan.clone();
+        with_io.0.get_mut(&1).unwrap().io = Some(3000 + 40);
+        assert_eq!(a.used_until(&with_io, 20, &Server::Inside).others_io_bytes, 40);
         // The same id is another process now.
         let mut again = a.clone();
         again.0.get_mut(&11).unwrap().started = 8;
