@@ -161,6 +161,10 @@ pub fn run(
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
     };
+    if result.lost.is_none() {
+        // What it did after the window: on a busy machine the server counts a session that ends too late.
+        publish(session, &mut result);
+    }
     if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
         // Transactions due before the window end that never began count as due too.
         let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
