@@ -178,7 +178,8 @@ pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Bat
 
 /// Takes the lock for as long as the session lives.
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
-    if c.value(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_deref() == Some("1") {
+    // A session that has just ended holds it until the server has seen that: waits up to 2 s.
+    if c.value(&format!("SELECT GET_LOCK('{LOCK}', 2)"))?.as_deref() == Some("1") {
         return Ok(());
     }
     let holder = c.value(&format!("SELECT IS_USED_LOCK('{LOCK}')"))?.unwrap_or_else(|| "unknown".into());

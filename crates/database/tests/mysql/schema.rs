@@ -67,12 +67,7 @@ fn the_lock_lets_one_run_in() {
     let e = server.as_users("root").unwrap().lock().map(drop).unwrap_err();
     assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
     drop(held);
-    // The server lets go when it has seen that the session is gone.
-    let again = (0..100).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        server.target.lock().ok()
-    });
-    assert!(again.is_some());
+    drop(server.target.lock().unwrap());
 }
 
 #[test]
