@@ -122,7 +122,7 @@ const REST: &str = r#"
 group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
 size = "1MiB"
 duration = "300ms"
-warmup = "100ms"
+warmup = "200ms"
 allow-cached = true
 
 [parameters.STO-RANDOM]
