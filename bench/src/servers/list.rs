@@ -151,6 +151,9 @@ pub(super) const NEVER: &[(&str, &str)] = &[
         "CockroachDB, YugabyteDB, Redshift, Vitess, openGauss, Citus",
         "in no registry; those that loadline recognises are refused by name",
     ),
-    ("TiDB", "not built here; recognised and refused by name, as Dolt 1.83.2 and OceanBase seekdb 1.4.0 were when they ran"),
+    (
+        "TiDB",
+        "not built here; recognised and refused by name, as Dolt 1.83.2 and OceanBase seekdb 1.4.0 were when they ran",
+    ),
     ("Amazon Aurora, Percona Server", "in no registry"),
 ];
