@@ -36,6 +36,8 @@ pub struct Facts {
     pub buffer_wait_events: &'static [&'static str],
     /// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
     pub log_write_events: &'static [&'static str],
+    /// Those of them in which it makes a new log file.
+    pub log_file_events: &'static [&'static str],
     /// Beginnings of the wait events of a session that waits for a lock or latch, if the database does not count that
     /// time. Events of the log and of buffers are none of them.
     pub lock_wait_events: &'static [&'static str],
@@ -53,8 +55,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Facts of an engine without data files.
-    pub(crate) const fn without_data(runs: Runs) -> Facts {
+    /// Facts of an engine of one node with nothing of all this.
+    pub(crate) const fn of(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
             block_bytes: None,
@@ -68,6 +70,7 @@ impl Facts {
             log_sync_events: &[],
             buffer_wait_events: &[],
             log_write_events: &[],
+            log_file_events: &[],
             lock_wait_events: &[],
             idle_events: &[],
             own_files: None,

@@ -53,7 +53,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data(Runs::Nowhere);
+static FACTS: Facts = Facts::of(Runs::Nowhere);
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]

@@ -42,24 +42,14 @@ impl Mysql {
             nodes: nodes.job_endpoints.len() as u32,
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
             rows_in_primary_key: true,
-            in_place_pct: 100,
-            runs: Runs::Apart,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
                  is unknown",
             ),
-            commits_of_workers: None,
-            publishes_counters: false,
-            counter_lag_s: 0.0,
             log_sync_events: job_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
-            buffer_wait_events: &[],
-            log_write_events: &[],
-            lock_wait_events: &[],
             idle_events: &["Client:idle"],
-            own_files: None,
-            growth_is_written: None,
             empty_query: "SELECT 1",
-            remarks: None,
+            ..Facts::of(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })

@@ -71,22 +71,10 @@ impl Oracle {
         let facts = Facts {
             nodes: nodes.len() as u32,
             block_bytes,
-            rows_in_primary_key: false,
-            in_place_pct: 100,
-            runs: Runs::Apart,
-            commit_unseen: None,
-            commits_of_workers: None,
-            publishes_counters: false,
-            counter_lag_s: 0.0,
             log_sync_events: counters::LOG_SYNC_EVENTS,
-            buffer_wait_events: &[],
-            log_write_events: &[],
-            lock_wait_events: &[],
-            idle_events: &[],
-            own_files: None,
-            growth_is_written: None,
             empty_query: "SELECT 1 FROM DUAL",
             remarks: Some(counters::remarks),
+            ..Facts::of(Runs::Apart)
         };
         let (run, awr) = (request.run.clone(), request.native_report);
         Ok(Box::new(Oracle { nodes, facts, run, version, views, no_flash, awr, loaded: LoadedTables::default() }))

@@ -6,7 +6,9 @@ use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
-use super::observer::{BUFFER_WAIT_EVENTS, CounterGaps, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, uncounted_syncs};
+use super::observer::{
+    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, uncounted_syncs,
+};
 use super::settings::PgSettings;
 use super::sql;
 use super::temp::TempServer;
@@ -114,10 +116,7 @@ impl Postgres {
         let facts = Facts {
             nodes: endpoints.len() as u32,
             block_bytes: Some(block_bytes),
-            rows_in_primary_key: false,
             in_place_pct: sql::IN_PLACE_PCT,
-            runs: Runs::Apart,
-            commit_unseen: None,
             // Measured on 15: 2 to 3 for each worker that starts.
             commits_of_workers: Some(
                 "the server also counts transactions that each worker of a parallel query makes when it starts",
@@ -128,12 +127,12 @@ impl Postgres {
             log_sync_events: LOG_SYNC_EVENTS,
             buffer_wait_events: BUFFER_WAIT_EVENTS,
             log_write_events: LOG_WRITE_EVENTS,
+            log_file_events: LOG_FILE_EVENTS,
             lock_wait_events: &["Lock:", "LWLock:", "IPC:XactGroupUpdate", "IPC:ProcarrayGroupUpdate"],
             idle_events: &["Client:idle", "Client:ClientRead"],
-            own_files: None,
             growth_is_written: version.growth_is_written(),
             empty_query: "SELECT 1",
-            remarks: None,
+            ..Facts::of(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {

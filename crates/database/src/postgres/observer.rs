@@ -28,6 +28,10 @@ pub(super) const LOG_WRITE_EVENTS: &[&str] = &[
     "IO:WalInitSync",
 ];
 
+/// Those of a session that makes a new log file: the server fills it with zeros and syncs it. After a checkpoint old files
+/// are used again.
+pub(super) const LOG_FILE_EVENTS: &[&str] = &["IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync", "IO:WalInitSync"];
+
 /// Wait events of a session that frees a buffer of the block cache, extends a table, or waits for a block that another
 /// session reads, writes or holds. `BufferIO` is an IPC event from version 14 on.
 pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[

@@ -112,24 +112,11 @@ impl Sqlite {
         let file = Arc::new(connector.files.open()?);
         let page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
         let facts = Facts {
-            nodes: 1,
             block_bytes: Some(page_size),
             rows_in_primary_key: true,
-            in_place_pct: 100,
-            runs: Runs::InProcess,
-            commit_unseen: None,
-            commits_of_workers: None,
-            publishes_counters: false,
-            counter_lag_s: 0.0,
-            log_sync_events: &[],
-            buffer_wait_events: &[],
-            log_write_events: &[],
-            lock_wait_events: &[],
-            idle_events: &[],
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
-            growth_is_written: None,
             empty_query: "SELECT 1",
-            remarks: None,
+            ..Facts::of(Runs::InProcess)
         };
         Ok(Sqlite {
             connector,

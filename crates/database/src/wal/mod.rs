@@ -80,7 +80,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     native_report: None,
 };
 
-static FACTS: Facts = Facts::without_data(Runs::InProcess);
+static FACTS: Facts = Facts::of(Runs::InProcess);
 
 struct Wal {
     address: WalUrl,

@@ -19,6 +19,8 @@ const WHOLE: f64 = 1.02;
 /// Longest wait for a CPU, ns. The kernel adds a wait when it ends, so the one in which the window starts is counted
 /// completely.
 const LONGEST_WAIT_NS: f64 = 200e6;
+/// From this share of the jobs' time on, %, new files of the log are noted.
+const NOTE_LOG_FILES_PCT: f64 = 2.0;
 
 /// Shares of the jobs' time.
 pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<Counters<'_>, String>) -> Figures {
@@ -54,6 +56,7 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     let write_pct =
         counted(counter::BUFFER_WAIT_NS).or_else(|| sampled(!buffers.is_empty(), &|e| buffers.contains(&e)));
     let log_pct = counted(counter::LOG_FULL_NS).or_else(|| sampled(!log_write.is_empty(), &|e| log_write.contains(&e)));
+    out.notes.extend(new_log_files(&waits, facts.log_file_events, jobs));
     let idle = |e: &str| facts.idle_events.contains(&e);
     let none = "the target does not time these waits, or too few samples of wait events were taken";
     for (id, pct) in [
@@ -93,6 +96,17 @@ fn parts(open: TaskTimes, close: TaskTimes, jobs: f64) -> Option<[f64; 2]> {
     let before = (run + wait - all).clamp(0.0, wait.min(LONGEST_WAIT_NS * jobs));
     let wait = wait - before;
     ((run + wait) <= WHOLE * all).then_some([run / all, wait / all])
+}
+
+/// A note if sessions made new files of the log, which a server that has run for a while does not.
+fn new_log_files(waits: &WaitProfile, events: &[&str], jobs: f64) -> Option<String> {
+    let pct = sessions(waits, &|event| events.contains(&event))? / jobs * 100.0;
+    (pct >= NOTE_LOG_FILES_PCT).then(|| {
+        format!(
+            "sessions made new files of the log in {pct:.0} % of the jobs' time: a server that has run for a while uses old \
+             ones again, as the next tests of this run do"
+        )
+    })
 }
 
 /// Mean number of sessions in the events for which `of` is true.
@@ -175,5 +189,18 @@ mod tests {
         assert_eq!(sessions(&waits, &locks), None);
         waits.samples = 5;
         assert_eq!(sessions(&waits, &locks), Some(1.2));
+    }
+
+    #[test]
+    fn new_files_of_the_log_are_noted() {
+        let mut waits = WaitProfile { samples: 100, ..WaitProfile::default() };
+        let events = ["IO:WALInitSync", "IO:WALInitWrite"];
+        let mut of = |event: &str, n: u64| {
+            waits.sessions.insert(event.to_owned(), n);
+            new_log_files(&waits, &events, 4.0)
+        };
+        assert_eq!(of("IO:WALSync", 200), None);
+        assert_eq!(of("IO:WALInitSync", 4), None, "1 %");
+        assert!(of("IO:WALInitWrite", 16).unwrap().contains("in 5 % of the jobs' time"));
     }
 }
