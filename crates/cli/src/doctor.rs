@@ -1,10 +1,13 @@
 //! `loadline doctor`: connects and says what would spoil the figures.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use loadline_database::{kind_of, open};
+use loadline_collect::os::{CpuTimes, Processes, Server};
+use loadline_database::{Runs, Target, kind_of, open};
+use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Driver, Finding, Severity};
+use loadline_model::{Driver, Finding, Severity, column};
 use loadline_run::plan::AWR_FLAG;
 use loadline_workload::CATALOGUE;
 
@@ -32,6 +35,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let places = places(&info);
     findings.retain(|f| f.severity != Severity::Ok || !places.iter().any(|p| p.subject == f.subject));
     findings.extend(places);
+    findings.extend(others(target.as_ref())?);
     let limit = target.job_limit()?;
     let jobs = limit.jobs.map_or("no limit".to_owned(), |j| j.to_string());
     let advice = if limit.jobs == Some(0) { "no session is free for a job" } else { "" };
@@ -102,6 +106,27 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
 }
 
 /// Filesystem and device under log and data.
+/// Who else uses this machine for half a second, if tests would say so.
+fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
+    let server = match target.facts().runs {
+        Runs::Apart => Server::of(None, target.observer()?.session_tasks().commands),
+        Runs::InProcess | Runs::Nowhere => Server::Inside,
+    };
+    let (begin, before) = (Instant::now(), Processes::read());
+    std::thread::sleep(Duration::from_millis(500));
+    let (Ok(before), Ok(after), Ok(cpus)) = (before, Processes::read(), CpuTimes::of_each()) else { return Ok(None) };
+    let seconds = begin.elapsed().as_secs_f64();
+    let used = before.used_until(&after, std::process::id(), &server);
+    let pct = (100.0 * used.others_s / (cpus.len() as f64 * seconds)).min(100.0);
+    let kind = DISTURBANCES.iter().find(|d| d.column == column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
+    Ok(kind.map(|kind| {
+        let value = format!("{pct:.0} % of the CPUs ({})", used.names(seconds));
+        let invalid = kind.invalid_from.map_or(String::new(), |pct| format!(", invalid from {pct} %"));
+        let advice = format!("stop them before a run: a test is marked from {} % on{invalid}", kind.noted_from);
+        Finding::new("place", Severity::Warning, "other processes", value, advice)
+    }))
+}
+
 fn places(info: &TargetInfo) -> Vec<Finding> {
     if !info.local {
         let advice = "CPU figures need a database that can read /proc; device figures are missing";

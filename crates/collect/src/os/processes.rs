@@ -117,6 +117,15 @@ pub struct Used {
     pub all_seen: bool,
 }
 
+impl Used {
+    /// The busiest of the others in `seconds`: `rustc 0.93 CPUs, go 0.02 CPUs`.
+    #[must_use]
+    pub fn names(&self, seconds: f64) -> String {
+        let cpus = self.busiest.iter().map(|(name, s)| (name, s / seconds)).filter(|(_, cpus)| *cpus >= 0.005);
+        cpus.map(|(name, cpus)| format!("{name} {cpus:.2} CPUs")).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What processes that have ended had used.
 #[derive(Default)]
 struct Ended {

@@ -96,8 +96,7 @@ impl Machine<'_> {
 
 /// The CPU time of others.
 fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
-    let names = used.busiest.iter().map(|(name, s)| (name, s / machine.seconds)).filter(|(_, cpus)| *cpus >= 0.005);
-    out.others = names.map(|(name, cpus)| format!("{name} {cpus:.2} CPUs")).collect::<Vec<_>>().join(", ");
+    out.others = used.names(machine.seconds);
     if used.all_seen {
         out.set(column::OTHER_CPU_PCT, machine.share_pct(used, used.others_s));
         out.set_absent(column::UNKNOWN_CPU_PCT, "loadline sees all processes: see other_cpu_pct");
