@@ -247,6 +247,9 @@ pub(crate) struct DoctorArgs {
     /// Folder beside which private servers and databases are made
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
+    /// Print the privileges that the role lacks as one script of GRANTs for an administrator, and nothing else
+    #[arg(long)]
+    pub(crate) grants: bool,
     /// Oracle: check also whether AWR can be used (needs a licence for the Diagnostics Pack)
     #[arg(long)]
     pub(crate) oracle_awr: bool,

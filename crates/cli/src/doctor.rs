@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_collect::os::{CpuTimes, Processes, Server};
-use loadline_database::{Runs, Target, kind_of, open};
+use loadline_database::{Privilege, Runs, Target, Use, kind_of, open};
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, Finding, Severity, column};
@@ -30,6 +30,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     }
     let target = open(&request)?;
     let info = target.info()?;
+    if args.grants {
+        output::write(&args.list.output, script(&info, &target.privileges()?).as_bytes())?;
+        return Ok(0);
+    }
     let mut findings = target.doctor()?;
     // Storage findings replace the plain directory settings.
     let places = places(&info);
@@ -82,6 +86,23 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if refused > 0 { exit::TARGET } else { 0 })
 }
 
+/// The missing privileges as a script for an administrator; those that loadline can do without, as comments.
+fn script(info: &TargetInfo, privileges: &[Privilege]) -> String {
+    let mut out = format!("-- Privileges for loadline on {}, which the role lacks.\n", info.url);
+    let mut missing = privileges.iter().filter(|p| !p.granted).peekable();
+    if missing.peek().is_none() {
+        return out + "-- Nothing is missing.\n";
+    }
+    out += "-- Run it as an administrator, in this database.\n";
+    for Privilege { sql, gives, used, .. } in missing {
+        let optional = *used == Use::Machine;
+        let (dashes, word) = if optional { ("-- ", "Not needed; it would give") } else { ("", "Gives") };
+        out += &format!("\n-- {word} {gives}.\n");
+        sql.split("; ").for_each(|statement| out += &format!("{dashes}{statement};\n"));
+    }
+    out
+}
+
 fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "ok",
@@ -98,6 +119,9 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     for f in findings {
         let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
         out += &format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value);
+    }
+    if findings.iter().any(|f| f.id == "privilege") {
+        out += "note       all missing privileges in one script: loadline doctor --grants, with the same target\n";
     }
     for note in &info.notes {
         out += &format!("note       {note}\n");
@@ -129,7 +153,14 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
 
 fn places(info: &TargetInfo) -> Vec<Finding> {
     if !info.local {
-        let advice = "CPU figures need a database that can read /proc; device figures are missing";
+        let stated = info.memory_bytes.map(|n| loadline_model::format::bytes(n as f64));
+        let advice = match stated {
+            Some(memory) => {
+                format!("its devices cannot be read: storage figures are bounded by its memory of {memory}")
+            }
+            None => "its devices cannot be read: give its memory with --server-memory, which bounds storage figures"
+                .to_owned(),
+        };
         return vec![Finding::new("place", Severity::Warning, "log and data", "on another machine", advice)];
     }
     let mut findings = Vec::new();

@@ -48,6 +48,9 @@ pub struct Facts {
     /// Note for the record if the database counts a new block of a growing table as written, in addition to the
     /// write of its content.
     pub growth_is_written: Option<&'static str>,
+    /// How the database itself syncs the blocks that [`loadline_model::snapshot::counter::SYNCED_WRITES`] counts; half a
+    /// sentence. `None` if it need not sync them soon.
+    pub synced_writes: Option<&'static str>,
     /// A query that reads nothing and returns one row: the cost of a statement without its work.
     pub empty_query: &'static str,
     /// Notes for the record on counters that no column shows, from two snapshots; whole sentences.
@@ -75,6 +78,7 @@ impl Facts {
             idle_events: &[],
             own_files: None,
             growth_is_written: None,
+            synced_writes: None,
             empty_query: "",
             remarks: None,
         }

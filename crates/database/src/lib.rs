@@ -4,6 +4,7 @@
 //! `target.rs` and `role.rs` first.
 
 pub mod clock;
+mod cloud;
 mod data_set;
 mod env;
 mod error;

@@ -35,7 +35,7 @@ pub use client_driver::{Canceller, ClientDriver, ClientSession};
 pub use data_set::DataSet;
 pub use database_driver::{DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};
-pub use doctor::{Doctor, JobLimit};
+pub use doctor::{Doctor, JobLimit, Privilege, Use};
 pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};

@@ -119,6 +119,12 @@ pub struct TargetInfo {
     /// Whether the database runs in loadline's own process.
     #[serde(default)]
     pub in_process: bool,
+    /// Host name of the server's machine, if the server states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Memory of the server's machine, bytes, if the server states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// Settings that matter, by name.
     pub settings: BTreeMap<String, String>,
     /// Directory of the log (WAL, redo), if it is known.

@@ -118,6 +118,8 @@ pub mod counter {
     pub const READ_NS: &str = "loadline.read_ns";
     /// Blocks written to data files.
     pub const BLOCK_WRITES: &str = "loadline.block_writes";
+    /// Of these, blocks that the database itself syncs soon after.
+    pub const SYNCED_WRITES: &str = "loadline.synced_writes";
     /// Write calls on data files; one may write several blocks.
     pub const WRITE_CALLS: &str = "loadline.write_calls";
     /// Bytes written to data files.

@@ -136,12 +136,16 @@ impl Endpoint {
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
-            c.query("SET SESSION max_statement_time = 0")?;
+            c.query(
+                "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_write_transaction_timeout = 0",
+            )?;
             match c.query("SET SESSION query_cache_type = OFF") {
                 // A server without a query cache.
                 Err(TargetError::Statement(_)) => {}
                 done => done.map(drop)?,
             }
+        } else {
+            c.query("SET SESSION max_execution_time = 0")?;
         }
         Ok(c)
     }

@@ -22,6 +22,7 @@ const SUMS: &[(&str, &[&str], bool)] = &[
     (counter::READ_CALLS, &["Innodb_pages_read"], false),
     (counter::READ_BYTES, &["Innodb_pages_read"], true),
     (counter::BLOCK_WRITES, &["Innodb_pages_written"], false),
+    (counter::SYNCED_WRITES, &["Innodb_dblwr_pages_written"], false),
     (counter::WRITE_CALLS, &["Innodb_pages_written", "Innodb_dblwr_writes"], false),
     (counter::WRITE_BYTES, &["Innodb_pages_written", "Innodb_dblwr_pages_written"], true),
 ];

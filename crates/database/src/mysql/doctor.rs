@@ -6,13 +6,14 @@ use std::path::Path;
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
+use super::grants;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
+use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
-use crate::role::JobLimit;
-use crate::role::LogSpace;
+use crate::role::{JobLimit, LogSpace, Privilege};
 
 /// The server's global settings.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,11 @@ impl MysqlSettings {
 
     fn number(&self, name: &str) -> Option<f64> {
         self.get(name)?.parse().ok()
+    }
+
+    /// The managed service that these settings are of.
+    pub(super) fn cloud(&self) -> Option<&'static Cloud> {
+        Cloud::of(self.0.keys().map(String::as_str).chain(self.get("datadir")))
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -74,8 +80,7 @@ impl MysqlSettings {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MysqlState {
     pub(super) version: Version,
-    /// Whether the user has the privilege PROCESS.
-    pub(super) process: bool,
+    pub(super) privileges: Vec<Privilege>,
     /// Whether the user may write despite `read_only`. From MariaDB 10.11 on SUPER does not allow it.
     pub(super) ignores_read_only: bool,
     /// Running sessions of others.
@@ -93,13 +98,7 @@ pub(super) struct MysqlState {
 
 impl MysqlState {
     pub(super) fn ask(c: &mut Connection, settings: &MysqlSettings, local: bool) -> Result<MysqlState, TargetError> {
-        let grants = c.query("SHOW GRANTS")?;
-        let grants: Vec<String> = grants
-            .iter()
-            .filter_map(|row| row.first().cloned().flatten())
-            .map(|g| String::from_utf8_lossy(&g).to_uppercase())
-            .filter(|g| g.contains(" ON *.* "))
-            .collect();
+        let grants = grants::lines(c)?.into_iter().filter(|g| g.contains(" ON *.* ")).collect::<Vec<_>>();
         let has = |what: &str| grants.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
         let running = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
         let running = running.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
@@ -110,7 +109,7 @@ impl MysqlState {
         });
         Ok(MysqlState {
             version: c.version.clone(),
-            process: has("PROCESS"),
+            privileges: grants::privileges(c)?,
             ignores_read_only: has("READ ONLY ADMIN")
                 || has("READ_ONLY ADMIN")
                 || (has("SUPER") && !(c.version.mariadb && c.version.is_at_least(10, 11))),
@@ -290,10 +289,6 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
         let place = log_dir(s).display().to_string();
         say("log-folder", Some((Refused, "the log is in main memory: nothing in it is durable".to_owned())), place);
     }
-    let advice = "snapshots lack INNODB_METRICS: GRANT PROCESS ON *.* TO the user. No column needs it: their sources are SHOW \
-                  GLOBAL STATUS and performance_schema";
-    let value = if f.process { "granted" } else { "not granted" };
-    say("process-privilege", (!f.process).then(|| (Warning, advice.to_owned())), value.to_owned());
     let (bad, value) = match &f.times {
         Some(CommitTimes::Absent(why)) => (
             Some((Warning, format!("log file sync is estimated from samples of the jobs' sessions: {why}"))),
@@ -327,6 +322,9 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
         (false, _) => ("waits for the log", String::new()),
     };
     out.push(Finding::new("commit-in-procedures", Ok, "COMMIT in procedures", value, advice));
+    // Roles may grant what SHOW GRANTS does not show.
+    out.extend(f.privileges.iter().filter_map(|p| p.finding(Warning)));
+    out.extend(s.cloud().map(Cloud::finding));
     out
 }
 
@@ -352,6 +350,7 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 mod tests {
     use super::*;
     use crate::flavour::AURORA;
+    use crate::role::Use;
 
     fn good() -> Vec<(&'static str, &'static str)> {
         vec![
@@ -374,7 +373,7 @@ mod tests {
     }
 
     fn state() -> MysqlState {
-        MysqlState { version: Version::parse("10.11.6-MariaDB"), process: true, ..MysqlState::default() }
+        MysqlState { version: Version::parse("10.11.6-MariaDB"), ..MysqlState::default() }
     }
 
     #[test]
@@ -444,8 +443,10 @@ mod tests {
         assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
         let partial = MysqlState { times: Some(CommitTimes::Partial), ..state() };
         assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
-        let poor = MysqlState { process: false, ..state() };
-        assert_eq!(severity(&[], &poor, "process-privilege"), Some(Severity::Warning));
+        let process = Privilege { sql: "GRANT PROCESS".into(), gives: "it", granted: false, used: Use::Figures };
+        let poor = MysqlState { privileges: vec![process], ..state() };
+        assert_eq!(severity(&[], &poor, "privilege"), Some(Severity::Warning));
+        assert_eq!(severity(&[("datadir", "/rdsdbdata/db/")], &state(), "cloud"), Some(Severity::Warning));
         let cache = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
         assert_eq!(severity(&cache, &state(), "query_cache_type"), Some(Severity::Warning));
     }

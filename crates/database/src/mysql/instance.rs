@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU8;
 
 use super::config::Address;
 use super::connect::Endpoint;
+use super::doctor::MysqlSettings;
 use super::flush::Flush;
 use super::job_sessions::JobSessions;
 use super::ledger::Ledger;
@@ -13,6 +14,7 @@ use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::clock;
+use crate::cloud::Cloud;
 use crate::error::TargetError;
 
 /// A server. Several nodes may lead to the same one.
@@ -31,6 +33,10 @@ pub(super) struct MysqlInstance {
     pub(super) pool: bool,
     pub(super) jobs: JobSessions,
     pub(super) times: CommitTimes,
+    /// The managed service that runs it.
+    pub(super) cloud: Option<&'static Cloud>,
+    /// Whether each block is written to the doublewrite buffer first, and synced at its place before the buffer is used again.
+    pub(super) doublewrite: bool,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
 }
@@ -111,6 +117,10 @@ impl MysqlInstance {
             pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
             jobs: JobSessions::default(),
             times: CommitTimes::ask(c, log_bin)?,
+            cloud: MysqlSettings::read(c)?.cloud(),
+            doublewrite: doublewrites(
+                &c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_doublewrite', 'innodb_flush_method')")?,
+            ),
             page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
         })
     }
@@ -131,6 +141,13 @@ impl MysqlInstance {
         let (ledger, flush, jobs) = (self.ledger.clone(), self.flush.clone(), self.jobs.clone());
         ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), jobs)
     }
+}
+
+/// Whether these settings make InnoDB sync blocks after their doublewrite buffer.
+fn doublewrites(settings: &[(String, String)]) -> bool {
+    let of = |name| settings.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str());
+    of("innodb_doublewrite").eq_ignore_ascii_case("on")
+        && !["nosync", "littlesync"].contains(&of("innodb_flush_method"))
 }
 
 /// Whether the server runs on this machine: it is reached by a socket or loopback address, and its process

@@ -12,6 +12,7 @@ mod doctor;
 mod doing;
 mod flavours;
 mod flush;
+mod grants;
 mod instance;
 mod job_sessions;
 mod kernels;

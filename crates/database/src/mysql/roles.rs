@@ -13,14 +13,15 @@ use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
 use super::temp::TempServer;
-use super::{cache, procedure, schema, sql};
+use super::{cache, grants, procedure, schema, sql};
+use crate::cloud::{Part, absent_devices, why_absent};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, LogSpace, Observation, Observer, Queries, RunLock,
+    Doctor, JobLimit, LogSpace, Observation, Observer, Privilege, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -59,6 +60,7 @@ impl Target for Mysql {
             url: self.url.clone(),
             nodes: self.facts.nodes,
             local: self.instances().iter().all(|i| i.local),
+            host: settings.get("hostname").map(str::to_owned),
             log_dir: Some(doctor::log_dir(&settings).display().to_string()),
             data_dir: settings.get("datadir").map(str::to_owned),
             settings: settings.recorded(),
@@ -169,6 +171,10 @@ impl Doctor for Mysql {
         Ok(all.concat())
     }
 
+    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
+        self.first()?.admin(grants::privileges)
+    }
+
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let mut missing = Vec::new();
         for instance in self.instances() {
@@ -253,9 +259,11 @@ impl Observation for Mysql {
             absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
-            let why = "the server runs on another machine, and MariaDB and MySQL do not show its /proc/stat";
+            let cloud = self.instances().first().and_then(|i| i.cloud);
+            let why = why_absent(cloud, Part::Cpus, "and MariaDB and MySQL do not show its /proc/stat");
             let cpu = column::CPU_SHARES;
-            absent.extend(cpu.map(|id| (id, why.to_owned())));
+            absent.extend(cpu.map(|id| (id, why.clone())));
+            absent.extend(absent_devices(cloud, "and MariaDB and MySQL do not show its devices"));
         }
         absent
     }

@@ -48,6 +48,11 @@ impl Mysql {
             ),
             log_sync_events: job_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
             idle_events: &["Client:idle"],
+            synced_writes: nodes
+                .instances
+                .iter()
+                .all(|i| i.doublewrite)
+                .then_some("InnoDB syncs blocks after their doublewrite buffer, before it uses that again"),
             empty_query: "SELECT 1",
             ..Facts::of(Runs::Apart)
         };

@@ -20,7 +20,7 @@ use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
-    ParallelWorkers, Queries, RunLock, WorkerLimit,
+    ParallelWorkers, Privilege, Queries, RunLock, Use, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -129,7 +129,10 @@ impl Target for Oracle {
                 self.nodes.len()
             ));
         }
+        let memory = "SELECT VALUE FROM V$OSSTAT WHERE STAT_NAME = 'PHYSICAL_MEMORY_BYTES'";
+        let memory = self.admin()?.value(memory).ok().flatten();
         Ok(TargetInfo {
+            memory_bytes: memory.and_then(|bytes| bytes.trim().parse().ok()),
             in_process: false,
             kind: "oracle".into(),
             product: super::KIND.product.into(),
@@ -239,6 +242,17 @@ impl Doctor for Oracle {
             findings.push(awr::examine(self.admin()?.as_mut())?);
         }
         Ok(findings)
+    }
+
+    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
+        let asked = self.doctor()?.into_iter().find(|f| f.id == doctor::TO_ASK_FOR);
+        let privilege = |f: Finding| Privilege {
+            sql: f.value,
+            gives: "what the findings of `loadline doctor` name",
+            granted: false,
+            used: Use::Needed,
+        };
+        Ok(asked.map(privilege).into_iter().collect())
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {

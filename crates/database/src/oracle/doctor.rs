@@ -254,6 +254,9 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     out
 }
 
+/// Id of the finding with all missing privileges.
+pub(super) const TO_ASK_FOR: &str = "to-ask-the-administrator-for";
+
 /// All missing privileges as statements for the administrator.
 fn missing_privileges(a: &Answers, say: Say<'_>) {
     let mut grants = Vec::new();
@@ -277,7 +280,7 @@ fn missing_privileges(a: &Answers, say: Say<'_>) {
     }
     if !statements.is_empty() {
         let advice = "all missing privileges at once; other findings say what each is for, and name smaller grants than the role";
-        say("to-ask-the-administrator-for", Severity::Warning, &statements.join("; "), advice);
+        say(TO_ASK_FOR, Severity::Warning, &statements.join("; "), advice);
     }
 }
 

@@ -14,6 +14,7 @@ use super::sql;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
+use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -42,6 +43,8 @@ pub(super) struct Postgres {
     pub(super) ledger: Ledger,
     pub(super) gaps: CounterGaps,
     pub(super) facts: Facts,
+    /// The managed service that runs it.
+    pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
     /// Workload tables known to be complete.
@@ -66,6 +69,7 @@ impl Postgres {
         let mut instances: Vec<PgInstance> = Vec::new();
         let mut instance_of = Vec::new();
         let mut found: Option<(Version, String, PgSettings, Option<String>)> = None;
+        let mut gaps = CounterGaps::default();
         for endpoint in &endpoints {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
             let identity = identity(&mut c, endpoint)?;
@@ -91,7 +95,13 @@ impl Postgres {
                     let local = is_local(endpoint, c.key.pid);
                     if found.is_none() {
                         let settings = PgSettings::read(&mut c)?;
-                        let unreadable = if local { None } else { proc_stat_refusal(&mut c)? };
+                        gaps.log_times = (!settings.is_on("track_wal_io_timing"))
+                            .then_some("track_wal_io_timing is off: set it on for the whole server");
+                        let timed = c.value(&format!("SELECT {}", c.version.reads_are_timed()))?;
+                        gaps.read_times = (timed.as_deref() != Some("t")).then_some(
+                            "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
+                        );
+                        let unreadable = if local { None } else { proc_stat_refusal(&mut c, settings.cloud())? };
                         found = Some((c.version, c.version_text.clone(), settings, unreadable));
                     }
                     instance_of.push(instances.len());
@@ -103,7 +113,7 @@ impl Postgres {
         let Some((version, version_text, settings, unreadable)) = found else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
-        let mut gaps = CounterGaps { redo_syncs: uncounted_syncs(&settings), ..CounterGaps::default() };
+        gaps.redo_syncs = uncounted_syncs(&settings);
         match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
             (true, _, _) => {}
             (false, 1, None) => gaps.reads_proc_stat = true,
@@ -144,6 +154,7 @@ impl Postgres {
             ledger,
             gaps,
             facts,
+            cloud: settings.cloud(),
             kind,
             url,
             loaded: LoadedTables::default(),
@@ -226,14 +237,30 @@ fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
     local_address && process.is_ok_and(|name| name.trim().starts_with("postgres"))
 }
 
+/// Host name and memory, bytes, of the server's machine, as its kernel states them; `None` without the privilege.
+pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>), TargetError> {
+    let mut read = |file: &str| match c.value(&format!("SELECT pg_read_file('{file}')")) {
+        Err(TargetError::Statement(_)) => Ok(None),
+        text => text,
+    };
+    let (host, memory) = (read("/proc/sys/kernel/hostname")?, read("/proc/meminfo")?);
+    Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(memory_bytes)))
+}
+
+/// `MemTotal:       24598212 kB` of `/proc/meminfo`, in bytes.
+fn memory_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// Why `/proc/stat` cannot be read through the server; `None` if it can.
-fn proc_stat_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
+fn proc_stat_refusal(c: &mut Connection, cloud: Option<&Cloud>) -> Result<Option<String>, TargetError> {
+    const GRANTS: &str = "and the role may not read its /proc/stat: GRANT pg_read_server_files and EXECUTE ON FUNCTION \
+         pg_catalog.pg_read_file(text)";
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
-        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(Some(
-            "the role has no privilege to read /proc/stat through the server: GRANT pg_read_server_files TO …".into(),
-        )),
+        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(Some(why_absent(cloud, Part::Cpus, GRANTS))),
         Err(TargetError::Statement(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),
     }

@@ -7,12 +7,14 @@ use loadline_model::{Finding, Severity};
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
 use super::cluster::PgInstance;
+use super::grants;
 use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
+use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
-use crate::role::JobLimit;
+use crate::role::{JobLimit, Privilege};
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -25,9 +27,9 @@ struct PgState {
     version_text: String,
     in_recovery: bool,
     read_only: bool,
-    may_create: bool,
-    has_schema: bool,
-    may_monitor: bool,
+    privileges: Vec<Privilege>,
+    /// The session's process, if the handshake told of another one.
+    behind: Option<String>,
     others_active: u32,
     /// Standbys for which commits may wait; all that are connected, if the role may not see more.
     synchronous_standbys: u32,
@@ -43,17 +45,28 @@ pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<F
     Ok(findings)
 }
 
+/// Whether the settings of a session of loadline's do not hold: `c` is one.
+pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, TargetError> {
+    let held = c.value(
+        "SELECT current_setting('jit') = 'off' AND current_setting('statement_timeout') = '0' \
+         AND current_setting('max_parallel_workers_per_gather') = '0'",
+    )?;
+    let advice = "a connection pool drops the settings of loadline's sessions, so those of the server hold (JIT, timeouts, parallel \
+                  queries): give the server's own address";
+    let finding = || Finding::new("session-settings", Severity::Refused, "session settings", "ignored", advice);
+    Ok((held.as_deref() != Some("t")).then(finding))
+}
+
 impl PgState {
     fn read(c: &mut Connection) -> Result<PgState, TargetError> {
         let rows = c.query(
             "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', \
-             has_database_privilege(current_database(), 'CREATE'), \
-             EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline'), \
-             pg_has_role(current_user, 'pg_monitor', 'USAGE'), \
              (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
               AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
-             (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))",
+             (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')), \
+             pg_backend_pid()",
         )?;
+        let privileges = grants::privileges(c)?;
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |i: usize| row.get(i).cloned().flatten();
         let is = |i: usize| text(i).as_deref() == Some("t");
@@ -61,11 +74,10 @@ impl PgState {
             version_text: c.version_text.clone(),
             in_recovery: is(0),
             read_only: is(1),
-            may_create: is(2),
-            has_schema: is(3),
-            may_monitor: is(4),
-            others_active: text(5).and_then(|n| n.parse().ok()).unwrap_or(0),
-            synchronous_standbys: text(6).and_then(|n| n.parse().ok()).unwrap_or(0),
+            privileges,
+            others_active: text(2).and_then(|n| n.parse().ok()).unwrap_or(0),
+            synchronous_standbys: text(3).and_then(|n| n.parse().ok()).unwrap_or(0),
+            behind: text(4).filter(|pid| *pid != c.key.pid.to_string()),
             flavour: None,
         })
     }
@@ -84,7 +96,6 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
         out.push(Finding::new(id, severity, id.replace('-', " "), value, advice));
     };
-    let on_off = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let value = |name: &str| s.get(name).unwrap_or("–").to_owned();
 
     if version.major > NEWEST {
@@ -104,13 +115,10 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
         let advice = "all transactions are read-only: ALTER DATABASE … SET default_transaction_read_only = off";
         say("default_transaction_read_only", Impossible, "on".into(), advice);
     }
-    if !state.may_create && !state.has_schema {
-        let advice = "loadline creates its own schema: GRANT CREATE ON DATABASE … TO …";
-        say("create-privilege", Impossible, on_off(false), advice);
-    }
-    if !state.may_monitor {
-        let advice = "some settings, directories and other sessions are hidden: GRANT pg_monitor TO …";
-        say("monitor-privilege", Warning, on_off(false), advice);
+    if let Some(pid) = &state.behind {
+        let advice = "the handshake named another process: a connection pool or proxy is in between. Its time is in every round \
+                      trip, it may end or change sessions, and it limits their number: give the server's own address";
+        say("pooler", Warning, format!("process {pid}"), advice);
     }
 
     match s.get("fsync") {
@@ -244,13 +252,15 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     } else {
         say("other-sessions", Ok, "0".into(), "");
     }
+    out.extend(state.privileges.iter().filter_map(|p| p.finding(Impossible)));
+    out.extend(s.cloud().map(Cloud::finding));
     out
 }
 
 /// Reports the directories of data and log, and whether they are in memory.
 fn check_directories(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
     let Some(data) = settings.get("data_directory") else {
-        let advice = "the role has no privilege to see it: GRANT pg_read_all_settings TO …";
+        let advice = "the role has no privilege to see it: pg_monitor has";
         out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
         return;
     };
@@ -333,6 +343,7 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::Use;
 
     fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
         let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);
@@ -343,7 +354,26 @@ mod tests {
     }
 
     fn good() -> PgState {
-        PgState { version_text: "15.1".into(), may_create: true, may_monitor: true, ..PgState::default() }
+        PgState { version_text: "15.1".into(), ..PgState::default() }
+    }
+
+    fn lacking(used: Use) -> Privilege {
+        Privilege { sql: "GRANT x TO y".into(), gives: "something", granted: false, used }
+    }
+
+    #[test]
+    fn missing_privileges_poolers_and_clouds_are_warnings() {
+        for (id, state) in [
+            ("privilege", PgState { privileges: vec![lacking(Use::Figures)], ..good() }),
+            ("pooler", PgState { behind: Some("7".into()), ..good() }),
+        ] {
+            assert_eq!(severity(&[], &state, id), Some(Severity::Warning), "{id}");
+        }
+        let granted = Privilege { granted: true, ..lacking(Use::Needed) };
+        let state = PgState { privileges: vec![granted, lacking(Use::Machine)], ..good() };
+        assert_eq!(severity(&[], &state, "privilege"), None);
+        assert_eq!(severity(&[("rds.extensions", "x", "")], &good(), "cloud"), Some(Severity::Warning));
+        assert_eq!(severity(&[], &good(), "cloud"), None);
     }
 
     #[test]
@@ -376,7 +406,7 @@ mod tests {
         for (id, state) in [
             ("standby", PgState { in_recovery: true, ..good() }),
             ("default_transaction_read_only", PgState { read_only: true, ..good() }),
-            ("create-privilege", PgState { may_create: false, ..good() }),
+            ("privilege", PgState { privileges: vec![lacking(Use::Needed)], ..good() }),
         ] {
             assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
             assert_eq!(severity(&[], &good(), id), None, "{id}");

@@ -10,6 +10,7 @@ mod connect;
 mod doctor;
 mod doing;
 mod flavours;
+mod grants;
 mod kernels;
 mod ledger;
 mod loading;

@@ -65,6 +65,10 @@ const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE st
 pub(super) struct CounterGaps {
     /// Why the syncs of the log are not counted.
     pub(super) redo_syncs: Option<String>,
+    /// Why the sessions' reads are not timed.
+    pub(super) read_times: Option<&'static str>,
+    /// Why the writes and syncs of the log are not timed.
+    pub(super) log_times: Option<&'static str>,
     /// Why `/proc/stat` of the server's machine cannot be read; `None` if it can or need not be.
     pub(super) proc_stat: Option<String>,
     /// Whether `/proc/stat` is read through the server.

@@ -40,6 +40,11 @@ pub(super) fn explain(error: &ServerError, config: &Config, note: Option<&str>) 
             )
         }
         "53300" => "max_connections is reached: raise it and restart the server, or use fewer jobs".to_owned(),
+        "08P01" if error.message.contains("startup parameter") => {
+            "a connection pool (such as PgBouncer) is in between, which does not pass the settings of loadline's sessions: give the \
+             server's own address"
+                .to_owned()
+        }
         "57P03" => "wait until the server is up and try again".to_owned(),
         _ => "see also the server's log".to_owned(),
     };

@@ -14,14 +14,16 @@ use super::loading;
 use super::observer::PgObserver;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
-use super::{doctor, log_space, parallel, procedure, schema, sql};
+use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};
+use crate::cloud::absent_devices;
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Queries, RunLock, WorkerLimit,
+    Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
+    WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -65,7 +67,14 @@ impl Target for Postgres {
              parallel_leader_participation = on, and their tables have the option parallel_workers"
                 .into(),
         );
+        let machine = self.instances.first().filter(|_| !local);
+        let (host, memory_bytes) = match machine {
+            Some(instance) => self.session(instance, SessionRole::Inspect, cluster::machine)?,
+            None => (None, None),
+        };
         Ok(TargetInfo {
+            host,
+            memory_bytes,
             in_process: false,
             kind: self.kind.into(),
             product: "PostgreSQL".into(),
@@ -169,6 +178,7 @@ impl Doctor for Postgres {
         let mut findings = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
             let mut found = self.session(instance, SessionRole::Inspect, |c| doctor::examine(c, instance))?;
+            found.extend(self.admin(instance, doctor::lost_settings)?);
             if several {
                 for finding in &mut found {
                     finding.subject = format!("{} (instance {})", finding.subject, i + 1);
@@ -180,6 +190,10 @@ impl Doctor for Postgres {
             findings.push(Finding::new("cpu", Severity::Warning, "CPU figures", "–", why.clone()));
         }
         Ok(findings)
+    }
+
+    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
+        Ok(self.each(|_, c| grants::privileges(c))?.into_iter().next().unwrap_or_default())
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -235,9 +249,17 @@ impl Observation for Postgres {
             absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
             absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
         }
+        let read_times = [column::READ_TIME_US_MEAN, column::READ_WAIT_PCT].map(|c| (c, self.gaps.read_times));
+        let log_times = [column::REDO_WRITE_TIME_US, column::REDO_SYNC_TIME_US].map(|c| (c, self.gaps.log_times));
+        let times = read_times.into_iter().chain(log_times);
+        absent.extend(times.filter_map(|(column, why)| Some((column, why?.to_owned()))));
         if let Some(why) = &self.gaps.proc_stat {
             let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.clone())));
+        }
+        if !self.instances.iter().all(|i| i.local) {
+            let without = "and PostgreSQL does not show its devices (the extension system_stats does)";
+            absent.extend(absent_devices(self.cloud, without));
         }
         absent
     }

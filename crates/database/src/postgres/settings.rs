@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::wire::Connection;
+use crate::cloud::Cloud;
 use crate::error::TargetError;
 
 /// Settings that are stored with every run, even if they have their default.
@@ -99,6 +100,11 @@ impl PgSettings {
     /// Value with its unit; `None` if there is no such setting or the role cannot see it.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|s| s.shown.as_str())
+    }
+
+    /// The managed service that these settings are of.
+    pub(super) fn cloud(&self) -> Option<&'static Cloud> {
+        Cloud::of(self.0.keys().map(String::as_str))
     }
 
     /// Whether the setting is `on`.

@@ -198,10 +198,33 @@ impl Version {
         if self.major >= 17 { &["SET transaction_timeout = 0"] } else { &[] }
     }
 
-    /// Statement that makes the server time this session's reads and writes of data files; it needs a superuser. There is
-    /// none for the log, because other processes write it too.
+    /// Whether the privilege to change a setting can be granted.
+    pub(super) fn has_parameter_privileges(self) -> bool {
+        self.major >= 15
+    }
+
+    /// Condition under which the sessions' reads are timed.
+    pub(super) fn reads_are_timed(self) -> &'static str {
+        if self.has_parameter_privileges() {
+            "current_setting('track_io_timing') = 'on' OR has_parameter_privilege('track_io_timing', 'SET')"
+        } else {
+            "current_setting('track_io_timing') = 'on' OR current_setting('is_superuser') = 'on'"
+        }
+    }
+
+    /// Whether there is a role that may run CHECKPOINT.
+    pub(super) fn has_checkpoint_role(self) -> bool {
+        self.major >= 15
+    }
+
+    /// Statement that makes the server time this session's reads and writes of data files, if the role may change that. There
+    /// is none for the log, because other processes write it too.
     pub(super) fn io_timing(self) -> &'static str {
-        "SELECT set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
+        if self.has_parameter_privileges() {
+            "SELECT set_config('track_io_timing', 'on', false) WHERE has_parameter_privilege('track_io_timing', 'SET')"
+        } else {
+            "SELECT set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
+        }
     }
 
     /// Settings of the observer's session: each read sees the present counters.
@@ -220,12 +243,12 @@ impl Version {
 
     /// Description of the roles that may run CHECKPOINT.
     pub(super) fn checkpoint_privilege(self) -> &'static str {
-        if self.major >= 15 { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
+        if self.has_checkpoint_role() { "a superuser or a member of pg_checkpoint" } else { "a superuser" }
     }
 
     /// Query that returns whether the role may run CHECKPOINT.
     pub(super) fn may_checkpoint(self) -> &'static str {
-        if self.major >= 15 {
+        if self.has_checkpoint_role() {
             "SELECT current_setting('is_superuser') = 'on' OR pg_has_role('pg_checkpoint', 'USAGE')"
         } else {
             "SELECT current_setting('is_superuser') = 'on'"

@@ -1,6 +1,6 @@
 //! Checks of a target before a run.
 
-use loadline_model::{Capabilities, Finding};
+use loadline_model::{Capabilities, Finding, Severity};
 
 use crate::error::TargetError;
 
@@ -19,11 +19,58 @@ pub trait Doctor {
     /// When the target does not answer.
     fn capabilities(&self) -> Result<Capabilities, TargetError>;
 
+    /// The privileges that loadline uses; none if the database has no such thing.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
+        Ok(Vec::new())
+    }
+
     /// The maximum number of jobs on the target, and the setting that limits it.
     ///
     /// # Errors
     /// When the target does not answer.
     fn job_limit(&self) -> Result<JobLimit, TargetError>;
+}
+
+/// A privilege that loadline uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Privilege {
+    /// Statements that grant it, with quoted names, without the last semicolon.
+    pub sql: String,
+    /// What it gives.
+    pub gives: &'static str,
+    /// Whether the role has it.
+    pub granted: bool,
+    /// What it is used for.
+    pub used: Use,
+}
+
+/// What a privilege is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Nothing runs without it.
+    Needed,
+    /// Figures and checks.
+    Figures,
+    /// Figures; a setting of the whole server, not a privilege.
+    Setting,
+    /// The server's machine; it allows much more than loadline uses.
+    Machine,
+}
+
+impl Privilege {
+    /// The doctor's finding if the role lacks it. `needed`: severity if nothing runs without it.
+    pub(crate) fn finding(&self, needed: Severity) -> Option<Finding> {
+        let severity = match self.used {
+            Use::Needed => needed,
+            Use::Figures => Severity::Warning,
+            Use::Setting | Use::Machine => return None,
+        };
+        let advice = || format!("it gives {}: {}", self.gives, self.sql);
+        (!self.granted).then(|| Finding::new("privilege", severity, "privilege", "missing", advice()))
+    }
 }
 
 /// The maximum number of jobs on a target.

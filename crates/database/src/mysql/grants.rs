@@ -1,0 +1,112 @@
+//! The privileges that loadline uses, and which of them the user has.
+
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::role::{Privilege, Use};
+
+/// The lines of SHOW GRANTS, in capitals, those of active roles included.
+pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    // MariaDB shows the grants of the current role anyway.
+    let roles =
+        if c.version.mariadb { None } else { c.value("SELECT CURRENT_ROLE()")?.filter(|roles| roles != "NONE") };
+    let using = roles.map_or(String::new(), |roles| format!(" FOR CURRENT_USER() USING {roles}"));
+    let rows = c.query(&format!("SHOW GRANTS{using}"))?;
+    let text = |row: &Vec<Option<Vec<u8>>>| Some(String::from_utf8_lossy(row.first()?.as_ref()?).to_uppercase());
+    Ok(rows.iter().filter_map(text).collect())
+}
+
+/// All of them, with statements for this account.
+///
+/// # Errors
+/// If the session is lost.
+pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
+    let lines = lines(c)?;
+    let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
+    // MariaDB without a binary log does not time the whole wait for the log.
+    let times = if c.version.mariadb {
+        "@@GLOBAL.performance_schema AND @@GLOBAL.log_bin"
+    } else {
+        "@@GLOBAL.performance_schema"
+    };
+    let times = c.number(&format!("SELECT {times}"))? == Some(1.0);
+    let mut all = of(&lines, &quoted_account(&account), c.version.mariadb);
+    all.retain(|p| times || !p.sql.contains("performance_schema"));
+    Ok(all)
+}
+
+/// `ann@%` as `'ann'@'%'`.
+fn quoted_account(account: &str) -> String {
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+    format!("{}@{}", quoted(user), quoted(host))
+}
+
+fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
+    let has = |place: &str, what: &str| {
+        let here =
+            |line: &&String| line.contains(" ON *.* ") || line.replace('`', "").contains(&format!(" ON {place} "));
+        lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
+    };
+    let mut all = vec![
+        Privilege {
+            sql: format!("CREATE DATABASE IF NOT EXISTS loadline; GRANT ALL ON loadline.* TO {account}"),
+            gives: "the database 'loadline' with all its tables",
+            granted: has("LOADLINE.*", "GRANT ALL")
+                || has("LOADLINE.*", " CREATE,")
+                || has("LOADLINE.*", "CREATE ROUTINE"),
+            used: Use::Needed,
+        },
+        Privilege {
+            sql: format!("GRANT PROCESS ON *.* TO {account}"),
+            gives: "InnoDB's metrics in the snapshots, sessions of other users",
+            granted: has("*.*", "PROCESS"),
+            used: Use::Figures,
+        },
+        Privilege {
+            sql: format!("GRANT SELECT ON performance_schema.* TO {account}"),
+            gives: "log file sync by the server's clock",
+            granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
+            used: Use::Figures,
+        },
+    ];
+    if mariadb {
+        all.push(Privilege {
+            sql: format!("GRANT SUPER ON *.* TO {account}"),
+            gives: "a checkpoint before each test and in DBWR-CKPT, and much more; clouds do not grant it",
+            granted: has("*.*", "SUPER"),
+            used: Use::Machine,
+        });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_follows_from_the_grants() {
+        let missing = |lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
+            let all = of(&lines, "'ann'@'%'", true);
+            all.into_iter().filter(|p| !p.granted).map(|p| p.sql).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());
+        let plain = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`"]);
+        assert_eq!(plain.len(), 3, "{plain:?}");
+        let none = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `other`.* TO `ann`@`%`"]);
+        assert!(none.len() == 4 && none[0].contains("GRANT ALL ON loadline.* TO 'ann'@'%'"), "{none:?}");
+        let most = missing(&[
+            "GRANT PROCESS ON *.* TO `ann`@`%`",
+            "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`",
+            "GRANT SELECT ON `performance_schema`.* TO `ann`@`%`",
+        ]);
+        assert!(most.len() == 1 && most[0].contains("SUPER"), "{most:?}");
+    }
+
+    #[test]
+    fn accounts_are_quoted() {
+        assert_eq!(quoted_account("ann@10.%"), "'ann'@'10.%'");
+        assert_eq!(quoted_account("o'brien@x@h"), "'o''brien@x'@'h'");
+    }
+}

@@ -1,0 +1,76 @@
+//! The privileges that loadline uses, and which of them the role has.
+
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::role::{Privilege, Use};
+
+/// All of them, with statements for this role and database.
+///
+/// # Errors
+/// If the session is lost.
+pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
+    let parameters = c.version.has_parameter_privileges();
+    let rows = c.query(&format!(
+        "SELECT quote_ident(current_user), quote_ident(current_database()), \
+         has_database_privilege(current_database(), 'CREATE') \
+         OR EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline' AND pg_has_role(nspowner, 'USAGE')), \
+         pg_has_role('pg_monitor', 'USAGE'), ({}), ({}), \
+         has_function_privilege('pg_catalog.pg_read_file(text)', 'EXECUTE') AND pg_has_role('pg_read_server_files', 'USAGE'), \
+         current_setting('track_wal_io_timing') = 'on'",
+        c.version.may_checkpoint().trim_start_matches("SELECT "),
+        c.version.reads_are_timed()
+    ))?;
+    let row = rows.into_iter().next().unwrap_or_default();
+    let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
+    let (role, database) = (text(0), text(1));
+    let granted = |i: usize| text(i) == "t";
+    let mut all = vec![
+        Privilege {
+            sql: format!("GRANT CREATE ON DATABASE {database} TO {role}"),
+            gives: "the schema 'loadline' with all its tables",
+            granted: granted(2),
+            used: Use::Needed,
+        },
+        Privilege {
+            sql: format!("GRANT pg_monitor TO {role}"),
+            gives: "settings, the directories of data and log, sessions of other roles",
+            granted: granted(3),
+            used: Use::Figures,
+        },
+        Privilege {
+            sql: if parameters {
+                format!("GRANT SET ON PARAMETER track_io_timing TO {role}")
+            } else {
+                format!("ALTER ROLE {role} SET track_io_timing = on")
+            },
+            gives: "read times by the server's clock (or track_io_timing = on for the whole server, as in a cloud's parameters)",
+            granted: granted(5),
+            used: Use::Figures,
+        },
+    ];
+    if c.version.has_checkpoint_role() {
+        all.push(Privilege {
+            sql: format!("GRANT pg_checkpoint TO {role}"),
+            gives: "a checkpoint before each test, in DBWR-CKPT, and after a test as the proof that its writes reached storage",
+            granted: granted(4),
+            used: Use::Figures,
+        });
+    }
+    all.extend([
+        Privilege {
+            sql: "ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf()".to_owned(),
+            gives: "times of the log's writes and syncs; it is a setting of the whole server, in a cloud one of its parameters",
+            granted: granted(7),
+            used: Use::Setting,
+        },
+        Privilege {
+            sql: format!(
+                "GRANT pg_read_server_files TO {role}; GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text) TO {role}"
+            ),
+            gives: "CPU figures and memory of the server's machine, and any file that the server can read; clouds do not grant it",
+            granted: granted(6),
+            used: Use::Machine,
+        },
+    ]);
+    Ok(all)
+}
