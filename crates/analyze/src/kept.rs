@@ -10,6 +10,9 @@ use serde::Serialize;
 /// [`TestRecord::data_source`] of blocks read from the device.
 const DEVICE: &str = "device";
 
+/// The same of blocks of which at most a known share came from caches.
+const BOUNDED: &str = "bounded";
+
 /// What tests must have in common to be pooled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PoolKey<'a> {
@@ -27,9 +30,10 @@ impl<'a> PoolKey<'a> {
     pub(crate) fn rank(&self) -> (bool, u8) {
         let source = match self.data_source {
             Some(DEVICE) => 0,
-            Some("lukewarm") => 1,
-            Some(_) => 2,
-            None => 3,
+            Some(BOUNDED) => 1,
+            Some("lukewarm") => 2,
+            Some(_) => 3,
+            None => 4,
         };
         (self.forced.is_some(), source)
     }
@@ -71,6 +75,9 @@ pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<St
     let allowed = allows_cached(forced);
     let mut said = Vec::new();
     match (cached, allowed) {
+        (Some(BOUNDED), false) => {
+            said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())
+        }
         (Some(source), true) => said.push(format!("kept by --allow-cached: {source}, not the device's figures")),
         (Some(source), false) => said.push(format!("{source}, not the device's figures")),
         (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),

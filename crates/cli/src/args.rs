@@ -126,6 +126,10 @@ pub(crate) struct RunArgs {
     /// The sizes of other tables are parameters of their workloads
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
+    /// Memory of the server's machine, e.g. 64GiB, if loadline cannot enter it: bounds what its caches can hide. With a --size k
+    /// times as large, at most 1/k of random reads are cached [default: what the server states, if it does]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) server_memory: Option<String>,
     /// Leave the data set on the target after the run, for the next one [default: removed]
     #[arg(long)]
     pub(crate) keep_data: bool,
@@ -147,7 +151,7 @@ pub(crate) struct RunArgs {
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
-        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "keep_data", "reload",
+        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure although a capability is missing or the doctor refuses; such tests are marked

@@ -11,6 +11,7 @@ use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
 use loadline_probe::{Event, ProbeError, ProbeOptions, ProbeSession};
+use loadline_run::study::KnownLimits;
 use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
@@ -52,7 +53,7 @@ fn log_writer(
 }
 
 /// The log-writer figures of a file that `loadline probe --format json` wrote.
-pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
+pub(crate) fn limits(path: &Path) -> Result<KnownLimits, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read {shown}: {e}")))?;
     let report: ProbeReport = serde_json::from_str(&text).map_err(|e| {
@@ -62,7 +63,7 @@ pub(crate) fn limits(path: &Path) -> Result<Vec<LogWriterPoint>, Failure> {
     })?;
     let points: Vec<LogWriterPoint> = report.dirs.iter().flat_map(|d| d.log_writer.clone()).collect();
     match (report.version, report.dirs.len()) {
-        (VERSION, 1) if !points.is_empty() => Ok(points),
+        (VERSION, 1) if !points.is_empty() => Ok(KnownLimits { host: report.machine.host, points }),
         (VERSION, 1) => Err(Failure::usage(format!(
             "{shown} has no figures of the reference log writer: probe again without --no-log-writer"
         ))),

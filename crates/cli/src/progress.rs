@@ -118,7 +118,9 @@ fn verdict(r: &TestRecord) -> String {
     match (&r.invalid_reason, r.kept_by()) {
         (Some(why), _) => format!("  INVALID: {why}"),
         (None, Some(option)) => format!("  (kept by {option})"),
-        (None, None) => String::new(),
+        (None, None) => r
+            .figure(column::CACHED_PCT_MAX)
+            .map_or(String::new(), |pct| format!("  (valid: at most {} % of it from caches)", number(pct, 1))),
     }
 }
 

@@ -77,6 +77,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
         size: args.size.clone(),
+        server_memory: args.server_memory.clone(),
         allow_cached: args.allow_cached.then_some(true),
         allow_disturbed: args.allow_disturbed.then_some(true),
         parameters: None,
@@ -302,6 +303,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    if let Some(bytes) = plan.server_memory_bytes {
+        out += &format!("server memory {}\n", loadline_model::format::bytes(bytes as f64));
+    }
     let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
     if !own.is_empty() {
         out += &format!("own tables  {}: sized by their parameters, not by --size\n", own.join(", "));

@@ -27,6 +27,8 @@ pub struct TestLimit {
 pub mod name {
     /// Commits of the reference log writer: the only limit that older records have.
     pub const LOG_WRITER: &str = "log writer";
+    /// The smallest durable transactions of the database itself.
+    pub const SMALLEST_COMMITS: &str = "smallest commits";
     /// Empty statements.
     pub const STATEMENTS: &str = "empty statements";
     /// Random reads of single blocks.

@@ -66,6 +66,8 @@ plan_spec! {
     allow_disturbed: bool,
     /// Size of the data set, e.g. `256MiB`.
     size: String,
+    /// Memory of the server's machine, e.g. `64GiB`.
+    server_memory: String,
     /// Folder that holds the runs.
     results: String,
     /// Latency objective for the load line, e.g. `5ms`.
@@ -154,6 +156,9 @@ pub struct Plan {
     /// Size of the data set, bytes.
     #[serde(default = "default_size")]
     pub size_bytes: u64,
+    /// Memory of the server's machine as the user states it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_memory_bytes: Option<u64>,
     /// Whether storage figures whose reads did not come from the device are kept, and marked.
     #[serde(default)]
     pub allow_cached: bool,

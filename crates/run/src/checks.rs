@@ -3,6 +3,7 @@
 
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
+mod cached_share;
 pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;

@@ -22,6 +22,7 @@ use loadline_workload::{Instrument as InstrumentSpec, Workload};
 use crate::figures::Figures;
 use crate::figures::counters::Counters;
 use crate::reference::References;
+use crate::server_memory::ServerMemory;
 
 pub(crate) use device::data_files;
 
@@ -71,6 +72,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) data_files: &'a Result<DataFiles, String>,
     /// Size of the database's own block cache, bytes, if known.
     pub(crate) cache_bytes: Option<u64>,
+    /// Memory of the server's machine, if known.
+    pub(crate) server_memory: Option<ServerMemory>,
 }
 
 /// A test whose jobs have ended.

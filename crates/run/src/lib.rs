@@ -14,6 +14,7 @@ pub mod plan;
 mod queries;
 pub mod record;
 pub mod reference;
+mod server_memory;
 pub mod study;
 
 pub use event::{Event, Listener};

@@ -145,6 +145,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         payload_compressibility: compressibility,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         size_bytes: size(spec.size.as_deref())?,
+        server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
         allow_disturbed: spec.allow_disturbed.unwrap_or(false),
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
@@ -305,6 +306,17 @@ fn size(text: Option<&str>) -> Result<u64, PlanError> {
     value(format!("size {text} must be between 1 MiB and 8 TiB"))
 }
 
+/// Range of `--server-memory`. A number without a unit is bytes, and too small.
+const MEMORY: (u64, u64) = (16 << 20, 1 << 50);
+
+fn server_memory(text: &str) -> Result<u64, PlanError> {
+    let bytes = parse_bytes(text).map_err(|e| PlanError::Value(format!("server-memory: {e}")))?;
+    if (MEMORY.0..=MEMORY.1).contains(&bytes) {
+        return Ok(bytes);
+    }
+    value(format!("server-memory {text} must be between 16 MiB and 1024 TiB: write it with its unit, such as 64GiB"))
+}
+
 fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
     let allowed = format!("give 'auto' or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
     let mut list = match spec {
@@ -399,6 +411,8 @@ mod tests {
         refused(PlanSpec { repeat: Some(0), ..spec() }, &["repeat = 0"]);
         refused(PlanSpec { size: Some("5KiB".into()), ..spec() }, &["5KiB", "1 MiB", "8 TiB"]);
         refused(PlanSpec { size: Some("huge".into()), ..spec() }, &["size", "huge"]);
+        refused(PlanSpec { server_memory: Some("64".into()), ..spec() }, &["server-memory 64 ", "64GiB"]);
+        refused(PlanSpec { server_memory: Some("lots".into()), ..spec() }, &["server-memory", "'lots'", "GiB"]);
         refused(PlanSpec { rate: Some(0.0), ..spec() }, &["rate 0"]);
         refused(PlanSpec { rate: Some(f64::NAN), ..spec() }, &["rate"]);
         refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);

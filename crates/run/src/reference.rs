@@ -3,6 +3,7 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
+mod commits;
 mod copy;
 mod device;
 mod kernel;
@@ -28,6 +29,7 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::figures::Figures;
+pub(crate) use commits::SmallestCommits;
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;
@@ -62,6 +64,8 @@ pub(crate) enum LogSource {
     Measured(Box<LogWriter>),
     /// Figures measured elsewhere.
     Points(Vec<LogWriterPoint>),
+    /// The smallest durable transactions of the database itself, because its log cannot be reached.
+    Smallest(SmallestCommits),
     /// Why there is none.
     None(String),
 }
@@ -106,6 +110,11 @@ pub(crate) trait Part {
 
     /// What was measured, in words.
     fn of(&self, references: &References) -> String;
+
+    /// Name of what it measures instead of the limit: whole transactions, with their round trips.
+    fn instead(&self, _references: &References) -> Option<&'static str> {
+        None
+    }
 
     /// Redo per transaction that it was measured with, bytes.
     fn redo_bytes(&self) -> Option<f64> {

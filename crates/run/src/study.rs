@@ -9,6 +9,7 @@ mod native_report_tests;
 mod overhead;
 mod prepare;
 mod proof;
+mod same;
 mod sequence;
 mod storage_probe;
 mod window_length;
@@ -28,11 +29,15 @@ use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_window::TestError;
 use thiserror::Error;
 
+pub use same::KnownLimits;
+
+use self::same::Changes;
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
 use crate::plan::{PlanError, reasons};
 use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
+use crate::server_memory::{self, ServerMemory};
 
 /// A run to start or to resume.
 pub struct Study {
@@ -49,7 +54,7 @@ pub struct Study {
     /// Version of loadline.
     pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
-    pub limits: Option<Vec<LogWriterPoint>>,
+    pub limits: Option<KnownLimits>,
 }
 
 /// Result of a run.
@@ -136,6 +141,8 @@ struct Context {
     data_disk: Option<String>,
     /// The target's data files, for dropping them from the page cache.
     data_files: Result<DataFiles, String>,
+    /// Memory of the server's machine, if known.
+    server_memory: Option<ServerMemory>,
     /// Highest job count of an automatic sweep.
     max_jobs: u32,
     /// What the doctor refused, if the run was forced.
@@ -202,7 +209,10 @@ impl Study {
         let mut info = target.info()?;
         let findings = target.doctor()?;
         listener.on(Event::Doctor(&findings));
-        let forced = refused(&findings, self.plan.force)?;
+        let changes =
+            resumed.as_ref().map_or(Changes::default(), |r| Changes::between(&r.manifest.target, &info, temporary));
+        let forced = [changes.forced(self.plan.force)?, refused(&findings, self.plan.force)?];
+        let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
         let mut plan = self.plan.clone();
         fit_workloads(&mut plan, target.as_ref())?;
         let max_jobs = fit_jobs(&mut plan, target.as_ref())?;
@@ -221,10 +231,19 @@ impl Study {
             (CpuSource::Snapshot, None)
         };
         let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
+        let machine = loadline_collect::inventory::machine();
         let data_files = data_files(target.as_ref(), &info);
+        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
+        let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
+        let server_memory = server_memory::of(&plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let no_limit = kind_of(&self.request.url)?.no_limit;
-        let references = self.references(no_limit, &info);
+        let limits = self.limits.as_ref().map(|limits| limits.of(&info, &machine.host)).transpose()?;
+        let limits = limits.map(|(points, warning)| {
+            warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
+            points
+        });
+        let references = self.references(no_limit, &info, limits);
         let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.request.interrupted);
@@ -239,16 +258,10 @@ impl Study {
         }
         let (manifest, folder, records) = match resumed {
             Some(r) => {
-                // A private server is created again from the plan's settings, in a new directory.
-                let same_settings = temporary || r.manifest.target.settings == info.settings;
-                let changed = r.manifest.target.version != info.version || !same_settings;
-                r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
-                if changed {
-                    let text =
-                        "the target's version or settings have changed since the earlier tests of this run".to_owned();
-                    listener.on(Event::Warning(text));
-                }
-                (Manifest { state: RunState::Started, ..r.manifest }, r.folder, r.records)
+                r.warnings.iter().chain(&changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
+                let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
+                manifest.target.notes.extend(changes.upgraded.into_iter().chain(changes.settings));
+                (manifest, r.folder, r.records)
             }
             None => {
                 let now = SystemTime::now();
@@ -262,7 +275,7 @@ impl Study {
                     plan,
                     target: info,
                     doctor: findings,
-                    machine: loadline_collect::inventory::machine(),
+                    machine,
                     overhead: Overhead::default(),
                     calibration: Default::default(),
                     probes,
@@ -282,6 +295,7 @@ impl Study {
             disk,
             data_disk,
             data_files,
+            server_memory,
             max_jobs,
             forced,
             references,
@@ -308,18 +322,24 @@ impl Study {
 
 impl Study {
     /// What measures the limits of the tests.
-    fn references(&self, no_limit: Option<&str>, info: &TargetInfo) -> Result<References, String> {
+    fn references(
+        &self,
+        no_limit: Option<&str>,
+        info: &TargetInfo,
+        limits: Option<Vec<LogWriterPoint>>,
+    ) -> Result<References, String> {
         if let Some(reason) = no_limit {
             return Err(reason.to_owned());
         }
-        if !self.plan.probe && self.limits.is_none() {
+        if !self.plan.probe && limits.is_none() {
             return Err("not measured (--no-probe)".to_owned());
         }
         let dir = |role| reference::writable_dir(info, role, &self.request.scratch);
-        let log = match &self.limits {
-            Some(points) => LogSource::Points(points.clone()),
+        let log = match limits {
+            Some(points) => LogSource::Points(points),
             None => match dir(Role::Log).and_then(|dir| LogWriter::open(&dir, &self.request.interrupted)) {
                 Ok(writer) => LogSource::Measured(Box::new(writer)),
+                Err(_) if !info.local => LogSource::Smallest(Default::default()),
                 Err(reason) => LogSource::None(reason),
             },
         };

@@ -42,6 +42,7 @@ pub(crate) fn manifest() -> Manifest {
         allow_cached: false,
         allow_disturbed: false,
         size_bytes: 128 << 20,
+        server_memory_bytes: None,
         target: "null:".to_owned(),
         nodes: Vec::new(),
         platform: "laptop".to_owned(),

@@ -74,6 +74,13 @@ impl Limit {
         matches!(self, Limit::Statements | Limit::Log)
     }
 
+    /// Whether it is measured on the device of the data.
+    #[must_use]
+    pub fn is_of_device(self) -> bool {
+        use Limit::{BatchReads, BlockReads, BlockWrites, ReadBandwidth, WriteBandwidth};
+        matches!(self, BlockReads | BatchReads | ReadBandwidth | BlockWrites | WriteBandwidth)
+    }
+
     /// Whether it stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a measurement slower,
     /// so the fastest one is the nearest to what the machine allows.
     #[must_use]
@@ -87,7 +94,8 @@ impl Limit {
         match self {
             Limit::Log => {
                 "The reference log writer commits transactions with the same redo by as many jobs, in the same commit \
-                 mode, on the filesystem of the database's log; transactions that change nothing commit nothing."
+                 mode, on the filesystem of the database's log; transactions that change nothing commit nothing. If that \
+                 filesystem is on another machine, as many jobs make the smallest durable transactions of the database."
             }
             Limit::Statements => {
                 "As many sessions of the same driver run the same transactions in the same database, with an empty \

@@ -142,6 +142,7 @@ fn other_source(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<S
         Some("device") => "from the device".to_owned(),
         Some("cached") => "from a cache".to_owned(),
         Some("lukewarm") => "partly from a cache".to_owned(),
+        Some("bounded") => "from caches up to a bound above 10 %".to_owned(),
         Some(other) => other.to_owned(),
         None => "from an unknown source".to_owned(),
     };

@@ -5,12 +5,14 @@ use loadline_model::snapshot::counter;
 use loadline_model::{column, format};
 use loadline_window::Request;
 
+use super::cached_share;
 use super::data_source::{DataSource, MIN_DEVICE_SHARE, beyond_own_cache, device_share};
 use crate::figures::MIB;
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
 use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
+use crate::server_memory::ServerMemory;
 
 /// Minimum number of reads in a window to determine their source.
 pub(crate) const MIN_READS: f64 = 20.0;
@@ -19,12 +21,17 @@ pub(crate) const MIN_READS: f64 = 20.0;
 const MIN_HIT_SHARE: f64 = 0.999;
 
 /// Facts about caches, collected before a test.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CacheFacts {
     /// Size of the database's own block cache, bytes.
     pub cache_bytes: Option<u64>,
     /// Bytes of the tables read.
     pub table_bytes: Option<u64>,
+    /// Memory of the server's machine.
+    pub memory: Option<ServerMemory>,
+    /// Time from the end of the jobs' window until a checkpoint had synced their changes, s, or why there was none. `None` if
+    /// the database makes none, or none is needed.
+    pub synced_s: Option<Result<f64, String>>,
     /// Why the data files are not kept out of the page cache, if so.
     pub not_kept_out: Option<String>,
     /// Whether figures from caches are kept and marked.
@@ -32,8 +39,7 @@ pub(crate) struct CacheFacts {
 }
 
 /// Share of the database's reads that came from the device; `device`: the device's reads per second.
-fn device_share_of_reads(w: &Counters<'_>, device: Option<Reads>, access: Access) -> Result<Option<f64>, String> {
-    let device = device.ok_or("the reads of the data device are unknown")?;
+fn device_share_of_reads(w: &Counters<'_>, device: Reads, access: Access) -> Result<Option<f64>, String> {
     let count = w.grown(counter::READ_CALLS).ok_or("the database does not count its reads")?;
     let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
     if count < MIN_READS {
@@ -108,6 +114,10 @@ pub(crate) fn data_source(
     facts: &CacheFacts,
 ) {
     const ID: &str = DATA_SOURCE;
+    let Some(device) = device else {
+        let verdict = bounded(out, figures, request, w, facts);
+        return add_check(out, facts, ID, verdict);
+    };
     let share = device_share_of_reads(w, device, Access::of(&request.work));
     let read = w.grown(counter::BLOCK_READS);
     let beyond =
@@ -136,6 +146,28 @@ pub(crate) fn data_source(
     out.data_source = Some(source.name());
     let verdict = if source == DataSource::Device { Ok(detail) } else { Err(format!("{}: {detail}", source.name())) };
     add_check(out, facts, ID, verdict);
+}
+
+/// Bounds the share of caches, if the device's reads are unknown.
+fn bounded(
+    out: &mut Figures,
+    figures: &Figures,
+    request: &Request,
+    w: &Counters<'_>,
+    facts: &CacheFacts,
+) -> Result<String, String> {
+    let counted = certain_blocks_requested(figures, request, w).zip(w.grown(counter::BLOCK_READS));
+    let (asked, read) = counted.ok_or("the source of the blocks is unknown: the database does not count its reads")?;
+    if asked < MIN_READS {
+        return Err("too few blocks were read to determine their source".to_owned());
+    }
+    let (table_bytes, memory) = (facts.table_bytes, facts.memory);
+    let reads = cached_share::Reads { work: &request.work, jobs: request.jobs, table_bytes, memory, asked, read };
+    let bound = cached_share::bound(&reads)?;
+    out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
+    out.data_source = Some(bound.source.name());
+    out.notes.push(bound.detail.clone());
+    Ok(bound.detail)
 }
 
 /// Advice for blocks that did not come from the device.

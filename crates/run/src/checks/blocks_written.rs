@@ -7,6 +7,7 @@ use loadline_model::{Latencies, column, format};
 use loadline_window::Request;
 
 use super::blocks_read::{CacheFacts, add_check, certain_share};
+use super::cached_share::{MAX_CACHED_SHARE, percent};
 use super::data_source::MIN_DEVICE_SHARE;
 use crate::figures::MIB;
 use crate::figures::access::only_adds;
@@ -20,6 +21,8 @@ pub(crate) const DATA_WRITTEN: &str = "data-written";
 /// blocks, and the cache holds few of them. Some blocks are written later or changed twice. Measured in windows of 1
 /// s with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
 const MIN_WRITTEN_SHARE: f64 = 0.5;
+/// Blocks that may be written and not yet synced, at most: more than two batches of a doublewrite buffer.
+const UNSYNCED_BLOCKS: f64 = 512.0;
 /// Maximum relative difference between the database's count of changed rows and the jobs'.
 const MAX_ROWS_OFF_SHARE: f64 = 0.05;
 
@@ -38,8 +41,8 @@ struct Writes {
     database: f64,
     /// Of these, blocks at their final place.
     blocks: f64,
-    /// By the data device.
-    device: f64,
+    /// By the data device, if its counters can be read.
+    device: Option<f64>,
     /// Of these, by the database's log (lower bound).
     log: f64,
 }
@@ -73,8 +76,74 @@ pub(crate) fn data_written(
     facts: &CacheFacts,
 ) {
     let found = writes(figures, request, w, device).and_then(|writes| Ok((writes, expected(figures, request)?)));
-    let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| verdict(&writes, &expected, facts));
+    let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| {
+        let detail = verdict(&writes, &expected, facts)?;
+        if device.is_some() {
+            return Ok(detail);
+        }
+        let (pages, synced) = w.both(counter::BLOCK_WRITES, counter::SYNCED_WRITES).unwrap_or((0.0, 0.0));
+        let known = Held { written: writes.database * w.seconds, window_s: w.seconds, pages, synced, facts };
+        let bound = known.bound(request.target.facts().synced_writes)?;
+        // The larger one, if blocks were also read.
+        let share = out.figure(column::CACHED_PCT_MAX).map_or(bound.0, |pct| bound.0.max(pct / 100.0));
+        out.set(column::CACHED_PCT_MAX, share * 100.0);
+        out.notes.push(bound.1.clone());
+        Ok(format!("{detail}; {}", bound.1))
+    });
     add_check(out, facts, DATA_WRITTEN, verdict);
+}
+
+/// What shows at what rate the device took the database's writes, if its own counters cannot be read.
+struct Held<'a> {
+    /// Bytes that the database wrote in the window.
+    written: f64,
+    /// Length of the window, s.
+    window_s: f64,
+    /// Blocks that it wrote to their places.
+    pages: f64,
+    /// Of these, by way of something that it syncs.
+    synced: f64,
+    facts: &'a CacheFacts,
+}
+
+impl Held<'_> {
+    /// Upper bound of the share (0…1) of the rate of writes that a page cache may have lent, in numbers and in words; or why
+    /// there is none.
+    ///
+    /// - A checkpoint syncs all that was written before it. If it returns C s after a window of D s, the device has taken in D + C
+    ///   what the database wrote in D.
+    /// - What is not on the device is in the machine's memory.
+    fn bound(&self, syncs: Option<&'static str>) -> Result<(f64, String), String> {
+        let mut bounds = Vec::new();
+        let why = match &self.facts.synced_s {
+            Some(Ok(s)) => {
+                let text = format!("a checkpoint after the window had synced all of it {s:.2} s later");
+                bounds.push((s / (s + self.window_s), text));
+                "use a longer window".to_owned()
+            }
+            Some(Err(why)) => why.clone(),
+            None => "the database makes no checkpoint on demand".to_owned(),
+        };
+        if let Some(memory) = self.facts.memory.filter(|_| self.written > 0.0) {
+            let (text, source) = (format::bytes(memory.bytes as f64), memory.source);
+            let text =
+                format!("{} were written, and the server's memory has {text} ({source})", format::bytes(self.written));
+            bounds.push((memory.bytes as f64 / self.written, text));
+        }
+        if let Some(syncs) = syncs.filter(|_| self.pages > 0.0) {
+            let text = format!("{syncs} ({:.0} of {:.0} blocks)", self.synced, self.pages);
+            bounds.push((1.0 - ((self.synced - UNSYNCED_BLOCKS) / self.pages).clamp(0.0, 1.0), text));
+        }
+        let least = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+        match least.filter(|(share, _)| *share <= MAX_CACHED_SHARE) {
+            Some((share, text)) => {
+                Ok((share, format!("a page cache lent at most {} of the rate of these writes: {text}", percent(share))))
+            }
+            None => Err(format!(
+                "the writes of the data device are unknown, and nothing bounds what a page cache held back: {why}"
+            )),
+        }
+    }
 }
 
 /// Bytes of new rows per second, for work that only adds rows.
@@ -83,16 +152,13 @@ fn added(figures: &Figures, request: &Request) -> Option<f64> {
 }
 
 fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option<f64>) -> Result<Writes, &'static str> {
-    let (database, device) = w
-        .rate(counter::WRITE_BYTES)
-        .zip(device)
-        .ok_or("the writes of the database or of its data device are unknown")?;
+    let database = w.rate(counter::WRITE_BYTES).ok_or("the database does not count its writes")?;
     let block = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     let blocks = w.rate(counter::BLOCK_WRITES).zip(block).map_or(database, |(blocks, bytes)| blocks * bytes);
     // A log on an unknown device may be on the data device.
     let apart = request.disk.is_some() && request.disk != request.data_disk;
     let redo = figures.figure(column::REDO_MIB_PER_S).map(|mib| mib * MIB);
-    let log = if apart { Some(0.0) } else { redo };
+    let log = if apart || device.is_none() { Some(0.0) } else { redo };
     let log = log.ok_or("log and data are on the same device, and the log's share of its writes is unknown")?;
     let growth =
         if request.target.facts().growth_is_written.is_some() { added(figures, request).unwrap_or(0.0) } else { 0.0 };
@@ -119,15 +185,17 @@ fn expected(figures: &Figures, request: &Request) -> Result<ExpectedWrites, &'st
 fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<String, String> {
     let mib = |bytes: f64| format!("{:.1}", bytes / MIB);
     let log = if w.log > 0.0 { format!(", {} of them its log", mib(w.log)) } else { String::new() };
+    let device = w.device.map_or(String::new(), |device| {
+        let least = MIN_DEVICE_SHARE * 100.0;
+        format!(", and the data device wrote {} MiB/s{log} (at least {least:.0} % must reach it)", mib(device))
+    });
     let detail = format!(
         "{}, of which at least {:.0} % must be written in the window; the database wrote {} MiB/s of blocks to its \
-        data files, {} MiB/s in total, and the data device wrote {} MiB/s{log} (at least {:.0} % must reach it)",
+        data files, {} MiB/s in total{device}",
         expected.what.replace("{}", &mib(expected.bytes)),
         expected.part * 100.0,
         mib(w.blocks),
         mib(w.database),
-        mib(w.device),
-        MIN_DEVICE_SHARE * 100.0
     );
     let must = expected.bytes * expected.part;
     if w.blocks < must {
@@ -137,7 +205,7 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
             warm-up and window, a larger --size or a smaller cache"
         ));
     }
-    if w.device - w.log < must.max(w.database * MIN_DEVICE_SHARE) {
+    if w.device.is_some_and(|device| device - w.log < must.max(w.database * MIN_DEVICE_SHARE)) {
         return Err(format!("{detail}: the rest is still in the operating system's page cache"));
     }
     Ok(detail)
@@ -182,8 +250,9 @@ fn allowed_rows_off(done: Completed, per_tx: f64, jobs: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server_memory::ServerMemory;
 
-    const GOOD: Writes = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, device: 85.0 * MIB, log: 30.0 * MIB };
+    const GOOD: Writes = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, device: Some(85.0 * MIB), log: 30.0 * MIB };
 
     fn expected(mib: f64, part: f64) -> ExpectedWrites {
         ExpectedWrites { bytes: mib * MIB, part, what: "the new rows are {} MiB/s" }
@@ -198,7 +267,7 @@ mod tests {
         let detail = judge(GOOD, &expected(50.0, 0.9)).unwrap();
         assert!(detail.contains("50.0") && detail.contains("85.0") && detail.contains("30.0"), "{detail}");
         // The device wrote only the log, but more bytes than the data files need.
-        let log_only = Writes { device: 60.0 * MIB, log: 60.0 * MIB, ..GOOD };
+        let log_only = Writes { device: Some(60.0 * MIB), log: 60.0 * MIB, ..GOOD };
         let why = judge(log_only, &expected(50.0, 0.9)).unwrap_err();
         assert!(why.contains("page cache"), "{why}");
         assert!(judge(Writes { log: 0.0, ..log_only }, &expected(50.0, 0.9)).is_ok(), "a log of its own device");
@@ -206,7 +275,7 @@ mod tests {
 
     #[test]
     fn blocks_in_the_databases_cache_are_not_written() {
-        let nothing = Writes { database: 0.0, blocks: 0.0, device: 30.0 * MIB, log: 30.0 * MIB };
+        let nothing = Writes { database: 0.0, blocks: 0.0, device: Some(30.0 * MIB), log: 30.0 * MIB };
         let why = judge(nothing, &expected(40.0, 0.9)).unwrap_err();
         assert!(why.contains("64.0 GiB") && why.contains("longer warm-up"), "{why}");
         assert!(judge(nothing, &expected(40.0, 0.5)).is_err());
@@ -217,7 +286,7 @@ mod tests {
         // The device wrote all that the database wrote, but less than the rows need.
         assert!(
             judge(
-                Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: 64.0 * MIB, log: 30.0 * MIB },
+                Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: Some(64.0 * MIB), log: 30.0 * MIB },
                 &expected(41.0, 0.9)
             )
             .is_err()
@@ -225,9 +294,26 @@ mod tests {
     }
 
     #[test]
+    fn without_the_devices_counters_a_checkpoint_memory_or_the_database_bounds_what_a_cache_lent() {
+        let of = |synced_s: Option<Result<f64, String>>, gib: Option<u64>, synced: f64| {
+            let memory = gib.map(|n| ServerMemory { bytes: n << 30, source: "--server-memory" });
+            let facts = CacheFacts { synced_s, memory, ..CacheFacts::default() };
+            let held = Held { written: 40.0 * 1024.0 * MIB, window_s: 9.0, pages: 100_000.0, synced, facts: &facts };
+            held.bound((synced > 0.0).then_some("it syncs")).map(|(share, _)| (share * 1000.0).round())
+        };
+        assert_eq!(of(Some(Ok(1.0)), None, 0.0), Ok(100.0), "9 s of writes in 10 s");
+        assert_eq!(of(Some(Ok(1.0)), Some(1), 0.0), Ok(25.0), "1 of 40 GiB");
+        assert_eq!(of(None, None, 100_000.0), Ok(5.0), "two batches of 100,000 blocks");
+        assert!(of(Some(Ok(20.0)), Some(64), 0.0).unwrap_err().contains("longer window"));
+        assert!(of(None, None, 10_000.0).is_err(), "most blocks went another way");
+        let refused = of(Some(Err("GRANT pg_checkpoint".to_owned())), None, 0.0).unwrap_err();
+        assert!(refused.contains("unknown") && refused.contains("pg_checkpoint"), "{refused}");
+    }
+
+    #[test]
     fn file_extension_is_not_data() {
         // The database counts blocks twice, when it extends a file and when it writes; the device writes each once.
-        let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: 52.0 * MIB, log: 0.0 };
+        let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: Some(52.0 * MIB), log: 0.0 };
         assert!(judge(counted, &expected(50.0, 0.9)).is_err());
         assert!(judge(counted.without(50.0 * MIB), &expected(50.0, 0.9)).is_ok());
         let room_only = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, ..counted };

@@ -12,6 +12,8 @@ pub(crate) enum DataSource {
     Lukewarm,
     /// From the device: at least [`MIN_DEVICE_SHARE`].
     Device,
+    /// From the device, but for a share that is known to be no larger than a bound.
+    Bounded,
 }
 
 /// Minimum share of the device for the source `Device`.
@@ -37,6 +39,7 @@ impl DataSource {
             DataSource::Cached => "cached",
             DataSource::Lukewarm => "lukewarm",
             DataSource::Device => "device",
+            DataSource::Bounded => "bounded",
         }
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn figures(
     out.set_or_absent(column::WRITE_PCT, percent, "the workload has no mix of reads and updates");
     let device = device_reads(&measured.edges.at_open, &measured.edges.at_close);
     let why = "the data device is unknown or on another machine";
-    out.set_or_absent(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
-    out.set_or_absent(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
+    out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
+    out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
     match counters {
         Ok(counters) => {
             rates(&mut out, counters);

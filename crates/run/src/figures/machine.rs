@@ -35,7 +35,9 @@ pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
         Some(r) => {
             DEVICE.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| out.set(id, v));
         }
-        None => out.set_all_absent(&DEVICE, "the log device is unknown or on another machine"),
+        None => {
+            DEVICE.iter().for_each(|c| out.set_fallback_reason(c, "the log device is unknown or on another machine"))
+        }
     }
     out
 }

@@ -38,7 +38,7 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     let disks = edges[0].data_disk.zip(edges[1].data_disk);
     let data = disks.and_then(|(a, b)| DiskRates::between(&a, &b, seconds_between(edges[0], edges[1])));
     let unknown = "the data device is unknown or on another machine";
-    out.set_or_absent(column::DATA_DEVICE_UTIL_PCT, data.map(|d| d.util_pct), unknown);
+    out.set_or_fallback(column::DATA_DEVICE_UTIL_PCT, data.map(|d| d.util_pct), unknown);
     let states = measured.collected.states_between(measured.schedule.open_ns, measured.schedule.close_ns);
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);

@@ -4,9 +4,11 @@
 //! written at once, and what the database reads to change it may come from the page cache: its writes are measured.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_collect::page_cache::{DataFiles, Keep, Keeper, Missed};
+use loadline_database::clock::now_ns;
 use loadline_database::{Target, TargetError, Work};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -55,6 +57,10 @@ struct Device {
     keeper: Option<(Keep, Keeper)>,
     facts: CacheFacts,
     notes: Vec<String>,
+    /// The target, if a checkpoint must show that the changes reached the device: its counters are unknown.
+    unseen: Option<Arc<dyn Target>>,
+    /// When that checkpoint had ended, ns, or why there was none.
+    synced_at_ns: Option<Result<u64, String>>,
 }
 
 impl Instrument for Device {
@@ -66,7 +72,10 @@ impl Instrument for Device {
         }
         self.facts.cache_bytes = run.cache_bytes;
         self.facts.table_bytes = bytes;
+        self.facts.memory = run.server_memory;
         self.facts.allow_cached = run.manifest.plan.allow_cached;
+        let unseen = request.data_disk.is_none() && proved(work)[1] && target.abilities().checkpoints.is_some();
+        self.unseen = unseen.then(|| Arc::clone(&request.target));
         if let Err(why) = self.keep(run.data_files, work, request.jobs) {
             self.notes.push(format!("the data files were not kept out of the page cache: {why}"));
             self.facts.not_kept_out = Some(why);
@@ -75,6 +84,11 @@ impl Instrument for Device {
     }
 
     fn stop(&mut self, _: &[JobResult]) {
+        if let Some(target) = self.unseen.take() {
+            let made = target.abilities().checkpoints.map(|target| target.checkpoint());
+            let refused = |e| format!("a checkpoint after the window, which would sync them, failed: {e}");
+            self.synced_at_ns = made.map(|made| made.map(|()| now_ns()).map_err(refused));
+        }
         let Some((keep, keeper)) = self.keeper.take() else { return };
         let kept = keeper.stop();
         let what = match keep {
@@ -107,6 +121,8 @@ impl Instrument for Device {
                 return out;
             }
         };
+        let s_after = |at_ns: u64| at_ns.saturating_sub(ended.measured.schedule.close_ns) as f64 / 1e9;
+        self.facts.synced_s = self.synced_at_ns.take().map(|done| done.map(s_after));
         let device = device_reads(open, close);
         read_share(&mut out, &request.work, c, device);
         let [reads, changes] = proved(&request.work);

@@ -18,6 +18,9 @@ pub(super) const KIND: Kind = Kind {
     absent: "the workload states nothing that bounds it",
 };
 
+/// Noise of two equal measurements.
+const BEATEN: f64 = 1.05;
+
 /// The lowest of several limits is the limit.
 struct Limits {
     parts: Vec<Measured>,
@@ -34,6 +37,10 @@ struct Measured {
 impl Instrument for Limits {
     fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
         if let Ok(references) = run.references {
+            if references.elsewhere.is_some() && self.parts.iter().all(|m| m.limit.is_of_device()) {
+                // No device of another machine: what remains are the round trips.
+                self.parts.push(Measured::new(Limit::Statements));
+            }
             let subject = subject(request, run, None);
             self.parts.iter_mut().for_each(|m| m.before = m.part.sample(subject, references));
         }
@@ -43,7 +50,13 @@ impl Instrument for Limits {
     fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
         let mut out = Figures::default();
         match self.lowest(ended) {
-            Ok(limit) => {
+            Ok((limit, left_out)) => {
+                if !left_out.is_empty() {
+                    out.notes.push(format!(
+                        "the limit leaves out what cannot be measured from here: {}",
+                        left_out.join("; ")
+                    ));
+                }
                 out.set(column::LIMIT_TPS, limit.tps);
                 let share = ended.figures.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
                 out.set_or_absent(column::LIMIT_SHARE_PCT, share, "there is no throughput to compare with it");
@@ -56,22 +69,37 @@ impl Instrument for Limits {
 }
 
 impl Limits {
-    fn lowest(&mut self, ended: &EndedTest<'_>) -> Result<TestLimit, String> {
+    /// The lowest, and the limits of a database on another machine that are unknown.
+    fn lowest(&mut self, ended: &EndedTest<'_>) -> Result<(TestLimit, Vec<String>), String> {
         let references = ended.run.references.as_ref().map_err(Clone::clone)?;
         let subject = subject(ended.request, ended.run, Some(ended.figures));
-        let (mut in_series, mut limits) = (None, Vec::new());
+        let (mut in_series, mut limits, mut left_out) = (None, Vec::new(), Vec::new());
         for measured in &mut self.parts {
-            let name = measured.limit.name();
-            let limit = measured.after(subject, references).map_err(|why| format!("{name}: {why}"))?;
-            let Some(limit) = limit else { continue };
-            if ended.request.jobs == 1 && measured.limit.is_in_series() {
+            let limit = match measured.after(subject, references) {
+                Ok(Some(limit)) => limit,
+                Ok(None) => continue,
+                Err(why) => {
+                    left_out.push(format!("{}: {why}", measured.limit.name()));
+                    // Without the commits it would be no limit of a test that commits.
+                    if references.elsewhere.is_none() || measured.limit == Limit::Log {
+                        return Err(left_out.join("; "));
+                    }
+                    continue;
+                }
+            };
+            let whole = measured.part.instead(references).is_some();
+            if ended.request.jobs == 1 && measured.limit.is_in_series() && !whole {
                 in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
             } else {
                 limits.push(limit);
             }
         }
         let lowest = limits.into_iter().chain(in_series).min_by(|a, b| a.tps.total_cmp(&b.tps));
-        lowest.ok_or_else(|| "the test did none of the work that bounds it".to_owned())
+        match lowest {
+            Some(lowest) => Ok((lowest, left_out)),
+            None if left_out.is_empty() => Err("the test did none of the work that bounds it".to_owned()),
+            None => Err(left_out.join("; ")),
+        }
     }
 }
 
@@ -116,12 +144,25 @@ impl Measured {
         };
         let per_tx = per_tx?;
         let samples = rates.map(|rate| rate / per_tx);
-        let tps = if self.limit.is_steady() { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
+        // Others' use of a device makes whole transactions slower only.
+        let fastest = self.limit.is_steady() || self.part.instead(references).is_some();
+        let tps = if fastest { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
         if !(tps.is_finite() && tps > 0.0) {
             return Err("its measurement gave no rate".to_owned());
         }
+        // Only a less busy device makes whole transactions faster than the smallest ones.
+        let beaten = subject.figure(column::COMMIT_THROUGHPUT_TPS).ok().filter(|test| *test > tps * BEATEN);
+        if let Some(test) = beaten.filter(|_| self.part.instead(references).is_some()) {
+            return Err(format!(
+                "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
+                 changed meanwhile",
+                self.part.of(references),
+                samples[0],
+                samples[1]
+            ));
+        }
         Ok(Some(TestLimit {
-            name: self.limit.name().to_owned(),
+            name: self.part.instead(references).unwrap_or(self.limit.name()).to_owned(),
             of: self.part.of(references),
             jobs: subject.request.jobs,
             redo_bytes_per_tx: self.part.redo_bytes(),
@@ -169,6 +210,7 @@ mod tests {
     struct Known {
         same_work: bool,
         per_tx: f64,
+        instead: Option<&'static str>,
     }
 
     impl Part for Known {
@@ -187,6 +229,27 @@ mod tests {
         fn of(&self, _: &References) -> String {
             String::new()
         }
+
+        fn instead(&self, _: &References) -> Option<&'static str> {
+            self.instead
+        }
+    }
+
+    #[test]
+    fn whole_transactions_that_a_test_beats_are_no_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
+        let of = |test: f64, instead| {
+            let mut figures = Figures::default();
+            figures.set(column::COMMIT_THROUGHPUT_TPS, test);
+            let part = Box::new(Known { same_work: true, per_tx: 1.0, instead });
+            let mut measured = Measured { limit: Limit::Log, part, before: Ok(Some(300.0)) };
+            let subject = Subject { figures: Some(&figures), ..testing::subject(&request) };
+            measured.after(subject, &references).map(|limit| limit.unwrap().name)
+        };
+        assert_eq!(of(310.0, Some("smallest commits")).unwrap(), "smallest commits", "within noise");
+        assert!(of(400.0, Some("smallest commits")).unwrap_err().contains("fewer than its 400"));
+        assert_eq!(of(400.0, None).unwrap(), "log writer");
     }
 
     #[test]
@@ -195,7 +258,7 @@ mod tests {
         let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
         let subject = testing::subject(&request);
         let samples = |same_work, per_tx, before| {
-            let part = Box::new(Known { same_work, per_tx });
+            let part = Box::new(Known { same_work, per_tx, instead: None });
             let mut measured = Measured { limit: Limit::Log, part, before };
             measured.after(subject, &references).map(|limit| limit.map(|l| l.samples))
         };

@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
+use loadline_model::limits::name;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_window::{Request, TestError};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
-use super::place::check_free_space;
+use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Subject, throughput, throughput_in};
 use crate::calibrate::{measure_expected, with};
 use crate::figures::MIB;
@@ -157,6 +158,8 @@ fn device_description(device: &str, dir: &Path) -> String {
 pub(super) struct Commits {
     /// Work with the redo of a transaction that writes, and that redo, bytes.
     work: Option<(Arc<Work>, f64)>,
+    /// Whether it measures whole transactions of any redo instead.
+    whole: bool,
 }
 
 /// Redo of a transaction that writes any, bytes: as calibrated, of the test if it has ended, or of an earlier one.
@@ -187,6 +190,11 @@ impl Part for Commits {
     fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
         let writer = match &references.log {
             LogSource::Measured(writer) => writer,
+            LogSource::Smallest(commits) if subject.request.work.program.commit == Commit::Wait => {
+                self.whole = true;
+                return commits.sample(subject).map(Some);
+            }
+            LogSource::Smallest(_) => return Err(not_here("log")),
             LogSource::Points(_) => return Ok(None),
             LogSource::None(reason) => return Err(reason.clone()),
         };
@@ -213,12 +221,17 @@ impl Part for Commits {
 
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         let share = writing_share(subject)?;
-        if share == 0.0 { Ok(0.0) } else { Ok(share * parts(redo(subject)?)) }
+        if share == 0.0 || self.whole { Ok(share) } else { Ok(share * parts(redo(subject)?)) }
+    }
+
+    fn instead(&self, references: &References) -> Option<&'static str> {
+        matches!(references.log, LogSource::Smallest(_)).then_some(name::SMALLEST_COMMITS)
     }
 
     fn of(&self, references: &References) -> String {
         match &references.log {
             LogSource::Measured(writer) => writer.of.clone(),
+            LogSource::Smallest(_) => "the smallest durable transactions of this database".to_owned(),
             _ => String::new(),
         }
     }

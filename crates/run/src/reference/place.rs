@@ -27,10 +27,7 @@ pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<Pat
         Role::Data => (&info.data_dir, "data"),
     };
     let Some(log_dir) = dir.as_deref().filter(|_| info.local).map(Path::new) else {
-        return Err(format!(
-            "the filesystem of the database's {what} is not accessible from here: run `loadline probe` on the \
-            database's machine and pass its figures with --limits FILE"
-        ));
+        return Err(not_here(what));
     };
     let device = |path: &Path| fs::metadata(path).map(|m| m.dev()).ok();
     let Some(wanted) = device(log_dir) else {
@@ -55,6 +52,14 @@ pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<Pat
             log_dir.display()
         )),
     }
+}
+
+/// Why there is no reference of the filesystem of the database's `what` on another machine.
+pub(super) fn not_here(what: &str) -> String {
+    format!(
+        "the filesystem of the database's {what} is not accessible from here: run `loadline probe` on the database's machine \
+        and pass its figures with --limits FILE"
+    )
 }
 
 /// Checks that `dir` has `needed` bytes of free space for `what`.

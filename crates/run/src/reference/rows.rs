@@ -109,7 +109,8 @@ impl Part for Loops {
     }
 
     fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
-        Ok(self.of.work(self.rows.1))
+        // No rows: nothing was measured, which has another reason.
+        if self.rows.1 == 0 { Err("the table has no rows".to_owned()) } else { Ok(self.of.work(self.rows.1)) }
     }
 
     fn of(&self, _: &References) -> String {

@@ -102,6 +102,7 @@ impl PlannedTest<'_> {
                     references: &context.references,
                     data_files: &context.data_files,
                     cache_bytes,
+                    server_memory: context.server_memory,
                 };
                 self.jobs(context, &run, request, &before, longer_s.is_some(), listener)?
             }

@@ -151,6 +151,7 @@ fn two_tests(
         disk: None,
         data_disk: None,
         data_files: Err(String::new()),
+        server_memory: None,
         max_jobs: 2,
         forced: None,
         references: Err("not probed".to_owned()),

@@ -1,0 +1,72 @@
+//! The memory of a server's machine: the most that its caches can hold.
+
+use loadline_model::format::bytes;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::Plan;
+
+use crate::plan::PlanError;
+
+/// Memory of the machines of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerMemory {
+    /// Of all nodes together, bytes.
+    pub(crate) bytes: u64,
+    /// Who says so.
+    pub(crate) source: &'static str,
+}
+
+/// The memory that the plan gives, or else the server states. `cache_bytes`: the database's own cache; `here_bytes`: memory of
+/// loadline's machine.
+pub(crate) fn of(
+    plan: &Plan,
+    info: &TargetInfo,
+    cache_bytes: Option<u64>,
+    here_bytes: u64,
+) -> Result<Option<ServerMemory>, PlanError> {
+    // Nodes may be machines of their own.
+    let all = |bytes: u64| bytes.saturating_mul(u64::from(info.nodes.max(1)));
+    let (stated, source) =
+        if info.local { (Some(here_bytes), "this machine's") } else { (info.memory_bytes, "as the server states") };
+    let Some(given) = plan.server_memory_bytes else {
+        return Ok(stated.map(|bytes| ServerMemory { bytes: all(bytes), source }));
+    };
+    let more = [(stated, "the machine of the server has"), (cache_bytes, "the database's own cache has")];
+    let more = more.into_iter().find_map(|(known, what)| known.filter(|known| *known > given).map(|n| (n, what)));
+    match more {
+        Some((known, what)) => Err(PlanError::Value(format!(
+            "server-memory {} is too small: {what} {}. Give the memory of the whole machine, which is what its caches may hold",
+            bytes(given as f64),
+            bytes(known as f64)
+        ))),
+        None => Ok(Some(ServerMemory { bytes: all(given), source: "--server-memory" })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::plan::PlanSpec;
+
+    use super::*;
+    use crate::make_plan;
+
+    #[test]
+    fn the_larger_memory_counts_and_a_contradiction_is_refused() {
+        let of = |given: Option<&str>, info: &TargetInfo, cache: u64| {
+            let plan = make_plan(&PlanSpec { server_memory: given.map(str::to_owned), ..PlanSpec::default() }).unwrap();
+            of(&plan, info, Some(cache), 8 << 30).map(|m| m.map(|m| m.bytes >> 30)).map_err(|e| e.to_string())
+        };
+        let remote = TargetInfo { nodes: 1, ..TargetInfo::default() };
+        let stated = TargetInfo { memory_bytes: Some(16 << 30), ..remote.clone() };
+        assert_eq!(of(None, &remote, 0), Ok(None));
+        assert_eq!(of(None, &stated, 0), Ok(Some(16)));
+        assert_eq!(of(Some("32GiB"), &stated, 0), Ok(Some(32)));
+        assert_eq!(of(Some("32GiB"), &TargetInfo { nodes: 3, ..remote.clone() }, 0), Ok(Some(96)));
+        let local = TargetInfo { local: true, ..remote.clone() };
+        for (info, cache, says) in
+            [(&stated, 0, "16.0 GiB"), (&local, 0, "8.0 GiB"), (&remote, 6 << 30, "own cache has 6.0 GiB")]
+        {
+            let why = of(Some("4GiB"), info, cache).unwrap_err();
+            assert!(why.contains(says) && why.contains("4.0 GiB is too small"), "{why}");
+        }
+    }
+}
