@@ -77,6 +77,13 @@ fn limits_are_brought_from_the_databases_own_machine() {
     assert!(t.get("limit").is_none(), "the reference is not held against itself");
     let t = &tests_of(&measure("postgres-temp:", path, &["--limits", shown]).folder())[0];
     assert_eq!(t["limit"]["source"], "file", "{}", t["absent"]["limit_tps"]);
+    // Of another machine: refused with both names.
+    let mut stored: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    stored["machine"]["host"] = "elsewhere".into();
+    std::fs::write(&file, stored.to_string()).unwrap();
+    let other = run(&["run", "--target", "sqlite:", "--limits", shown, "--results", path]);
+    assert!(other.code == 2 && other.err.contains("'elsewhere', but the database runs on '"), "{}", other.said());
+
     std::fs::write(&file, "{}").unwrap();
     let bad = run(&["run", "--limits", shown, "--results", path]);
     assert!(bad.code == 2 && bad.err.contains("loadline probe DIR"), "{}", bad.said());

@@ -11,6 +11,7 @@ mod kill;
 mod limits;
 mod lists;
 mod load;
+mod managed;
 mod mysql;
 mod pages;
 mod plans;

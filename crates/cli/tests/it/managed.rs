@@ -1,0 +1,145 @@
+//! Servers whose machine loadline cannot enter, and roles without privileges: what bounds their figures, and what is missing.
+
+use std::process::Command;
+
+use crate::common::figures::{check, figure};
+use crate::common::mariadb::Maria;
+use crate::common::{Ran, Server, ok, results, run, tests_of, valid};
+
+/// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
+fn far(args: &[&str]) -> Ran {
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(args);
+    Ran::of(command.env("LOADLINE_ALLOW_DISTURBED", "1").output().unwrap())
+}
+
+/// The statements of a script that are not comments.
+fn statements(script: &str) -> impl Iterator<Item = &str> {
+    script.lines().filter(|line| !line.starts_with("--") && !line.is_empty())
+}
+
+/// Subjects and advice of the doctor's findings that are not fine.
+fn findings(target: &str) -> Vec<[String; 3]> {
+    let ran = far(&["doctor", "--target", target, "--format", "json"]);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.said()));
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let bad = rows.iter().filter(|row| row["verdict"] != "ok");
+    bad.map(|row| ["subject", "value", "advice"].map(|key| text(row, key))).collect()
+}
+
+/// What is missing of `target` is nothing that a privilege would give, but for the operating system's figures and what the
+/// product does not have.
+fn only_the_machine_is_missing(target: &str) {
+    for [subject, _, advice] in findings(target) {
+        assert_ne!(subject, "privilege", "{advice}");
+        if subject.starts_with("figure") {
+            let known =
+                ["another machine", "has no flash cache", "from version 18 on", "does not count the blocks of its log"];
+            assert!(known.iter().any(|why| advice.contains(why)), "{subject}: {advice}");
+        }
+    }
+}
+
+#[test]
+fn a_plain_role_on_a_postgres_elsewhere() {
+    let server = Server::start(&["shared_buffers=8MB"]);
+    server.sql("CREATE ROLE \"o'ann\" LOGIN PASSWORD 'x'; REVOKE CREATE ON DATABASE postgres FROM PUBLIC").unwrap();
+    let target = server.tcp("o'ann", Some("x"));
+    let missing = || findings(&target).into_iter().filter(|[subject, ..]| subject == "privilege").count();
+    assert_eq!(missing(), 4, "CREATE, pg_monitor, pg_checkpoint, SET");
+    let script = ok_far(&["doctor", "--target", &target, "--grants"]);
+    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    only_the_machine_is_missing(&target);
+    assert_eq!(statements(&ok_far(&["doctor", "--target", &target, "--grants"])).count(), 0);
+
+    // The memory is not that of this machine: what counts here is what follows from it.
+    let dir = results();
+    let args = ["run", "--target", &target, "--results", dir.path().to_str().unwrap(), "--server-memory", "16MiB"];
+    let more = ["--workload", "STO-READ,DBWR-THR,LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
+    let tests = tests_of(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()).folder());
+    let [read, log, write] = &tests[..] else { panic!("{} tests", tests.len()) };
+    assert!(valid(read), "{}", read["invalid_reason"]);
+    let bound = figure(read, "cached_pct_max");
+    assert!(bound > 16.0 / 48.0 * 100.0 && bound < 100.0 && read["data_source"] == "bounded", "{read:#}");
+    assert!(check(read, "data-source")["detail"].as_str().unwrap().contains("16.0 MiB (--server-memory)"));
+    assert!(figure(read, "read_time_us_mean") > 0.0, "timed by the server");
+    assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
+    let synced = check(write, "data-written")["detail"].as_str().unwrap();
+    match write["cached_pct_max"].as_f64() {
+        Some(pct) => assert!(synced.contains("a page cache lent at most") && pct <= 50.0, "{synced}"),
+        // On a busy machine the checkpoint may take longer than the window.
+        None => assert!(write["valid"] == false && synced.contains("longer"), "{synced}"),
+    }
+    match log["limit"]["name"].as_str() {
+        Some(name) => assert_eq!(name, "smallest commits"),
+        // A busy machine.
+        None => assert!(log["absent"]["limit_tps"].as_str().unwrap().contains("changed meanwhile"), "{log:#}"),
+    }
+
+    let local = run(&["run", "--target", &server.url(), "--server-memory", "16MiB"]);
+    assert!(local.code == 2 && local.err.contains("16.0 MiB is too small: the machine"), "{}", local.said());
+}
+
+fn ok_far(args: &[&str]) -> String {
+    let ran = far(args);
+    assert_eq!(ran.code, 0, "unshare needs root: {}", ran.said());
+    ran.out
+}
+
+#[test]
+fn a_plain_user_on_a_mariadb_elsewhere() {
+    let server = Maria::start(&["--innodb-buffer-pool-size=32M"]);
+    server.sql("CREATE USER 'o\\'ann'@'%' IDENTIFIED BY 'x'").unwrap();
+    let target = server.tcp("o'ann:x", "").replace("localhost", "127.0.0.1");
+    assert!(
+        findings(&target).iter().any(|[subject, _, advice]| subject == "privilege" && advice.contains("loadline.*"))
+    );
+    let script = ok_far(&["doctor", "--target", &target, "--grants"]);
+    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    only_the_machine_is_missing(&target);
+
+    let dir = results();
+    let args =
+        ["run", "--target", &target, "--workload", "STO-READ", "--results", dir.path().to_str().unwrap(), "--no-probe"];
+    let small = far(&[&args[..], &["--server-memory", "16MiB"]].concat());
+    assert!(small.code == 2 && small.err.contains("the database's own cache has 32.0 MiB"), "{}", small.said());
+    let window =
+        ["--jobs", "1", "--duration", "500ms", "--warmup", "300ms", "--size", "96MiB", "--server-memory", "33MiB"];
+    let test = &tests_of(&far(&[&args[..], &window].concat()).folder())[0];
+    assert!(valid(test), "{}", test["invalid_reason"]);
+    assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
+}
+
+#[test]
+fn a_run_is_of_one_version_of_the_server() {
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let args = [
+        "run",
+        "--target",
+        "null:",
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1",
+        "--duration",
+        "300ms",
+        "--warmup",
+        "200ms",
+    ];
+    let folder = ok(&[&args[..], &["--results", path]].concat()).folder();
+    let manifest = folder.join("manifest.json");
+    let mut stored: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+    stored["target"]["version"] = "0.0.1-old".into();
+    std::fs::write(&manifest, stored.to_string()).unwrap();
+    let resume = ["run", "--resume", folder.to_str().unwrap()];
+    let refused = run(&resume);
+    assert!(
+        refused.code == 3 && refused.err.contains("0.0.1-old") && refused.err.contains("is now"),
+        "{}",
+        refused.said()
+    );
+    ok(&[&resume[..], &["--force"]].concat());
+    let notes = std::fs::read_to_string(&manifest).unwrap();
+    assert!(notes.contains("0.0.1-old, and the server is now"), "{notes}");
+}
