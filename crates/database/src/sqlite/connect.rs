@@ -10,13 +10,24 @@ use super::files::SqliteFiles;
 use super::session::wait_for_writer;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
+use crate::temp::memory::memory_bytes;
 
 /// `PRAGMA application_id` of loadline's databases: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
 
-/// Allowed settings with loadline's defaults.
-const SETTINGS: &[(&str, &str)] =
-    &[("page_size", "1024"), ("wal_autocheckpoint", "1000"), ("cache_size", "-16384"), ("mmap_size", "0")];
+/// Allowed settings.
+const SETTINGS: [&str; 4] = ["page_size", "wal_autocheckpoint", "cache_size", "mmap_size"];
+
+/// loadline's default of a setting on a machine with `memory_bytes`. Every session has a cache of its own, which takes memory
+/// only as it fills: those of 16 jobs are an eighth of the memory, as the shared caches of private servers are.
+pub(super) fn default(name: &str, memory_bytes: u64) -> String {
+    match name {
+        "page_size" => "1024".to_owned(),
+        "wal_autocheckpoint" => "1000".to_owned(),
+        "cache_size" => format!("-{}", (memory_bytes / 128 / 1024).clamp(16 << 10, 1 << 20)),
+        _ => "0".to_owned(),
+    }
+}
 
 /// Opens connections to one database.
 pub(super) struct Connector {
@@ -81,12 +92,11 @@ pub(super) fn synchronous(commit: Commit) -> (&'static str, &'static str) {
 }
 
 pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
-    let known = || SETTINGS.iter().map(|(n, _)| *n);
     for (name, value) in &request.settings {
-        if !known().any(|n| n == name) {
-            let near = loadline_model::format::nearest(name, known())
+        if !SETTINGS.contains(&name.as_str()) {
+            let near = loadline_model::format::nearest(name, SETTINGS)
                 .map_or(String::new(), |n| format!(": did you mean '{n}'?"));
-            let all = known().collect::<Vec<_>>().join(", ");
+            let all = SETTINGS.join(", ");
             return Err(TargetError::Usage(format!("SQLite has no setting '{name}'{near} (known: {all})")));
         }
         let number: Option<i64> = value.parse().ok();
@@ -102,12 +112,8 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, T
             )));
         }
     }
-    Ok(SETTINGS
-        .iter()
-        .map(|(n, default)| {
-            ((*n).to_owned(), request.settings.get(*n).cloned().unwrap_or_else(|| (*default).to_owned()))
-        })
-        .collect())
+    let value = |name| request.settings.get(name).cloned().unwrap_or_else(|| default(name, memory_bytes()));
+    Ok(SETTINGS.into_iter().map(|name| (name.to_owned(), value(name))).collect())
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {

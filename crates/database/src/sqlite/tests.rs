@@ -154,6 +154,13 @@ fn unusable_files_and_settings_are_refused_by_name() {
 }
 
 #[test]
+fn the_caches_of_sixteen_sessions_are_an_eighth_of_the_memory() {
+    let kib = |memory: u64| connect::default("cache_size", memory);
+    assert_eq!(kib(16 << 30), format!("-{}", (2 << 20) / 16));
+    assert_eq!((kib(1 << 30), kib(4 << 40)), ("-16384".to_owned(), "-1048576".to_owned()));
+}
+
+#[test]
 fn pages_rows_and_checkpoints_are_counted() {
     let scratch = tempfile::tempdir().unwrap();
     let mut request = request("sqlite:", scratch.path());
