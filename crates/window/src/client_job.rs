@@ -124,11 +124,7 @@ pub fn run(
                     split.record(phase.active(), end_ns.saturating_sub(start_ns));
                 }
                 result.rows_changed += stream.rows_changed();
-                if let (Some(intended), Some(response), true) =
-                    (intended_ns, result.response.as_mut(), schedule.counts(end_ns))
-                {
-                    response.record(end_ns.saturating_sub(intended));
-                }
+                result.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress.get(job as usize) {
                     progress.set(result.total);
@@ -161,14 +157,18 @@ pub fn run(
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
     };
+    if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
+        // Transactions due before the window end that never began count as due too, and have waited until now at least.
+        let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
+        let now = now_ns();
+        for at in due.take_while(|at| *at < schedule.close_ns) {
+            result.intended_ns.extend(Some(at).filter(|_| job == 0));
+            result.responded(&schedule, Some(at), now);
+        }
+    }
     if result.lost.is_none() {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut result);
-    }
-    if let Some(pace) = pace.as_mut().filter(|_| job == 0 && !schedule.is_pending()) {
-        // Transactions due before the window end that never began count as due too.
-        let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
-        result.intended_ns.extend(due.take_while(|at| *at < schedule.close_ns));
     }
     result
 }

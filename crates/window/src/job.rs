@@ -16,7 +16,8 @@ pub struct JobResult {
     pub commit: Latencies,
     /// Transaction times split by a phase, if an instrument sets one.
     pub split: Option<Box<Split>>,
-    /// Open loop: times from the intended start.
+    /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
+    /// belong to it: they are the ones that a slow target kept waiting.
     pub response: Option<Latencies>,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
@@ -68,6 +69,16 @@ impl JobResult {
             if let Some(n) = self.per_second.get_mut(schedule.second(end_ns)) {
                 *n += 1;
             }
+        }
+    }
+
+    /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.
+    #[inline]
+    pub fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
+        if let (Some(intended), Some(response)) = (intended_ns, self.response.as_mut())
+            && schedule.counts(intended)
+        {
+            response.record(end_ns.saturating_sub(intended));
         }
     }
 

@@ -106,14 +106,15 @@ define! {
     COMMIT_TIME_NS_MEAN: "commit_time_ns_mean", "Commit time mean", "ms", Format::NsAsMs, "Mean commit time.", OWN;
     RATE_TPS: "rate_tps", "Rate", "tps", Format::Fixed(1), "Requested rate (open loop).", NOT;
     RESPONSE_TIME_NS_MEAN: "response_time_ns_mean", "Response time mean", "ms", Format::NsAsMs,
-        "Open loop: mean time from the intended start of a transaction to the return of its commit.", OWN;
+        "Open loop: mean time from the intended start of a transaction to the return of its commit, of all that were due in the \
+        window; what never began counts until the test's end.", OWN;
     RESPONSE_TIME_NS_P50: "response_time_ns_p50", "Response time p50", "ms", Format::NsAsMs,
-        "Open loop: median time from the intended start of a transaction to the return of its commit.", OWN;
+        "Open loop: median time from the intended start of a transaction that was due in the window to the return of its commit.", OWN;
     RESPONSE_TIME_NS_P99: "response_time_ns_p99", "Response time p99", "ms", Format::NsAsMs,
-        "Open loop: 99th percentile of the time from the intended start of a transaction to the return of its commit.",
+        "Open loop: 99th percentile of the time from the intended start of a transaction that was due in the window to the return of its commit.",
         OWN;
     RESPONSE_TIME_NS_MAX: "response_time_ns_max", "Response time max", "ms", Format::NsAsMs,
-        "Open loop: longest time from the intended start of a transaction to the return of its commit.", OWN;
+        "Open loop: longest time from the intended start of a transaction that was due in the window to the return of its commit.", OWN;
     COMMITS: "commits", "Commits", "", Format::Integer, "Transactions completed in the window.", OWN;
     COMMITS_DATABASE: "commits_database", "Commits by the database", "", Format::Integer,
         "Commits counted by the database between the snapshots at window start and end.",

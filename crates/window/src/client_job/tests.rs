@@ -115,7 +115,8 @@ fn open_loop_counts_from_the_intended_start() {
     // 2 ms of work every 1 ms: the queue grows, and with it the response time, not the service time.
     let (result, schedule) = run_for(&mut engine(), 50, 400, Some(1000.0));
     let response = result.response.as_ref().unwrap();
-    assert_eq!(response.count(), result.transaction.count());
+    assert_eq!(response.count(), 400, "all that were due in the window, also what ended after it");
+    assert!(response.count() > result.transaction.count());
     let (slowest, service) = (response.max_ns().unwrap(), result.transaction.quantile_ns(0.5).unwrap());
     assert!(slowest > 50 * service, "response {slowest} ns, service {service} ns");
     assert!(result.behind_ns > 50_000_000, "behind by {} ns", result.behind_ns);
@@ -139,6 +140,9 @@ fn what_was_due_in_the_window_still_begins_for_a_second_after_it() {
     let ran = run_for(&mut Scripted { sleep_ms: 30, ..engine() }, 50, 200, Some(1000.0));
     assert!(began.elapsed() >= Duration::from_millis(1250));
     assert!(ran.0.total < due(&ran) / 2, "{} of {}", ran.0.total, due(&ran));
+    let response = ran.0.response.as_ref().unwrap();
+    assert_eq!(response.count(), 200, "what never began has waited until the end");
+    assert!(response.max_ns().unwrap() > 1_000_000_000);
 }
 
 #[test]
