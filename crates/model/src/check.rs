@@ -2,6 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The identifiers of all checks.
+pub const CHECKS: [&str; 31] = [
+    "batches-seen",
+    "cache-hit",
+    "checkpoint",
+    "client-cpu",
+    "client-throttled",
+    "commits-database",
+    "commits-per-sync",
+    "commits-window",
+    "consistency",
+    "cpu-affinity",
+    "cpu-steal",
+    "data-source",
+    "data-written",
+    "database-throttled",
+    "errors",
+    "littles-law",
+    "memory-pressure",
+    "other-cpu",
+    "other-io",
+    "other-sessions",
+    "parallel-workers",
+    "rate",
+    "redo-size",
+    "rows-changed",
+    "rows-read",
+    "settings",
+    "sizes",
+    "thermal-throttling",
+    "unknown-cpu",
+    "window",
+    "work-evidence",
+];
+
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +54,7 @@ pub enum Outcome {
 /// One check of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Stable identifier, e.g. `commits-per-sync`.
+    /// Stable identifier: one of [`CHECKS`].
     pub id: String,
     /// How it ended.
     pub outcome: Outcome,
@@ -31,13 +66,13 @@ impl Check {
     /// A check with the outcome `Passed` if `ok`, else `Failed`.
     #[must_use]
     pub fn require(id: &str, ok: bool, detail: String) -> Check {
-        let outcome = if ok { Outcome::Passed } else { Outcome::Failed };
-        Check { id: id.to_owned(), outcome, detail }
+        Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
     }
 
     /// A check with the given outcome.
     #[must_use]
     pub fn new(id: &str, outcome: Outcome, detail: impl Into<String>) -> Check {
+        debug_assert!(CHECKS.contains(&id), "{id} is missing in CHECKS");
         Check { id: id.to_owned(), outcome, detail: detail.into() }
     }
 }

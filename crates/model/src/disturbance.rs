@@ -24,7 +24,7 @@ pub struct Disturbance {
 }
 
 /// All kinds.
-pub const DISTURBANCES: [Disturbance; 9] = [
+pub const DISTURBANCES: [Disturbance; 10] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.
     Disturbance {
@@ -90,6 +90,14 @@ pub const DISTURBANCES: [Disturbance; 9] = [
         words: "device busy for other processes",
         noted_from: 5.0,
         invalid_from: Some(40.0),
+    },
+    // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
+    Disturbance {
+        check: "other-sessions",
+        column: OTHER_SESSIONS_PCT,
+        words: "other sessions at work on the server",
+        noted_from: 5.0,
+        invalid_from: None,
     },
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
     Disturbance {

@@ -37,6 +37,9 @@ impl Snapshot {
 pub struct WaitSample {
     /// Sessions by wait event (`IO:WALSync`); `CPU` counts running sessions.
     pub sessions: BTreeMap<String, u32>,
+    /// Sessions of others at work; `None` if unknown.
+    #[serde(default)]
+    pub others: Option<u32>,
 }
 
 /// Sum of the wait samples of one window.
@@ -46,11 +49,16 @@ pub struct WaitProfile {
     pub samples: u32,
     /// Sessions by wait event, summed over the samples.
     pub sessions: BTreeMap<String, u64>,
+    /// Sessions of others at work, summed over the samples; `None` if unknown in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<u64>,
 }
 
 impl WaitProfile {
     /// Adds one sample.
     pub fn add(&mut self, sample: &WaitSample) {
+        let before = if self.samples == 0 { Some(0) } else { self.others };
+        self.others = before.zip(sample.others).map(|(sum, n)| sum + u64::from(n));
         self.samples += 1;
         for (event, n) in &sample.sessions {
             *self.sessions.entry(event.clone()).or_default() += u64::from(*n);

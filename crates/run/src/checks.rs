@@ -7,6 +7,7 @@ mod cached_share;
 pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;
+pub(crate) mod settings;
 
 use loadline_model::{Check, Outcome};
 

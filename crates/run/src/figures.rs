@@ -14,8 +14,11 @@ pub(crate) mod series;
 mod shares;
 mod volume;
 
+use loadline_database::Runs;
+use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, column};
 use loadline_window::{JobResult, Measured, Request, Schedule};
+use loadline_workload::Instrument;
 
 pub use collected::Figures;
 use counters::Counters;
@@ -77,13 +80,22 @@ pub(crate) fn figures(
     }
     if let Some(around) = &measured.around {
         let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| all.figure(c));
-        all.add(disturbance::figures(request, around, machine::steal_pct(measured), util.reduce(f64::max)));
+        all.add(disturbance::figures(
+            request,
+            around,
+            &measured.waits(),
+            machine::steal_pct(measured),
+            util.reduce(f64::max),
+        ));
     }
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);
     }
     all.notes.extend(measured.collected.problems.iter().cloned());
-    all.notes.extend(counters.as_ref().ok().and_then(|c| read_late(c.off_s, measured.schedule.window_s())));
+    if let Ok(counters) = counters {
+        all.notes.extend(read_late(counters.off_s, measured.schedule.window_s()));
+        all.notes.extend(checkpoints(request, counters.grown(counter::CHECKPOINTS)));
+    }
     all
 }
 
@@ -134,6 +146,13 @@ fn latencies(out: &mut Figures, columns: column::Times, latencies: &Latencies, n
     for (column, ns) in columns.all().into_iter().zip(times) {
         out.set_or_absent(column, ns, none);
     }
+}
+
+/// Note about checkpoints in the window, if no instrument says so. A database in loadline's process makes its own all the time.
+fn checkpoints(request: &Request, counted: Option<f64>) -> Option<String> {
+    let measured = request.work.workload.has(Instrument::Checkpoint) || request.target.facts().runs != Runs::Apart;
+    let n = counted.filter(|n| *n >= 2.0 && !measured)?;
+    Some(format!("the database made {n:.0} checkpoints in the window: their writes are part of the figures"))
 }
 
 /// Note about counters that were read too far from window start or window end.

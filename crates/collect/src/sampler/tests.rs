@@ -26,7 +26,7 @@ fn snapshot() -> Result<Snapshot, String> {
 }
 
 fn waits() -> Result<Option<WaitSample>, String> {
-    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]) }))
+    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]), others: Some(1) }))
 }
 
 fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {
@@ -67,6 +67,7 @@ fn readings_are_taken_on_whole_seconds_and_edges_on_time() {
     let profile = collected.waits_between(open.at_ns, close.at_ns);
     assert!((60..=101).contains(&profile.samples), "{}", profile.samples);
     assert_eq!(profile.mean_sessions(&["IO:WALSync"]), Some(2.0));
+    assert_eq!(profile.others, Some(u64::from(profile.samples)));
     let all = collected.waits_between(0, u64::MAX);
     assert!(all.samples > profile.samples && all.samples as usize == collected.wait_samples.len());
     assert!(collected.wait_samples.iter().all(|(at, _)| !(close.at_ns - 10_000_000..close.at_ns).contains(at)));

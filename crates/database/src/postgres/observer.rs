@@ -45,16 +45,19 @@ pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
     "BufferPin:BufferPin",
 ];
 
-/// Counts the job sessions by wait event. Uses the function behind `pg_stat_activity`, without its joins. A parallel
-/// worker that has just started has no state yet; a session without the privilege to see it has none either, but its
-/// query says so.
-const WAITS: &str = "SELECT CASE WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
+/// Counts the job sessions by wait event, and the sessions of others that use CPU, storage or locks of the server. Uses the
+/// function behind `pg_stat_activity`, without its joins. A parallel worker that has just started has no state yet; a session
+/// without the privilege to see it has none either, but its query says so.
+const WAITS: &str = "SELECT NOT starts_with(a.application_name, $1), CASE WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
      WHEN a.state IS NULL THEN 'Activity:starting' \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
      ELSE 'Client:idle' END, count(*) \
      FROM pg_stat_get_activity(NULL) a \
      WHERE starts_with(a.application_name, $1) \
-     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1";
+     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+     OR NOT starts_with(a.application_name, $2) AND a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
+     OR a.state = 'active' AND a.backend_type IN ('client backend', 'parallel worker') \
+     AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2";
 
 /// The processes of the job sessions, without parallel workers.
 const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1) \
@@ -99,6 +102,8 @@ pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
     ledger: Ledger,
     job_prefix: String,
+    /// Prefix of the names of all of loadline's sessions.
+    own_prefix: String,
 }
 
 impl ObserverSession {
@@ -161,7 +166,8 @@ impl PgObserver {
         let sessions =
             endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, gaps)).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
-        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix })
+        let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
+        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix })
     }
 }
 
@@ -181,14 +187,20 @@ impl Observer for PgObserver {
     }
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
-        let mut sample = WaitSample::default();
+        let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.sessions {
-            for row in session.connection.send_bound("w", &[&self.job_prefix])? {
+            for row in session.connection.send_bound("w", &[&self.job_prefix, &self.own_prefix])? {
                 let mut row = row.into_iter();
+                let is_other = row.next().flatten().as_deref() == Some("t");
+                let event = row.next().flatten();
+                let count: u32 = row.next().flatten().and_then(|n| n.parse().ok()).unwrap_or(0);
                 // Without the privilege to see other roles' sessions there is no figure.
-                let Some(event) = row.next().flatten() else { return Ok(None) };
-                let count = row.next().flatten().and_then(|n| n.parse().ok()).unwrap_or(0);
-                *sample.sessions.entry(event).or_default() += count;
+                match event {
+                    Some(_) if is_other => sample.others = sample.others.map(|n| n + count),
+                    None if is_other => sample.others = None,
+                    Some(event) => *sample.sessions.entry(event).or_default() += count,
+                    None => return Ok(None),
+                }
             }
         }
         Ok(Some(sample))

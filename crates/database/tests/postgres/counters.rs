@@ -150,3 +150,29 @@ fn blocks_rows_and_checkpoints_are_counted() {
     assert_eq!(grown(counter::WRITE_BYTES), grown(counter::BLOCK_WRITES) * 8192.0);
     assert!(after.counters.contains_key(counter::READ_NS), "a superuser's session has its reads timed");
 }
+
+#[test]
+fn other_sessions_at_work_are_sampled() {
+    let db = server().database("others");
+    let (own, blind) = (db.target(), crate::server::open(&server().socket_url("limited", "others")).unwrap());
+    let (mut own, mut blind) = (own.observer().unwrap(), blind.observer().unwrap());
+    std::thread::scope(|scope| {
+        let query = scope.spawn(|| db.psql("SELECT count(*) FROM generate_series(1, 4000000)"));
+        let mut seen = 0;
+        while !query.is_finished() {
+            seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        // Other tests of this binary have sessions too.
+        assert!(seen >= 1);
+    });
+    std::thread::scope(|scope| {
+        let query = scope.spawn(|| db.psql("SELECT pg_sleep(0.5)"));
+        let mut unknown = false;
+        while !query.is_finished() {
+            unknown |= blind.sample_waits().unwrap().unwrap().others.is_none();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(unknown, "what the role may not see is unknown");
+    });
+}

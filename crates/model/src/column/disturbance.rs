@@ -38,6 +38,9 @@ define! {
     OTHER_IO_PCT: "other_io_pct", "Other I/O", "%", Format::Fixed(1),
         "Share of the window in which the device of log or data was busy for other processes: its busy time, times their share of the bytes that processes read and wrote.",
         &[("*", "/proc/diskstats, io_ticks; read_bytes and write_bytes of /proc/PID/io of all processes")];
+    OTHER_SESSIONS_PCT: "other_sessions_pct", "Other sessions", "%", Format::Integer,
+        "Mean number of sessions of others that worked on the server, or waited there for storage or locks: 100 % is one session all the time.",
+        &[("postgres", "pg_stat_activity, sampled about ten times a second")];
     MEMORY_PRESSURE_PCT: "memory_pressure_pct", "Memory pressure", "%", Format::Fixed(1),
         "Share of the window in which some task waited for memory.", PRESSURE;
     MEMORY_PRESSURE_FULL_PCT: "memory_pressure_full_pct", "Memory pressure, all", "%", Format::Fixed(1),

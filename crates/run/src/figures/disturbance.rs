@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadline_collect::os::{CpuShares, CpuTimes, Cpus, TICKS_PER_S, Used};
 use loadline_collect::{Confined, CpuSource, Surroundings};
 use loadline_database::Runs;
+use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Column, column};
 use loadline_window::{Around, Request};
 
@@ -17,6 +18,8 @@ const NO_SERVER: &str =
 const NO_LIMITS: &str = "the control groups of the process or their CPU limit could not be read";
 const NO_PRESSURE: &str = "the kernel keeps no pressure stall information (/proc/pressure)";
 
+/// Fewer samples of the server's sessions say nothing.
+const MIN_SAMPLES: u32 = 10;
 /// Most CPU time of processes whose I/O cannot be read, as a share of the window.
 const IO_UNREAD: f64 = 0.01;
 
@@ -25,6 +28,7 @@ const IO_UNREAD: f64 = 0.01;
 pub(crate) fn figures(
     request: &Request,
     around: &Around,
+    waits: &WaitProfile,
     steal_pct: Option<f64>,
     device_util_pct: Option<f64>,
 ) -> Figures {
@@ -54,6 +58,10 @@ pub(crate) fn figures(
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
     out.set_or_absent(column::CPU_FREQUENCY_PCT, frequency, "the kernel does not show the CPUs' frequency here");
     pressure(&mut out, [a, b], seconds);
+    let others = waits.others.filter(|_| waits.samples >= MIN_SAMPLES);
+    let others_pct = others.map(|n| 100.0 * n as f64 / f64::from(waits.samples));
+    let why = "sessions of others on this database are not sampled, or loadline may not see them";
+    out.set_or_absent(column::OTHER_SESSIONS_PCT, others_pct, why);
     out
 }
 

@@ -224,7 +224,7 @@ mod tests {
     fn waits(samples: u32, at_work: u64, other: &str) -> WaitProfile {
         let n = u64::from(samples);
         let sessions = [("CPU".to_owned(), at_work * n), (other.to_owned(), 4 * n)].into();
-        WaitProfile { samples, sessions }
+        WaitProfile { samples, sessions, others: None }
     }
 
     fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{TargetError, Work};
+use loadline_database::{TargetError, Work, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_window::{Request, TestError, run_test};
@@ -12,6 +12,7 @@ use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, window_length};
 use crate::checks::disturbance::undisturbed;
+use crate::checks::settings;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
@@ -77,6 +78,7 @@ impl PlannedTest<'_> {
         let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
         let unsettled = if steady { None } else { target.settle().map_err(failed)? };
         let before = BeforeTest::query(target, work).map_err(failed)?;
+        let info = target.info().map_err(failed)?;
         let plan = &context.manifest.plan;
         let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
         let request = Request {
@@ -109,6 +111,11 @@ impl PlannedTest<'_> {
         };
         if let Attempt::Done(finished) = &mut attempt {
             finished.figures.notes.extend(unsettled);
+            // loadline itself changes settings of a private server from test to test; nobody else does.
+            let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
+            let start = Some(&context.manifest.target).filter(|_| !private);
+            finished.figures.notes.extend(start.and_then(|start| settings::changed_since(start, &info)));
+            finished.figures.checks.push(settings::unchanged(&info, &target.info()));
         }
         Ok(attempt)
     }

@@ -196,7 +196,7 @@ fn made(
     }
     if *code == "STO-WRITE" {
         let why = "the device took 3 % of what the database wrote: the figure is the page cache's (see --allow-cached)";
-        r.add_check(Check::require("device", false, why.to_owned()));
+        r.add_check(Check::require("data-source", false, why.to_owned()));
     }
     if *code == "TP-LIGHT" && jobs == 8 {
         let why = "money does not add up: 12 accounts are off by 1,200";

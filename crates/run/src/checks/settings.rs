@@ -1,0 +1,73 @@
+//! The target's settings must stay the same: a change in the middle of a test makes its figures those of two platforms.
+
+use std::collections::BTreeMap;
+
+use loadline_database::TargetError;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Check, Outcome};
+
+/// Checks that no setting changed from `before` a test to `after` it.
+pub(crate) fn unchanged(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
+    let id = "settings";
+    match after.as_ref().map(|after| changes(before, after)) {
+        Err(e) => Check::new(id, Outcome::NotMade, format!("the settings could not be read after the test: {e}")),
+        Ok(changes) if changes.is_empty() => Check::require(id, true, "no setting changed during the test".into()),
+        Ok(changes) => Check::require(id, false, format!("settings changed during the test: {changes}")),
+    }
+}
+
+/// Note about settings that are others than when the run began.
+pub(crate) fn changed_since(start: &TargetInfo, now: &TargetInfo) -> Option<String> {
+    let changes = changes(start, now);
+    (!changes.is_empty()).then(|| format!("settings have changed since the run began: {changes}"))
+}
+
+/// `fsync = on, now off; …`.
+fn changes(before: &TargetInfo, after: &TargetInfo) -> String {
+    let all = |info: &TargetInfo| -> BTreeMap<String, String> {
+        let version = [("version".to_owned(), info.version.clone())];
+        info.settings.clone().into_iter().chain(version).collect()
+    };
+    let (before, after) = (all(before), all(after));
+    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    let value =
+        |of: &BTreeMap<String, String>, name: &String| of.get(name).map_or("not set", String::as_str).to_owned();
+    let change = |name: &String| {
+        let (was, is) = (value(&before, name), value(&after, name));
+        (was != is).then(|| format!("{name} = {was}, now {is}"))
+    };
+    names.filter_map(change).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(version: &str, settings: &[(&str, &str)]) -> TargetInfo {
+        let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        TargetInfo { version: version.into(), settings, ..TargetInfo::default() }
+    }
+
+    #[test]
+    fn a_change_in_the_test_makes_it_invalid() {
+        let before = target("16.1", &[("fsync", "on"), ("jit", "off"), ("work_mem", "4MB")]);
+        assert_eq!(unchanged(&before, &Ok(before.clone())).outcome, Outcome::Passed);
+        let check = unchanged(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
+        assert_eq!(check.outcome, Outcome::Failed);
+        for part in
+            ["fsync = on, now off", "work_mem = 4MB, now not set", "new = not set, now 1", "version = 16.1, now 16.2"]
+        {
+            assert!(check.detail.contains(part), "{part}: {}", check.detail);
+        }
+        assert!(!check.detail.contains("jit"), "{}", check.detail);
+        let unread = unchanged(&before, &Err(TargetError::Lost("gone".into())));
+        assert!(unread.outcome == Outcome::NotMade && unread.detail.contains("gone"), "{unread:?}");
+    }
+
+    #[test]
+    fn a_change_since_the_start_is_noted() {
+        let start = target("16.1", &[("fsync", "on")]);
+        assert_eq!(changed_since(&start, &start), None);
+        assert!(changed_since(&start, &target("16.1", &[("fsync", "off")])).unwrap().contains("now off"));
+    }
+}
