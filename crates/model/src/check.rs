@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 31] = [
+pub const CHECKS: [&str; 32] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -13,6 +13,7 @@ pub const CHECKS: [&str; 31] = [
     "commits-per-sync",
     "commits-window",
     "consistency",
+    "counters",
     "cpu-affinity",
     "cpu-steal",
     "data-source",

@@ -35,6 +35,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     let mut checks = vec![
         window(f),
         errors(f),
+        reset(f),
         all_commits(f),
         window_commits(f),
         evidence(f),
@@ -136,6 +137,19 @@ fn errors(f: &Facts<'_>) -> Check {
     );
     let outcome = if share > MAX_ERROR_SHARE { Outcome::Failed } else { Outcome::Noted };
     Check::new("errors", outcome, detail)
+}
+
+/// A counter that was reset proves nothing, and the checks that need it would not be made.
+fn reset(f: &Facts<'_>) -> Check {
+    let id = "counters";
+    match &f.went_back {
+        None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database's counters could not be read")),
+        Some(names) if names.is_empty() => Check::require(id, true, "no counter of the database went backwards".into()),
+        Some(names) => {
+            let names = names.join(", ");
+            Check::require(id, false, format!("counters of the database were reset in the test: {names}"))
+        }
+    }
 }
 
 const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";

@@ -30,6 +30,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) unread: Option<String>,
     /// Why the counters before the jobs connected or after they disconnected could not be read, if so.
     pub(crate) unread_whole: Option<String>,
+    /// Counters that were lower at the window end than at its start, if they could be read.
+    pub(crate) went_back: Option<Vec<String>>,
     /// Commits that the database counted between the snapshots of window start and window end.
     pub(crate) window_commits: Option<f64>,
     /// Transactions that the jobs completed between the same snapshots, if the snapshots have their count.
@@ -104,6 +106,7 @@ impl<'a> Facts<'a> {
             commits_not_comparable: not_comparable,
             unread: measured.edges.unread(),
             unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
+            went_back: counters.as_ref().ok().map(Counters::went_back),
             window_commits: grown(counter::COMMITS).filter(|_| not_comparable.is_none()),
             completed: counters.as_ref().ok().and_then(Counters::completed),
             whole: counters.as_ref().is_ok_and(|c| c.whole.is_some()),

@@ -48,6 +48,7 @@ impl Case {
             unread: None,
             unread_whole: None,
             rows_read: None,
+            went_back: Some(Vec::new()),
             window_commits: Some(n),
             completed: None,
             whole: false,
@@ -88,6 +89,8 @@ fn each_false_figure_fails_its_check() {
     assert!(failed(&Facts { rows_read: Some((Some(n * 12.0), 10.0)), ..base() }).is_empty(), "more may be read");
     assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), ["commits-database"]);
     assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), ["commits-window"]);
+    let reset = Facts { went_back: Some(vec!["commits".into()]), window_commits: None, ..base() };
+    assert_eq!(failed(&reset), ["counters"], "what was reset is not just unknown");
     assert_eq!(
         failed(&Facts { evidence: Ok(Some((3 * case.merged.total as i64 - 1, 3))), ..base() }),
         ["work-evidence"]

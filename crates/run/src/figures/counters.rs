@@ -96,6 +96,19 @@ impl<'a> Counters<'a> {
         self.completed_on_time().filter(|_| same)
     }
 
+    /// Counters that were lower at the end: somebody reset them. Queries of loadline's own, which are subtracted, may be
+    /// counted late.
+    pub(crate) fn went_back(&self) -> Vec<String> {
+        const LATE: f64 = 20.0;
+        let later = |name| self.close.counters.get(name).copied();
+        let of_all = self
+            .open
+            .counters
+            .iter()
+            .filter_map(|(name, was)| Some((name.strip_prefix("loadline.")?, later(name)? + LATE < *was)));
+        of_all.filter(|(_, lower)| *lower).map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// Growth of a counter.
     pub(crate) fn grown(&self, name: &str) -> Option<f64> {
         self.open.delta(self.close, name)
@@ -153,5 +166,23 @@ mod tests {
             Counters { open: &open, close, on_time, seconds: 1.0, off_s: 0.0, whole: None }.exact_on_time()
         };
         assert_eq!((exact(&close), exact(&snapshot(2, Some((900.0, 1200.0))))), (of(&open, &close), None));
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_was_reset() {
+        let back = |before, after: f64| {
+            let (open, close) = (snapshot(1, Some((before, 0.0))), snapshot(2, Some((after, 0.0))));
+            let of = Counters {
+                open: &open,
+                close: &close,
+                on_time: [&open, &close],
+                seconds: 1.0,
+                off_s: 0.0,
+                whole: None,
+            };
+            of.went_back()
+        };
+        assert_eq!((back(100.0, 900.0), back(900.0, 899.0)), (vec![], vec![]));
+        assert_eq!(back(900.0, 100.0), ["jobs_before"]);
     }
 }
