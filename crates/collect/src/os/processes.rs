@@ -101,6 +101,8 @@ pub struct Used {
     pub loadline_s: f64,
     /// CPU time of the database, if it is apart from loadline, s.
     pub server_s: f64,
+    /// CPU time of threads of the kernel, s.
+    pub kernel_s: f64,
     /// CPU time of all other processes, s.
     pub others_s: f64,
     /// The most active of them with its CPU time, s.
@@ -211,7 +213,10 @@ impl Processes {
             let grown = now.own.saturating_sub(before.map_or(0, |p| p.own));
             let seconds = grown as f64 / TICKS_PER_S + waited_for.get(id).copied().unwrap_or(0.0);
             match whose {
-                Whose::Kernel => continue,
+                Whose::Kernel => {
+                    out.kernel_s += seconds;
+                    continue;
+                }
                 Whose::Loadline => out.loadline_s += seconds,
                 Whose::Server => out.server_s += seconds,
                 Whose::Other => {

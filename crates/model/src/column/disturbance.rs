@@ -14,7 +14,7 @@ define! {
         "CPU time of processes that are neither loadline nor the database, as a share of the CPUs that loadline, or the database, may use: the larger share.",
         PROC;
     UNKNOWN_CPU_PCT: "unknown_cpu_pct", "Unknown CPU", "%", Format::Fixed(1),
-        "CPU time of the machine that is neither loadline's, the database's nor an interrupt's, if loadline does not see all processes, as in a container; threads of the kernel are part of it.",
+        "CPU time of the machine that is no interrupt's and of no process that loadline saw: of those that ended and that nobody waited for. In a container, where loadline does not see all processes, all but loadline's and the database's, threads of the kernel included.",
         &[("*", "/proc/stat minus /proc/PID/stat of loadline and the database, at window start and end")];
     CPU_STEAL_PCT: "cpu_steal_pct", "CPU steal", "%", Format::Fixed(1),
         "Share of CPU time that the hypervisor gave to others while a virtual CPU was ready to run: the larger of the database's and loadline's machine.",

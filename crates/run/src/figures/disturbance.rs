@@ -107,17 +107,17 @@ fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
     out.others = used.names(machine.seconds);
     if used.all_seen {
         out.set(column::OTHER_CPU_PCT, machine.share_pct(used, used.others_s));
-        out.set_absent(column::UNKNOWN_CPU_PCT, "loadline sees all processes: see other_cpu_pct");
-        return;
-    }
-    if !used.server_seen {
+    } else if used.server_seen {
+        out.set_absent(column::OTHER_CPU_PCT, CONTAINER);
+    } else {
         return out.set_all_absent(&[column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT], NO_SERVER);
     }
-    out.set_absent(column::OTHER_CPU_PCT, CONTAINER);
+    // If all are seen, what is left are processes that ended and that nobody waited for.
+    let seen_s = if used.all_seen { used.others_s + used.kernel_s } else { 0.0 };
     let [a, b] = machine.readings.map(|r| sum(&r.cpus));
     let irq_s = b.irq.saturating_sub(a.irq) as f64 / TICKS_PER_S;
     let online = machine.readings[1].cpus.keys().copied().collect();
-    let unknown_s = machine.busy_s(&online) - irq_s - used.loadline_s - used.server_s;
+    let unknown_s = machine.busy_s(&online) - irq_s - used.loadline_s - used.server_s - seen_s;
     out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(used, unknown_s.max(0.0)));
 }
 
@@ -224,6 +224,11 @@ mod tests {
 
     /// `other_cpu_pct` (or `unknown_cpu_pct`) if loadline may use `allowed`, and the server `of_server`.
     fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
+        shares(busy, allowed, of_server, used).into_iter().flatten().next()
+    }
+
+    /// `other_cpu_pct` and `unknown_cpu_pct`.
+    fn shares(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
         let [a, mut b] = readings(busy);
         let [loadline, server] = [Some(allowed), of_server]
             .map(|cpus| cpus.map(|cpus| Confined { allowed: Some(cpus.iter().copied().collect()), limit: None }));
@@ -234,7 +239,7 @@ mod tests {
         for column in columns {
             assert!(out.figure(column).is_some() != out.absence_reason(column).is_some(), "{column}");
         }
-        columns.into_iter().find_map(|c| out.figure(c))
+        columns.map(|c| out.figure(c))
     }
 
     const ALL: &[u32] = &[0, 1, 2, 3];
@@ -265,6 +270,15 @@ mod tests {
         let hidden = |server_seen| Used { loadline_s: 1.0, server_s: 1.0, server_seen, ..Used::default() };
         assert_eq!(share(&[0, 1], ALL, None, &hidden(true)), Some(25.0), "two of four busy seconds are unknown");
         assert_eq!(share(&[0, 1], ALL, None, &hidden(false)), None, "it may be the database");
+    }
+
+    #[test]
+    fn what_ended_unseen_is_unknown() {
+        // Four busy seconds: loadline's, another process's, the kernel's, and one of processes that nobody waited for.
+        let used = Used { loadline_s: 1.0, others_s: 1.0, kernel_s: 1.0, all_seen: true, ..Used::default() };
+        assert_eq!(shares(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);
+        let all = Used { others_s: 2.5, ..used };
+        assert_eq!(shares(&[0, 1], ALL, None, &all)[1], Some(0.0), "never less than nothing");
     }
 
     #[test]
