@@ -15,7 +15,9 @@ fn check(kind: &Disturbance, figures: &Figures, allow: bool) -> Check {
     let Some(pct) = figures.figure(kind.column) else {
         return Check::new(kind.check, Outcome::NotMade, figures.absence_reason(kind.column).unwrap_or("not measured"));
     };
-    let of_cpu = [column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT].contains(&kind.column);
+    // Names of processes that are seen say nothing about what is left beside them.
+    let hidden = kind.column == column::UNKNOWN_CPU_PCT && figures.figure(column::OTHER_CPU_PCT).is_none();
+    let of_cpu = kind.column == column::OTHER_CPU_PCT || hidden;
     let names =
         if of_cpu && !figures.others.is_empty() { format!(" (most: {})", figures.others) } else { String::new() };
     let invalid = kind.invalid_from.map_or(String::new(), |pct| format!(", invalid from {pct} %"));
