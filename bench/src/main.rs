@@ -5,6 +5,7 @@
 //! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
+//! `-- spoil` spoils figures in every known way and shows that each is caught, and holds percentiles against known stalls.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -14,11 +15,13 @@ mod fio;
 mod forms;
 mod load;
 mod named;
+mod outcomes;
 mod pgbench;
 mod procedures;
 mod report;
 mod servers;
 mod short;
+mod spoil;
 mod sysbench;
 
 use std::process::ExitCode;
@@ -52,6 +55,8 @@ enum Command {
     Named(named::Args),
     /// Plans on real servers of many versions, fetched from package registries
     Servers(servers::Args),
+    /// Every known way to spoil a figure, with the check that must catch it and a clean twin; percentiles against known stalls
+    Spoil(spoil::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
 }
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
         Command::Fio(args) => done(fio::run(&args)),
         Command::Named(args) => named::run(&args),
         Command::Servers(args) => servers::run(&args),
+        Command::Spoil(args) => spoil::run(&args),
         Command::Report(args) => done(report::run(&args)),
     };
     match result {

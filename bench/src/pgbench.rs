@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use loadline_database::Work;
+use loadline_database::{Target, Work};
 use loadline_model::Driver;
 use loadline_workload::data::LOOKUPS;
 
@@ -19,7 +19,7 @@ const CONTENDERS: [(&str, Option<Driver>); 3] =
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let arena = Arena::open("postgres-temp:", "LGWR-LAT1", args, true)?;
-    let server = place(&arena)?;
+    let server = place(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
     write_scripts(scripts.path(), &arena.work)?;
     arena.compare(args, &CONTENDERS, |clients, load| {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 /// `pgbench -S` with loadline's own table and columns.
 pub(crate) fn select(args: &Args) -> Outcome<()> {
     let arena = Arena::open("postgres-temp:", "SRV-QUERY1", args, true)?;
-    let server = place(&arena)?;
+    let server = place(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
     let script = scripts.path().join("select.sql");
     let text = format!(
@@ -48,8 +48,8 @@ pub(crate) fn select(args: &Args) -> Outcome<()> {
 }
 
 /// Connection arguments of the private server, which listens only on its socket.
-pub(crate) fn place(arena: &Arena) -> Outcome<Vec<String>> {
-    let info = arena.target.info()?;
+pub(crate) fn place(target: &dyn Target) -> Outcome<Vec<String>> {
+    let info = target.info()?;
     let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
     let port = info.settings.get("port").map_or("5432", String::as_str);
     Ok(["-h", socket, "-p", port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())

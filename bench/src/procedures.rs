@@ -224,7 +224,7 @@ pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
     let mut summary = String::new();
     for code in &args.workloads {
         let arena = Arena::open("postgres-temp:", code, &args.arena, true)?;
-        let server = place(&arena)?;
+        let server = place(arena.target.as_ref())?;
         run_sql(&server, &setup(&arena.work))?;
         let forms = by_hand(&arena.work);
         for form in &forms {

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use loadline_database::OpenRequest;
 use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, TestRecord};
 use loadline_run::study::Ended;
 use loadline_run::{PlanError, make_plan, plans};
-use loadline_store::{StoredRun, rfc3339};
+use loadline_store::StoredRun;
 use serde::{Deserialize, Serialize};
 
 use crate::arena::Outcome;
+use crate::outcomes;
 use crate::short::{Windows, study};
 use list::{SERVERS, Server};
 
@@ -80,13 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         SERVERS.iter().for_each(|s| println!("{:<22} {}", s.name, s.from()));
         return Ok(ExitCode::SUCCESS);
     }
-    let cache = match &args.cache {
-        Some(cache) => cache.clone(),
-        // Cargo builds into <target>/<profile>/loadline-bench.
-        None => std::env::current_exe()?.ancestors().nth(2).ok_or("no target directory")?.join("servers"),
-    };
-    fs::create_dir_all(&cache)?;
-    let cache = cache.canonicalize()?;
+    let cache = outcomes::folder(args.cache.as_deref(), "servers")?;
     let mut good = true;
     for server in chosen(&args.names)?.into_iter().filter(|_| !args.only_docs) {
         eprintln!("{}: {}", server.name, server.from());
@@ -98,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         }
     }
     if let Some(docs) = &args.docs {
-        fs::write(docs, page::page(&outcomes(&cache)?))?;
+        fs::write(docs, page::page(&outcomes::all(&cache)?))?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -111,15 +105,6 @@ fn chosen(names: &[String]) -> Outcome<Vec<&'static Server>> {
     names.iter().map(|n| find(n).ok_or_else(|| format!("no server '{n}': `servers list`").into())).collect()
 }
 
-/// The outcomes of all invocations, the last of each.
-fn outcomes(cache: &Path) -> Outcome<Vec<Measured>> {
-    let files = fs::read_dir(cache)?.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
-    let mut files: Vec<PathBuf> = files.collect();
-    // The order of folders is the filesystem's.
-    files.sort();
-    files.iter().map(|path| Ok(serde_json::from_slice(&fs::read(path)?)?)).collect()
-}
-
 /// Measures a server and stores each outcome; returns whether all tests were valid.
 fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<bool> {
     let names: Vec<String> = if args.plan.is_empty() {
@@ -127,17 +112,15 @@ fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<
     } else {
         args.plan.clone()
     };
-    let scratch = tempfile::Builder::new().prefix("runs-").tempdir_in(cache)?;
-    // The server's user must pass through.
-    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let scratch = outcomes::runs(cache)?;
     let mut good = true;
     for name in &names {
         for driver in Driver::ALL.into_iter().filter(|d| args.driver.contains(&d.to_string())) {
             let measured = measure(args, server, bin, (name, driver), scratch.path())?;
             good &= measured.failed.is_none() && measured.invalid.is_empty();
             println!("{}", measured.line());
-            let file = format!("{}-{}-{}.json", measured.server, measured.plan, measured.driver);
-            fs::write(cache.join(file), serde_json::to_vec_pretty(&measured)?)?;
+            let name = format!("{}-{}-{}", measured.server, measured.plan, measured.driver);
+            outcomes::store(cache, &name, &measured)?;
         }
     }
     Ok(good)
@@ -171,7 +154,7 @@ fn measure(
         version: None,
         plan: name.to_owned(),
         driver: driver.to_string(),
-        date: rfc3339(SystemTime::now()).chars().take(10).collect(),
+        date: outcomes::today(),
         valid: 0,
         skipped: Vec::new(),
         invalid: Vec::new(),

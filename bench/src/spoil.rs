@@ -1,0 +1,240 @@
+//! Spoils figures in every known way, and shows that the product catches it and lets the clean twin pass; and holds
+//! percentiles against what known stalls of the server must give.
+//!
+//! Runs go through the real `loadline`, as a user's. What came out is kept, and docs/truth.md is made of it (`page.rs`).
+
+mod page;
+mod percentiles;
+mod way;
+mod ways;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use loadline_collect::os::{CpuShares, CpuTimes};
+use loadline_model::check::Outcome as Checked;
+use serde::{Deserialize, Serialize};
+
+use crate::arena::Outcome;
+use crate::outcomes;
+use way::{Must, Run, Scene, Seen, Way};
+use ways::WAYS;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Ways; by default all, and the percentiles. 'list' prints their names, 'percentiles' measures only those
+    names: Vec<String>,
+    /// The loadline that is tried [default: beside this program]
+    #[arg(long)]
+    loadline: Option<PathBuf>,
+    /// Folder of outcomes [default: spoil in cargo's target directory]
+    #[arg(long)]
+    cache: Option<PathBuf>,
+    /// Write all outcomes of the cache into this page, between its markers (docs/truth.md)
+    #[arg(long)]
+    docs: Option<PathBuf>,
+    /// Measure nothing: only write the page
+    #[arg(long, requires = "docs")]
+    only_docs: bool,
+}
+
+/// How a way came out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Tried {
+    name: String,
+    date: String,
+    /// The server that it ran on, if it was one.
+    server: String,
+    /// Whether it came out as it must.
+    holds: bool,
+    /// What was seen of it.
+    seen: String,
+    /// Runs of the clean twin until one was valid and unmarked; `None` if none was.
+    clean: Option<usize>,
+    /// What was wrong with the last one that was not.
+    #[serde(default)]
+    unclean: String,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+    if args.names.iter().any(|name| name == "list") {
+        WAYS.iter().for_each(|way| println!("{:<22} {}", way.name, way.does));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cache = outcomes::folder(args.cache.as_deref(), "spoil")?;
+    let of_percentiles = outcomes::folder(Some(&cache.join("percentiles")), "")?;
+    let beside = std::env::current_exe()?.with_file_name("loadline");
+    let loadline = args.loadline.clone().unwrap_or(beside);
+    if !loadline.exists() {
+        return Err(
+            format!("{} not found: cargo build -p loadline-cli, or give --loadline FILE", loadline.display()).into()
+        );
+    }
+    let runs = outcomes::runs(&cache)?;
+    let mut bench = Bench { loadline: &loadline, runs: runs.path(), twins: BTreeMap::new() };
+    let named = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
+    if let Some(unknown) = args.names.iter().find(|n| *n != "percentiles" && !WAYS.iter().any(|w| w.name == **n)) {
+        return Err(format!("no way '{unknown}': `spoil list`").into());
+    }
+    let mut good = true;
+    for way in WAYS.iter().filter(|way| !args.only_docs && named(way.name)) {
+        let tried = bench.try_way(way)?;
+        good &= tried.holds && tried.clean.is_some();
+        println!("{}", tried.line());
+        outcomes::store(&cache, way.name, &tried)?;
+    }
+    for case in percentiles::CASES.iter().filter(|_| !args.only_docs && named("percentiles")) {
+        let measured = case.measure(&bench)?;
+        println!("{measured}");
+        outcomes::store(&of_percentiles, case.name, &measured)?;
+    }
+    if let Some(docs) = &args.docs {
+        let page = std::fs::read_to_string(docs)?;
+        let all = page::Outcomes { ways: outcomes::all(&cache)?, percentiles: outcomes::all(&of_percentiles)? };
+        std::fs::write(docs, page::with(&page, &all)?)?;
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Where runs are made, and the clean ones that were.
+struct Bench<'a> {
+    loadline: &'a Path,
+    runs: &'a Path,
+    twins: BTreeMap<Run, Vec<Seen>>,
+}
+
+/// Runs of a clean twin, on a machine that others may disturb; and of one that must not be disturbed.
+const TWINS: usize = 2;
+const QUIET_TWINS: usize = 5;
+/// Longest wait for a quiet machine.
+const QUIET_WAIT: Duration = Duration::from_secs(10);
+
+impl Bench<'_> {
+    /// Does `make` in a scene of its own; also returns the server's version.
+    fn scene<T>(
+        &self,
+        run: Run,
+        allow_disturbed: bool,
+        make: impl FnOnce(&Scene<'_>) -> Outcome<T>,
+    ) -> Outcome<(T, String)> {
+        let folder = outcomes::runs(self.runs)?;
+        let scene =
+            Scene { loadline: self.loadline, results: folder.path(), run, allow_disturbed, server: Default::default() };
+        let done = make(&scene)?;
+        let version = scene.server.get().map_or_else(String::new, |server| server.version.clone());
+        Ok((done, version))
+    }
+
+    fn try_way(&mut self, way: &'static Way) -> Outcome<Tried> {
+        let (spoiled, server) = match self.scene(way.run, !way.disturbs(), way.spoil) {
+            Ok((seen, server)) => (judge(&way.must, &seen), server),
+            Err(e) => (Verdict { holds: false, seen: format!("could not be tried: {e}") }, String::new()),
+        };
+        let Verdict { holds, seen } = spoiled;
+        let (clean, unclean) = self.clean(way)?;
+        Ok(Tried { name: way.name.to_owned(), date: outcomes::today(), server, holds, seen, clean, unclean })
+    }
+
+    /// Runs of the clean twin until one was clean. Ways with the same run share them.
+    /// Others may disturb a twin, as long as the check that is tried does not say so.
+    fn clean(&mut self, way: &'static Way) -> Outcome<(Option<usize>, String)> {
+        let mut unclean = String::new();
+        let key = way.run;
+        for run in 0..if way.disturbs() { QUIET_TWINS } else { TWINS } {
+            let made = self.twins.get(&key).map_or(0, Vec::len);
+            if made <= run {
+                if way.disturbs() {
+                    wait_for_quiet()?;
+                }
+                let (seen, _) = self.scene(key, true, |s| s.run(&[]))?;
+                self.twins.entry(key).or_default().push(seen);
+            }
+            match why_unclean(&way.must, &self.twins[&key][run]) {
+                None => return Ok((Some(run + 1), unclean)),
+                Some(why) => unclean = why,
+            }
+        }
+        Ok((None, unclean))
+    }
+}
+
+/// Waits for a second in which the CPUs were idle, but not for ever: what disturbs a clean twin must not be a neighbour.
+fn wait_for_quiet() -> Outcome<()> {
+    let deadline = Instant::now() + QUIET_WAIT;
+    let mut before = CpuTimes::local()?;
+    while Instant::now() < deadline {
+        sleep(Duration::from_secs(1));
+        let now = CpuTimes::local()?;
+        if CpuShares::between(&before, &now).is_some_and(|shares| shares.idle_pct > 95.0) {
+            break;
+        }
+        before = now;
+    }
+    Ok(())
+}
+
+/// Whether a spoiled run came out as it must, and what was seen.
+struct Verdict {
+    holds: bool,
+    seen: String,
+}
+
+fn judge(must: &Must, seen: &Seen) -> Verdict {
+    let found = match must {
+        Must::Fail(id) => seen.check(id, Checked::Failed).map(|c| c.detail.clone()),
+        Must::Note(id) => seen.check(id, Checked::Noted).filter(|_| seen.valid()).map(|c| c.detail.clone()),
+        Must::Say(text) => seen.mark(text).map(str::to_owned),
+        Must::Refuse(code, text) => {
+            seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()).map(str::to_owned)
+        }
+        Must::Show(column, least) => seen
+            .figure(column)
+            .filter(|value| value >= least)
+            .map(|value| format!("{} {:.0} ms", column.title, value / 1e6)),
+        Must::Withstand(_) | Must::Escape(_) => seen.valid().then(|| "valid".to_owned()),
+    };
+    Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
+}
+
+/// Why a clean twin is not clean, if so.
+fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
+    let marked = match must {
+        Must::Fail(id) | Must::Note(id) => {
+            twin.check(id, Checked::Failed).or(twin.check(id, Checked::Noted)).map(|c| c.detail.clone())
+        }
+        Must::Say(text) => twin.mark(text).map(str::to_owned),
+        Must::Show(column, least) => {
+            twin.figure(column).filter(|ns| ns >= least).map(|ns| format!("{} {:.0} ms", column.title, ns / 1e6))
+        }
+        Must::Refuse(..) | Must::Withstand(_) | Must::Escape(_) => None,
+    };
+    marked.or_else(|| (!twin.valid()).then(|| came_out(twin)))
+}
+
+/// How a run ended.
+fn came_out(seen: &Seen) -> String {
+    let invalid: Vec<&str> = seen.records.iter().filter_map(|r| r.invalid_reason.as_deref()).collect();
+    match (invalid.is_empty(), seen.records.is_empty()) {
+        (false, _) => format!("invalid: {}", invalid.join("; ")),
+        (true, false) if seen.code == 0 => {
+            let marks = seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced).chain(&r.notes));
+            format!("valid: {}", marks.map(String::as_str).collect::<Vec<_>>().join("; "))
+        }
+        _ => format!("exit code {}: {}", seen.code, seen.said.trim()),
+    }
+}
+
+impl Tried {
+    fn line(&self) -> String {
+        let verdict = if self.holds { "ok " } else { "NOT" };
+        let clean = match self.clean {
+            Some(1) => "clean twin passes".to_owned(),
+            Some(n) => format!("clean twin passes in run {n}"),
+            None => format!("CLEAN TWIN FAILS: {}", self.unclean),
+        };
+        format!("{verdict} {:<22} {clean}; {}", self.name, self.seen)
+    }
+}

@@ -1,0 +1,363 @@
+//! A way to spoil a figure, and the scene in which it is done: a throwaway server, the real `loadline`, and its window.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use loadline_database::Target;
+use loadline_model::check::Outcome as Checked;
+use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::{Check, Column, TestRecord};
+use loadline_store::StoredRun;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::arena::Outcome;
+use crate::pgbench::{binary, place};
+
+/// What a run is measured on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum On {
+    /// A server that stays while the way changes it.
+    Postgres,
+    MariaDb,
+    /// A database file of the scene.
+    Sqlite,
+    /// Any other URL.
+    Url(&'static str),
+}
+
+/// Where a run is made, and its arguments.
+pub(super) type Run = (On, &'static str);
+
+/// How a spoiled run must come out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Must {
+    /// Invalid by this check.
+    Fail(&'static str),
+    /// Valid, and noted by this check.
+    Note(&'static str),
+    /// Marked: its record, its report or a warning holds this text.
+    Say(&'static str),
+    /// Not measured: exit code, and a part of the message.
+    Refuse(i32, &'static str),
+    /// The figure itself shows it, with this value at least.
+    Show(&'static Column, f64),
+    /// Valid, because it changes nothing; why.
+    Withstand(&'static str),
+    /// Valid and unmarked: not caught; why.
+    Escape(&'static str),
+}
+
+/// A way to spoil a figure.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    /// What is done, for the page.
+    pub(super) does: &'static str,
+    /// The run that is spoiled; without `spoil` it is the clean twin.
+    pub(super) run: Run,
+    pub(super) must: Must,
+    pub(super) spoil: fn(&Scene<'_>) -> Outcome<Seen>,
+}
+
+/// A way, on a line.
+pub(super) const fn way(
+    name: &'static str,
+    does: &'static str,
+    run: Run,
+    must: Must,
+    spoil: fn(&Scene<'_>) -> Outcome<Seen>,
+) -> Way {
+    Way { name, does, run, must, spoil }
+}
+
+impl Way {
+    /// Whether it is about others who use the machine. All other runs are kept although others do.
+    pub(super) fn disturbs(&self) -> bool {
+        DISTURBANCES.iter().any(|d| match self.must {
+            Must::Fail(id) => id == d.check,
+            Must::Say(words) => words == d.words,
+            _ => false,
+        })
+    }
+}
+
+/// Warm-up and window of each run, s.
+pub(super) const WARMUP_S: f64 = 1.0;
+pub(super) const WINDOW_S: f64 = 3.0;
+
+/// A place for one run, spoiled or clean. What is in it ends with it.
+pub(super) struct Scene<'a> {
+    pub(super) loadline: &'a Path,
+    pub(super) results: &'a Path,
+    pub(super) run: Run,
+    pub(super) allow_disturbed: bool,
+    pub(super) server: OnceCell<Server>,
+}
+
+/// What a run left.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) code: i32,
+    /// Everything that it printed.
+    pub(super) said: String,
+    pub(super) folder: PathBuf,
+    pub(super) records: Vec<TestRecord>,
+}
+
+impl Seen {
+    fn of(output: &Output) -> Outcome<Seen> {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let out = text(&output.stdout);
+        let folder = PathBuf::from(out.lines().last().unwrap_or_default());
+        let records =
+            if folder.join("manifest.json").exists() { StoredRun::open(&folder)?.records } else { Vec::new() };
+        Ok(Seen { code: output.status.code().unwrap_or(-1), said: text(&output.stderr) + &out, folder, records })
+    }
+
+    /// All tests are valid, and there are some.
+    pub(super) fn valid(&self) -> bool {
+        self.code == 0 && !self.records.is_empty() && self.records.iter().all(|r| r.valid)
+    }
+
+    pub(super) fn check(&self, id: &str, outcome: Checked) -> Option<&Check> {
+        self.records.iter().flat_map(|r| &r.checks).find(|c| c.id == id && c.outcome == outcome)
+    }
+
+    /// The line that marks it with `text`.
+    pub(super) fn mark(&self, text: &str) -> Option<&str> {
+        let of_record = self.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced).chain(&r.notes));
+        let marks = of_record.map(String::as_str).chain(self.said.lines());
+        marks.into_iter().find(|line| line.contains(text))
+    }
+
+    pub(super) fn figure(&self, column: &Column) -> Option<f64> {
+        self.records.last()?.figure(column)
+    }
+}
+
+impl Scene<'_> {
+    pub(super) fn server(&self) -> Outcome<&Server> {
+        if let Some(server) = self.server.get() {
+            return Ok(server);
+        }
+        let server = Server::start(self.run.0, self.results)?;
+        Ok(self.server.get_or_init(|| server))
+    }
+
+    /// A file of the scene.
+    pub(super) fn file(&self, name: &str) -> String {
+        self.results.join(name).display().to_string()
+    }
+
+    fn url(&self) -> Outcome<String> {
+        Ok(match self.run.0 {
+            On::Url(url) => url.to_owned(),
+            On::Sqlite => format!("sqlite:{}", self.file("s.db")),
+            On::Postgres | On::MariaDb => self.server()?.url.clone(),
+        })
+    }
+
+    /// `loadline` with `args`, behind the command `through`.
+    pub(super) fn loadline(&self, through: &[&str], args: &[&str]) -> Command {
+        let mut words = through.iter().copied().map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        words.push(self.loadline.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(args).stdin(Stdio::null()).env_remove("LOADLINE_ALLOW_DISTURBED");
+        if self.allow_disturbed {
+            command.env("LOADLINE_ALLOW_DISTURBED", "1");
+        }
+        command
+    }
+
+    fn command(&self, through: &[&str], more: &[&str]) -> Outcome<Command> {
+        let (url, results) = (self.url()?, self.results.display().to_string());
+        let (warmup, window) = (format!("{WARMUP_S}s"), format!("{WINDOW_S}s"));
+        let usual = ["--target", &url, "--results", &results, "--warmup", &warmup, "--duration", &window];
+        let mut args = vec!["run", "--no-probe"];
+        // A later value replaces an earlier one.
+        let mut words = usual.into_iter().chain(self.run.1.split_whitespace()).chain(more.iter().copied()).peekable();
+        while let Some(word) = words.next() {
+            match words.next_if(|next| word.starts_with("--") && !next.starts_with("--")) {
+                Some(value) => match args.iter().position(|arg| *arg == word) {
+                    Some(at) => args[at + 1] = value,
+                    None => args.extend([word, value]),
+                },
+                None => args.push(word),
+            }
+        }
+        Ok(self.loadline(through, &args))
+    }
+
+    /// The run, with `more` arguments.
+    pub(super) fn run(&self, more: &[&str]) -> Outcome<Seen> {
+        self.run_through(&[], more)
+    }
+
+    /// The run, behind the command `through`.
+    pub(super) fn run_through(&self, through: &[&str], more: &[&str]) -> Outcome<Seen> {
+        Seen::of(&self.command(through, more)?.output()?)
+    }
+
+    /// Continues the run in `folder`.
+    pub(super) fn resume(&self, folder: &str) -> Outcome<Seen> {
+        let args = ["run", "--target", &self.url()?, "--resume", folder];
+        Seen::of(&self.loadline(&[], &args).output()?)
+    }
+
+    /// `loadline report` with what it prints, and the tests of `first` if it could read its runs.
+    pub(super) fn report(&self, first: Seen, args: &[&str]) -> Outcome<Seen> {
+        let seen = Seen::of(&self.loadline(&[], &[&["report"], args].concat()).output()?)?;
+        Ok(if seen.code == 0 { Seen { records: first.records, ..seen } } else { seen })
+    }
+
+    /// The run, and `spoil` a third of the window after its start. Gets the process of loadline.
+    pub(super) fn in_window(&self, spoil: impl FnOnce(Pid) -> Outcome<()>) -> Outcome<Seen> {
+        let mut child = self.command(&[], &[])?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let spoiled = jobs_run(&mut child).and_then(|running| {
+            if running {
+                sleep(Duration::from_secs_f64(WARMUP_S + WINDOW_S / 3.0));
+                spoil(Pid::from_raw(child.id() as i32))?;
+            }
+            Ok(())
+        });
+        let output = child.wait_with_output()?;
+        let seen = Seen::of(&output)?;
+        spoiled.map_err(|e| format!("{e}\n{}", seen.said))?;
+        Ok(seen)
+    }
+
+    /// The run, and statements of another session a third of the window after its start.
+    pub(super) fn sql_in_window(&self, sql: &str) -> Outcome<Seen> {
+        self.in_window(|_| self.server()?.sql(sql).map(drop))
+    }
+
+    /// The run after these statements.
+    pub(super) fn run_after(&self, sql: &[&str]) -> Outcome<Seen> {
+        for statement in sql {
+            self.server()?.sql(statement)?;
+        }
+        self.run(&[])
+    }
+}
+
+/// Waits until the threads of the jobs run; `false` if loadline ended before.
+fn jobs_run(child: &mut Child) -> Outcome<bool> {
+    let tasks = format!("/proc/{}/task", child.id());
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while Instant::now() < deadline {
+        if child.try_wait()?.is_some() {
+            return Ok(false);
+        }
+        let names = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let mut names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        if names.any(|name| name.starts_with("job ")) {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Err("no job began within two minutes".into())
+}
+
+/// Processes beside a run. They end with it, or after two minutes.
+pub(super) struct Beside(Vec<Child>);
+
+impl Beside {
+    /// `n` times this shell script, through a command such as `nice -n -5`.
+    pub(super) fn start(n: usize, through: &[&str], script: &str) -> Outcome<Beside> {
+        let start = |_| {
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", "--"]).args(through).args(["timeout", "120", "sh", "-c", script]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        };
+        Ok(Beside((0..n).map(start).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // timeout(1) passes it on to its process group.
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A throwaway server that outlives a run, as a user's would.
+pub(super) struct Server {
+    target: Box<dyn Target>,
+    pub(super) url: String,
+    /// The server's own client, with the options that reach it.
+    client: Vec<String>,
+    pub(super) version: String,
+}
+
+impl Server {
+    fn start(on: On, results: &Path) -> Outcome<Server> {
+        let open = |url| loadline_database::open(&loadline_database::OpenRequest::new(url, results.to_owned()));
+        let (target, url, client) = if on == On::MariaDb {
+            let target = open("mariadb-temp:")?;
+            let data = PathBuf::from(target.info()?.data_dir.ok_or("the private server has no data directory")?);
+            let socket =
+                data.parent().ok_or("the data directory has no parent")?.join("socket/s").display().to_string();
+            let client = ["mariadb", "--no-defaults", "-NB", "-uroot", "-S", &socket].map(str::to_owned).to_vec();
+            (target, format!("mysql://root@/?socket={socket}"), client)
+        } else {
+            let target = open("postgres-temp:")?;
+            let place = place(target.as_ref())?;
+            let url = format!("postgres://postgres@/postgres?host={}&port={}", place[1], place[3]);
+            let options = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned);
+            (target, url, [vec![binary("psql")?], options.to_vec(), place].concat())
+        };
+        let info = target.info()?;
+        Ok(Server { target, url, client, version: format!("{} {}", info.product, info.version) })
+    }
+
+    /// Runs statements in another session and returns what they print.
+    pub(super) fn sql(&self, sql: &str) -> Outcome<String> {
+        let flag = if self.client[0] == "mariadb" { "-e" } else { "-c" };
+        let out = Command::new(&self.client[0]).args(&self.client[1..]).args([flag, sql]).output()?;
+        if !out.status.success() {
+            return Err(format!("{sql}: {}", String::from_utf8_lossy(&out.stderr)).into());
+        }
+        Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+    }
+
+    /// A shell script that runs a statement in another session.
+    pub(super) fn script(&self, sql: &str) -> String {
+        format!("exec {} -c \"{sql}\"", self.client.join(" "))
+    }
+
+    /// The server's processes, the first one first.
+    pub(super) fn processes(&self) -> Outcome<Vec<Pid>> {
+        let data = PathBuf::from(self.target.info()?.data_dir.ok_or("no data directory")?);
+        let file = if self.client[0] == "mariadb" {
+            PathBuf::from(self.sql("SELECT @@pid_file")?)
+        } else {
+            data.join("postmaster.pid")
+        };
+        let text = std::fs::read_to_string(file)?;
+        let root: i32 = text.lines().next().unwrap_or_default().trim().parse()?;
+        let children = std::fs::read_to_string(format!("/proc/{root}/task/{root}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        Ok(std::iter::once(root).chain(children).map(Pid::from_raw).collect())
+    }
+
+    /// Stops all its processes for this time, and returns for how long they were stopped.
+    pub(super) fn stall(&self, time: Duration) -> Outcome<Duration> {
+        let processes = self.processes()?;
+        let begin = Instant::now();
+        let all = |signal| processes.iter().try_for_each(|id| kill(*id, signal));
+        let stopped = all(Signal::SIGSTOP);
+        sleep(time.saturating_sub(begin.elapsed()));
+        // Some may have ended meanwhile, and all must go on.
+        for id in &processes {
+            let _ = kill(*id, Signal::SIGCONT);
+        }
+        stopped?;
+        Ok(begin.elapsed())
+    }
+}
