@@ -107,6 +107,24 @@ fn each_false_figure_fails_its_check() {
 }
 
 #[test]
+fn a_handful_of_commits_proves_nothing() {
+    let case = case(4, 3_000_000);
+    let checks = verify(&Facts {
+        window_commits: Some(11.0),
+        completed: Some(Completed { count: 11.0, uncertain: 0.0 }),
+        ..case.facts()
+    });
+    let check = checks.iter().find(|c| c.id == "commits-window").unwrap();
+    assert!(check.outcome == Outcome::NotMade && check.detail.contains("too few"), "{check:?}");
+    let lost = Facts {
+        window_commits: Some(11.0),
+        completed: Some(Completed { count: 60.0, uncertain: 0.0 }),
+        ..case.facts()
+    };
+    assert!(failed(&lost).contains(&"commits-window".to_owned()), "one of them is large enough");
+}
+
+#[test]
 fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
