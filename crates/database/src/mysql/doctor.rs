@@ -323,7 +323,7 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     };
     out.push(Finding::new("commit-in-procedures", Ok, "COMMIT in procedures", value, advice));
     // Roles may grant what SHOW GRANTS does not show.
-    out.extend(f.privileges.iter().filter_map(|p| p.finding(Warning)));
+    out.extend(f.privileges.iter().filter_map(|p| p.finding(Refused)));
     out.extend(s.cloud().map(Cloud::finding));
     out
 }

@@ -41,10 +41,27 @@ fn quoted_account(account: &str) -> String {
     format!("{}@{}", quoted(user), quoted(host))
 }
 
+/// Whether the pattern of a grant (`load%`, `load\_line`) covers `text`.
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], []) => true,
+        ([b'%', rest @ ..], _) => (0..=text.len()).any(|from| text.get(from..).is_some_and(|text| is_like(rest, text))),
+        ([b'\\', c, rest @ ..], [t, text @ ..]) => c == t && is_like(rest, text),
+        ([b'_', rest @ ..], [_, text @ ..]) => is_like(rest, text),
+        ([c, rest @ ..], [t, text @ ..]) => c == t && is_like(rest, text),
+        _ => false,
+    }
+}
+
 fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
     let has = |place: &str, what: &str| {
-        let here =
-            |line: &&String| line.contains(" ON *.* ") || line.replace('`', "").contains(&format!(" ON {place} "));
+        let here = |line: &&String| {
+            let of = line
+                .split_once(" ON ")
+                .and_then(|(_, rest)| rest.split_once(" TO "))
+                .map(|(of, _)| of.replace('`', ""));
+            of.is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()))
+        };
         lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
     };
     let mut all = vec![
@@ -96,6 +113,12 @@ mod tests {
         assert_eq!(plain.len(), 3, "{plain:?}");
         let none = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `other`.* TO `ann`@`%`"]);
         assert!(none.len() == 4 && none[0].contains("GRANT ALL ON loadline.* TO 'ann'@'%'"), "{none:?}");
+        for (pattern, covers) in
+            [("load%", true), ("load____", true), ("loa\\_line", false), ("%", true), ("loadlin", false)]
+        {
+            let lines = missing(&[&format!("GRANT ALL PRIVILEGES ON `{pattern}`.* TO `ann`@`%`")]);
+            assert_eq!(!lines.iter().any(|l| l.contains("loadline.*")), covers, "{pattern}: {lines:?}");
+        }
         let most = missing(&[
             "GRANT PROCESS ON *.* TO `ann`@`%`",
             "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`",
