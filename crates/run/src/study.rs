@@ -224,6 +224,7 @@ impl Study {
             }
         }
         let space = disk_space::check(target.as_ref(), &plan, &info, resumed.is_none())?;
+        space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
         info.notes.extend(space.notes);
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))

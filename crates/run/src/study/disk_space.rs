@@ -239,7 +239,7 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
     );
     let mut notes: Vec<String> = log.unknown.iter().cloned().collect();
     let Some(data) = data_place else {
-        notes.push(format!("{text}; free space on the target is unknown"));
+        notes.push(format!("{text}; free space on the target is unknown: see to it that it has as much"));
         return Ok(notes);
     };
     // Without a known log filesystem, the log is on that of the data.
