@@ -1,10 +1,10 @@
-//! Tests that are valid only by `--allow-cached` or `--force`, and the source of the blocks that tests read. Tests that
-//! differ in these are not pooled and not compared.
+//! Tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`, and the source of the blocks that tests
+//! read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
 
 use std::collections::BTreeMap;
 
-use loadline_model::TestRecord;
 use loadline_model::record::{NOT_THE_DEVICES, by_force};
+use loadline_model::{TestRecord, disturbance};
 use serde::Serialize;
 
 /// [`TestRecord::data_source`] of blocks read from the device.
@@ -18,16 +18,22 @@ const BOUNDED: &str = "bounded";
 pub(crate) struct PoolKey<'a> {
     pub(crate) forced: Option<&'a str>,
     pub(crate) data_source: Option<&'a str>,
+    /// Whether `--allow-disturbed` kept it.
+    pub(crate) disturbed: bool,
 }
 
 impl<'a> PoolKey<'a> {
     pub(crate) fn of(record: &'a TestRecord) -> PoolKey<'a> {
-        PoolKey { forced: record.forced.as_deref(), data_source: record.data_source.as_deref() }
+        PoolKey {
+            forced: record.forced.as_deref(),
+            data_source: record.data_source.as_deref(),
+            disturbed: !disturbance::allowed(record).is_empty(),
+        }
     }
 
-    /// Rank of tests, lowest preferred for the figures: tests that nothing forced, then by source from device to
+    /// Rank of tests, lowest preferred for the figures: tests that need the fewest options, then by source from device to
     /// unknown.
-    pub(crate) fn rank(&self) -> (bool, u8) {
+    pub(crate) fn rank(&self) -> (u8, u8) {
         let source = match self.data_source {
             Some(DEVICE) => 0,
             Some(BOUNDED) => 1,
@@ -35,7 +41,7 @@ impl<'a> PoolKey<'a> {
             Some(_) => 3,
             None => 4,
         };
-        (self.forced.is_some(), source)
+        (u8::from(self.forced.is_some()) + u8::from(self.disturbed), source)
     }
 }
 
@@ -48,6 +54,8 @@ pub struct SetAside {
     pub data_source: Option<String>,
     /// See [`TestRecord::forced`].
     pub forced: Option<String>,
+    /// What disturbed it, if `--allow-disturbed` kept it.
+    pub disturbed: Vec<&'static str>,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
@@ -58,6 +66,7 @@ impl SetAside {
             test: record.test,
             data_source: record.data_source.clone(),
             forced: record.forced.clone(),
+            disturbed: disturbance::allowed(record),
             figures: record.figures.clone(),
         }
     }
@@ -65,12 +74,18 @@ impl SetAside {
     /// As [`crate::SweepPoint::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref())
+        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed)
     }
 }
 
+/// The same of one test.
+#[must_use]
+pub fn kept_test(record: &TestRecord) -> Option<String> {
+    kept(record.data_source.as_deref(), record.forced.as_deref(), &disturbance::allowed(record))
+}
+
 /// The options that keep tests valid and their block source, in words; `None` for plain device figures.
-pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<String> {
+pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>, disturbed: &[&str]) -> Option<String> {
     let cached = data_source.filter(|s| *s != DEVICE);
     let allowed = allows_cached(forced);
     let mut said = Vec::new();
@@ -82,6 +97,9 @@ pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>) -> Option<St
         (Some(source), false) => said.push(format!("{source}, not the device's figures")),
         (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),
         (None, false) => {}
+    }
+    if !disturbed.is_empty() {
+        said.push(format!("kept by --allow-disturbed: {}", disturbed.join(", ")));
     }
     said.extend(forced.and_then(by_force).map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
     (!said.is_empty()).then(|| said.join("; "))

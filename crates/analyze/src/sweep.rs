@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::disturbance::why_invalid_in_common;
+use loadline_model::disturbance::{DISTURBANCES, allowed, why_invalid_in_common};
 use loadline_model::record::by_force;
 use loadline_model::{Column, Driver, TestRecord, column};
 use serde::Serialize;
@@ -54,7 +54,9 @@ pub struct SweepPoint {
     pub data_source: Option<String>,
     /// [`TestRecord::forced`] of these tests.
     pub forced: Option<String>,
-    /// Valid tests with another source or another `forced`. They are shown, but not pooled into the figures.
+    /// What disturbed these tests, if `--allow-disturbed` kept them.
+    pub disturbed: Vec<&'static str>,
+    /// Valid tests with another source, or that need other options. They are shown, but not pooled into the figures.
     pub set_aside: Vec<SetAside>,
     /// Figures by column id: means over `tests`; columns that end in `_max` hold the maximum. A percentile is the mean
     /// of the repetitions' percentiles, not a percentile of the pooled transactions.
@@ -96,7 +98,7 @@ impl SweepPoint {
     /// Options that keep its tests valid, in words: `kept by --allow-cached: cached, not the device's figures`.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref())
+        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed)
     }
 
     /// Whether `--allow-cached` kept its figures.
@@ -359,6 +361,8 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let valid = || tests.iter().copied().filter(|r| r.valid);
     let key = valid().map(PoolKey::of).min_by_key(PoolKey::rank).unwrap_or_default();
     let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| PoolKey::of(r) == key);
+    let kinds: Vec<&'static str> = pooled.iter().flat_map(|r| allowed(r)).collect();
+    let disturbed = DISTURBANCES.iter().map(|d| d.words).filter(|words| kinds.contains(words)).collect();
     for record in &pooled {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
@@ -377,6 +381,7 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         tests: pooled.iter().map(|r| r.test).collect(),
         data_source: key.data_source.map(str::to_owned),
         forced: key.forced.map(str::to_owned),
+        disturbed,
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         invalid: tests

@@ -144,6 +144,13 @@ fn only_disturbances(record: &TestRecord) -> Option<Vec<&'static str>> {
     kinds.filter(|kinds| !kinds.is_empty())
 }
 
+/// The kinds in words that only `--allow-disturbed` kept from making the test of `record` invalid.
+#[must_use]
+pub fn allowed(record: &TestRecord) -> Vec<&'static str> {
+    let invalid = |d: &&Disturbance| record.figure(d.column).is_some_and(|pct| d.is_invalid(pct));
+    DISTURBANCES.iter().filter(|_| record.valid).filter(invalid).map(|d| d.words).collect()
+}
+
 /// Why an invalid test is so, in short: if it was only disturbed, by what and how much.
 #[must_use]
 pub fn why_invalid(record: &TestRecord) -> String {

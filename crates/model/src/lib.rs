@@ -8,6 +8,7 @@ pub mod disturbance;
 pub mod finding;
 pub mod format;
 pub mod histogram;
+mod kept;
 pub mod limits;
 pub mod machine;
 pub mod manifest;

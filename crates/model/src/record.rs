@@ -95,17 +95,6 @@ pub struct TestRecord {
 }
 
 impl TestRecord {
-    /// The options that this test needs to be valid: `--allow-cached`, `--force`, or both.
-    #[must_use]
-    pub fn kept_by(&self) -> Option<&'static str> {
-        let forced = self.forced.as_deref()?;
-        Some(match (forced.contains(NOT_THE_DEVICES), by_force(forced).is_some()) {
-            (true, true) => "--allow-cached and --force",
-            (true, false) => "--allow-cached",
-            _ => "--force",
-        })
-    }
-
     /// A record of one client job without figures: the start of every record, in code and tests.
     #[must_use]
     pub fn blank(workload: &str) -> TestRecord {

@@ -31,7 +31,7 @@ struct Summary<'a> {
     tests: usize,
     valid: usize,
     invalid: usize,
-    /// Tests that are valid by `--allow-cached` or `--force` only.
+    /// Tests that are valid only by an option: see [`TestRecord::kept_by`].
     kept_by_option: usize,
     sweeps: Vec<SweepSummary<'a>>,
     scans: Vec<ScanSummary<'a>>,

@@ -249,7 +249,8 @@ fn full_table(c: &Comparison) -> Table {
                 ComparedAt::Jobs(jobs) => jobs.to_string(),
                 ComparedAt::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
             };
-            let mut cells: Vec<Cell> = vec![place.into()];
+            let mark = row.caveat.as_ref().map_or(String::new(), |caveat| notes.mark(caveat, ""));
+            let mut cells = vec![Cell { text: place, mark }];
             cells.extend(columns.iter().map(|column| match row.factor(column) {
                 Some(f) => factor_cell(f, &mut notes),
                 None if row.refused.is_some() => ABSENT.into(),

@@ -1,4 +1,4 @@
-//! Marks and remarks for tests that are valid only by `--allow-cached` or `--force`.
+//! Marks and remarks for tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`.
 
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::TestRecord;
@@ -38,7 +38,9 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
         }
     }
     let left_out = |why: String| {
-        format!("{why}; not part of the mean, as other tests of the same point are closer to device figures")
+        format!(
+            "{why}; not part of the mean, as other tests of the same point need fewer options or are closer to device figures"
+        )
     };
     let all = pooled.into_iter().chain(aside.into_iter().map(|(why, tests)| (left_out(why), tests)));
     let said: Vec<String> = all
@@ -53,15 +55,21 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
 }
 
 /// Number of `records` that are valid by an option only, and the option; `None` if there are none.
-pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Option<(usize, &'static str)> {
-    let options: Vec<&'static str> = records.filter(|r| r.valid).filter_map(TestRecord::kept_by).collect();
-    let first = options.first()?;
-    let one = options.iter().all(|o| o == first);
-    Some((options.len(), if one { first } else { "--allow-cached or --force" }))
+pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Option<(usize, String)> {
+    let options: Vec<String> = records.filter(|r| r.valid).filter_map(TestRecord::kept_by).collect();
+    let mut different: Vec<&str> = options.iter().map(String::as_str).collect();
+    if different.iter().any(|o| Some(o) != different.first()) {
+        different = different.iter().flat_map(|o| o.split(" and ")).collect();
+        different.sort_unstable();
+        different.dedup();
+    } else {
+        different.truncate(1);
+    }
+    (!options.is_empty()).then(|| (options.len(), different.join(" or ")))
 }
 
 /// The same as the end of a verdict on `valid` valid tests; empty if there are none.
-pub(crate) fn verdict(valid: usize, kept: Option<(usize, &'static str)>) -> String {
+pub(crate) fn verdict(valid: usize, kept: Option<(usize, String)>) -> String {
     match kept {
         None => String::new(),
         Some((n, by)) if n == valid => format!("; kept only by {by}"),

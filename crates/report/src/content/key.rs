@@ -257,8 +257,8 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
 
 fn meaning() -> Block {
     Block::para(
-        "Figures are from valid tests only; tests that are valid only by --allow-cached or --force are marked. Latency is \
-         the transaction time at the peak: from a transaction's first statement to the return of its commit. The load line \
+        "Figures are from valid tests only; tests that are valid only by --allow-cached, --allow-disturbed or --force are \
+         marked. Latency is the transaction time at the peak: from a transaction's first statement to the return of its commit. The load line \
          is the highest load at which mean latency still meets the objective; without an objective it is the load with the \
          highest power (throughput / latency), marked 'power'. 'a ± b' is a mean over repetitions with its 95 % confidence \
          interval (Student's t); a percentile over repetitions is the mean of their percentiles. The limit is what the \

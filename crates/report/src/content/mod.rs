@@ -50,14 +50,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     Document {
         title: sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · "),
         subtitle: subtitle(&sides),
-        verdict: verdict(tests, valid, kept),
         all_well: tests > 0 && valid == tests && complete && kept.is_none(),
+        verdict: verdict(tests, valid, kept),
         remarks: remarks(&sides),
         sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
 }
 
-fn verdict(tests: usize, valid: usize, kept: Option<(usize, &'static str)>) -> String {
+fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>) -> String {
     let kept = kept::verdict(valid, kept);
     match (tests, tests - valid) {
         (0, _) => "No test was completed: there are no figures to report.".to_owned(),

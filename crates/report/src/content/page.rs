@@ -2,7 +2,7 @@
 //! its valid tests; then the planned workloads that were not measured.
 
 use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
-use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep};
+use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep, kept_test};
 use loadline_model::column;
 use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, Format, number};
@@ -215,9 +215,8 @@ fn scan_line(scan: &Scan<'_>) -> Row {
     ];
     let remark = match &scan.shape {
         Some(shape) => {
-            let forced =
-                r.forced.as_deref().map_or(String::new(), |f| format!("; test {} was forced: {}", r.test, stop(f)));
-            format!("{}: {}{forced}.", r.workload, sizes::sentence(shape))
+            let kept = kept_test(r).map_or(String::new(), |kept| format!("; test {} is {kept}", r.test));
+            format!("{}: {}{kept}.", r.workload, sizes::sentence(shape))
         }
         None => {
             let reason = why_invalid(r);

@@ -1,7 +1,8 @@
 //! Commit time over redo since the last commit: shape and charts.
 
 use loadline_analyze::stats::quantile;
-use loadline_analyze::{Interval, Shape};
+use loadline_analyze::{Interval, Shape, kept_test};
+use loadline_model::TestRecord;
 use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::limits::SizePoint;
@@ -85,7 +86,7 @@ fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several
             cells,
             invalid: !scan.record.valid,
             first: true,
-            remark: format!("{of}{}", result(scan)),
+            remark: format!("{of}{}{}", result(scan), kept(scan.record)),
             ..Row::default()
         }
     });
@@ -102,6 +103,11 @@ fn result(scan: &Scan<'_>) -> String {
             format!("Test {} is invalid: {}. No shape is given.", scan.record.test, stop(&reason))
         }
     }
+}
+
+/// The options that keep the test valid, in a sentence; empty without any.
+fn kept(record: &TestRecord) -> String {
+    kept_test(record).map_or(String::new(), |kept| format!(" Test {} is {}.", record.test, stop(&kept)))
 }
 
 /// A shape in words, without a full stop.

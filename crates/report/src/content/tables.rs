@@ -3,7 +3,7 @@
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::LATENCY;
 use loadline_model::column::{self, Cell as Value, column};
-use loadline_model::disturbance::why_invalid;
+use loadline_model::disturbance::{allowed, why_invalid};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::key::figure;
@@ -145,7 +145,8 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
     }
     // Otherwise the reason says so.
     if let Some(disturbed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
-        remarks.push(format!("Test {} was disturbed: {disturbed}.", record.test));
+        let kept = if allowed(record).is_empty() { "" } else { " (kept by --allow-disturbed)" };
+        remarks.push(format!("Test {} was disturbed: {disturbed}{kept}.", record.test));
     }
     if let Some(forced) = &record.forced {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(forced)));

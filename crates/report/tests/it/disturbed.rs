@@ -53,6 +53,38 @@ fn each_cause_is_said_once_and_marked_at_each_test() {
 }
 
 #[test]
+fn what_an_option_keeps_is_marked_at_each_figure_and_set_aside_beside_clean_tests() {
+    let kept = "kept by --allow-disturbed: other processes on the CPU";
+    let mut runs = [disturbed(&[[76.0, 0.0]; 6]), disturbed(&[])];
+    "quiet".clone_into(&mut runs[1].manifest.plan.platform);
+    runs[1].records.iter_mut().for_each(|r| "quiet".clone_into(&mut r.platform));
+    let all = String::from_utf8(render(&runs, Format::Text, &Options::default()).unwrap()).unwrap();
+    assert!(
+        words(&all).contains("12 tests, all valid; 6 of the valid ones are kept only by --allow-disturbed."),
+        "{all}"
+    );
+    assert!(words(&all).contains("76 % (kept by --allow-disturbed)."), "{all}");
+    for title in ["Key figures\n", "Load lines\n", "Factors between platforms\n"] {
+        let section = all.split(title).nth(1).unwrap().split("\n==").next().unwrap();
+        assert!(section.contains(kept), "{title}: {section}");
+    }
+    assert!(words(&all).contains("by --allow-cached, --allow-disturbed or --force are marked"), "{all}");
+    let page = text(&runs[0], Format::Html);
+    assert!(page.contains("<p class=\"verdict unwell\">"), "kept tests do not count as well");
+    assert!(!text(&runs[1], Format::Text).contains("kept by"));
+
+    // A clean repetition is the figure; the disturbed one is shown beside it.
+    let mut run = disturbed(&[[76.0, 0.0]]);
+    let clean = run.records[0].clone();
+    run.records[0].test = 99;
+    let mut clean = loadline_model::TestRecord { repetition: 2, disturbed_by: None, ..clean };
+    clean.set(column::OTHER_CPU_PCT, 0.0);
+    run.records.push(clean);
+    let page = words(&end_page(&run, Some(120)));
+    assert!(page.contains(&format!("test 99 is {kept}; not part of the mean")), "{page}");
+}
+
+#[test]
 fn what_an_option_keeps_says_so_and_what_is_invalid_has_its_reason() {
     let mut run = disturbed(&[[50.0, 0.0]]);
     assert!(words(&end_page(&run, Some(100))).contains("on the CPU 50 % (kept by --allow-disturbed)."));

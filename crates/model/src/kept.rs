@@ -1,0 +1,19 @@
+//! The options that a test needs to be valid.
+
+use crate::disturbance::allowed;
+use crate::record::{NOT_THE_DEVICES, TestRecord, by_force};
+
+impl TestRecord {
+    /// The options that this test needs to be valid: `--allow-cached and --force`.
+    #[must_use]
+    pub fn kept_by(&self) -> Option<String> {
+        let forced = self.forced.as_deref();
+        let options = [
+            ("--allow-cached", forced.is_some_and(|f| f.contains(NOT_THE_DEVICES))),
+            ("--allow-disturbed", !allowed(self).is_empty()),
+            ("--force", forced.and_then(by_force).is_some()),
+        ];
+        let needed: Vec<&str> = options.into_iter().filter(|(_, needed)| *needed).map(|(option, _)| option).collect();
+        (!needed.is_empty()).then(|| needed.join(" and "))
+    }
+}
