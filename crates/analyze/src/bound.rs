@@ -21,6 +21,7 @@
 //! the time). So bandwidth needs a second proof: the reference log writer gets no more from the device with the same
 //! redo.
 
+use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::format::number;
 use loadline_model::limits::name;
 use loadline_model::{Column, TestRecord, column};
@@ -155,8 +156,15 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Adds how busy the CPUs were, and what other processes had of them, if that is noted.
     fn add_cpu_busy(self) -> Self {
-        self.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)))
+        let kind = DISTURBANCES.iter().find(|d| d.column == column::OTHER_CPU_PCT);
+        let noted = self.figure(column::OTHER_CPU_PCT).is_some_and(|v| kind.is_some_and(|d| d.is_noted(v)));
+        let e = self.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
+        if !noted {
+            return e;
+        }
+        e.add_figure(column::OTHER_CPU_PCT, |v| format!("other processes had {} of the CPUs", pct(v)))
     }
 
     /// Adds the wait event with the most sessions, and their mean number.
@@ -239,11 +247,8 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
 
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    let busy = e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
-    let text = format!("CPU busy {}", pct(busy));
-    let e = e
-        .add(&[column::CPU_BUSY_PCT], text)
-        .add_figure(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
+    e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
+    let e = e.add_cpu_busy().add_figure(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
     Some(e.bound(BoundBy::Cpu))
 }
 

@@ -91,6 +91,18 @@ fn full_cpus_come_before_the_log() {
 }
 
 #[test]
+fn cpus_that_others_used_are_said_to_be_theirs() {
+    let full = |others: f64| {
+        let r = with(log_bound(), &[(column::CPU_BUSY_PCT, 100.0), (column::OTHER_CPU_PCT, others)]);
+        bound(&r).unwrap()
+    };
+    let disturbed = full(76.0);
+    assert_eq!(disturbed.sentence(), "CPU: CPU busy 100 %; other processes had 76 % of the CPUs; loadline itself 9 %");
+    assert!(disturbed.from.contains(&column::OTHER_CPU_PCT));
+    assert!(!full(1.0).because.contains("other processes"), "daemons of a quiet machine");
+}
+
+#[test]
 fn commits_one_at_a_time_are_a_single_writer() {
     // SQLite: 8 jobs, one commit at a time, one sync each.
     let sqlite = test(
