@@ -28,6 +28,7 @@ use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
 use crate::kpi::{LATENCY, THROUGHPUT};
+use crate::limit::doubt;
 
 mod sweep;
 mod time;
@@ -295,7 +296,8 @@ fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
         _ => return None,
     };
     let text = format!("{} of what the data device gives the best program ({})", pct(share), limit.name);
-    let e = e.add(&[column::LIMIT_SHARE_PCT], text);
+    let mut e = e.add(&[column::LIMIT_SHARE_PCT], text);
+    e.texts.extend(doubt(record, 1.0, "tps"));
     Some(e.add_cpu_busy().bound(by))
 }
 

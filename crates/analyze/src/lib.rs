@@ -5,6 +5,7 @@ pub mod bound;
 pub mod compare;
 pub mod kept;
 pub mod kpi;
+pub mod limit;
 pub mod sawtooth;
 pub mod stats;
 pub mod sweep;

@@ -110,6 +110,17 @@ fn a_data_device_that_gives_no_more_is_the_limit() {
     assert_by(&share(91.0, name::BLOCK_WRITES), BoundBy::StorageWrites, "CPU busy 97 %");
     assert_by(&share(85.0, name::READ_BANDWIDTH), BoundBy::Cpu, "CPU busy 97 %");
     assert_by(&share(98.0, name::KERNEL), BoundBy::Cpu, "CPU busy 97 %");
+    let samples = |pct: f64, samples: [f64; 2]| {
+        let mut r = share(pct, name::BLOCK_READS);
+        r.limit.as_mut().unwrap().samples = samples.to_vec();
+        r
+    };
+    let unsteady = "258 and 1,142 tps when measured twice around the test: the machine or device was not steady";
+    assert_by(&samples(98.0, [258.0, 1_142.0]), BoundBy::StorageReads, unsteady);
+    let more = "160 % of what the data device gives the best program (block reads); the test got more than its limit, which \
+                was 700 and 710 tps";
+    assert_by(&samples(160.0, [700.0, 710.0]), BoundBy::StorageReads, more);
+    assert!(!bound(&samples(98.0, [700.0, 710.0])).unwrap().because.contains("limit"));
 }
 
 #[test]

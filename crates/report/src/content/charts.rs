@@ -7,7 +7,7 @@ use loadline_model::column::{self, column};
 use loadline_model::format::Format;
 use loadline_model::{Column, TestRecord};
 
-use super::key::with_interval;
+use super::figure::with_interval;
 use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::PlatformRun;

@@ -1,18 +1,17 @@
 //! Load lines by workload and platform: peak, its share of the limit, growth, what bounds it, and the load line.
 
 use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::{BoundBy, Estimate, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
-use loadline_model::format::{ABSENT, bytes, duration_ns};
-use loadline_model::limits::{LimitSource, TestLimit};
-use loadline_model::{Column, TestRecord, column};
+use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, bound_of_sweep};
+use loadline_model::format::{ABSENT, duration_ns};
+use loadline_model::{Column, column};
 
-use super::{count, kept, stop};
+use super::figure::figure;
+use super::{count, kept, limit, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
 use crate::words::{name, place, unit};
 
-const LIMIT: &Column = column::LIMIT_TPS;
 /// Redo at the peak, for workloads that write.
 const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 
@@ -49,9 +48,12 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
         head.push(Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."));
         head.push(Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."));
     }
-    let limit = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(LIMIT).is_some()));
-    if limit {
-        head.push(Head::number("Limit", "tps").tip("Throughput that the hardware allows for the same work and jobs."));
+    let limited = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(limit::LIMIT).is_some()));
+    if limited {
+        head.push(
+            Head::number(limit::TITLE, "")
+                .tip("What the hardware allows for the same work and jobs, in the unit of the peak."),
+        );
         head.push(Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."));
     }
     head.extend([Head::text("Growth"), Head::text("Load line")]);
@@ -73,7 +75,7 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
             let overs: Vec<String> = own.iter().map(|(_, s)| s.over.clone()).collect();
             own.sort_by_key(|(_, s)| overs.iter().position(|o| *o == s.over));
             for (i, (side, sweep)) in own.into_iter().enumerate() {
-                rows.push(row(side, sweep, (several, redo, limit, i == 0), &mut notes));
+                rows.push(row(side, sweep, (several, redo, limited, i == 0), &mut notes));
             }
         }
     }
@@ -119,8 +121,8 @@ fn row(
                 cells.extend(REDO.map(|id| figure(records, peak, id, notes)));
             }
             if limited {
-                cells.push(limit(records, peak, notes));
-                cells.push(figure(records, peak, column::LIMIT_SHARE_PCT, notes));
+                cells.push(limit::limit(records, sweep, peak, notes));
+                cells.push(limit::share(records, sweep, peak, notes));
             }
         }
         None => {
@@ -144,62 +146,6 @@ fn row(
     });
     let remark = remark.into_iter().chain(kept).collect::<Vec<_>>().join(" ");
     Row { cells, first, remark, ..Row::default() }
-}
-
-/// A figure of `point` with its interval, or `–` with the reason.
-pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
-    match point.figure(column) {
-        Some(e) => with_interval(column, e).into(),
-        None => {
-            let reason = reason(records, point, column).unwrap_or("the record gives no reason");
-            Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
-        }
-    }
-}
-
-/// Why the tests of `point` have no figure of `column`.
-pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &SweepPoint, column: &Column) -> Option<&'a str> {
-    let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
-    of_point.filter_map(|r| r.why_absent(column)).next()
-}
-
-/// The limit, with a note on its source.
-fn limit(records: &[TestRecord], point: &SweepPoint, notes: &mut Notes) -> Cell {
-    let title = LIMIT.heading();
-    let mut cell =
-        match (point.figure(LIMIT), reason(records, point, LIMIT), reason(records, point, column::LIMIT_SHARE_PCT)) {
-            // Older records have a reason for the share only.
-            (None, None, Some(share)) => Cell { text: ABSENT.to_owned(), mark: notes.mark(share, &title) },
-            _ => figure(records, point, LIMIT, notes),
-        };
-    let mut marks: Vec<String> = Vec::new();
-    for set_by in records.iter().filter(|r| point.tests.contains(&r.test)).filter_map(|r| r.limit.as_ref()) {
-        let mark = notes.mark(&what_limits(set_by), &title);
-        if !marks.contains(&mark) {
-            marks.push(mark);
-        }
-    }
-    if !marks.is_empty() && cell.mark.is_empty() {
-        cell.mark = marks.join(" ");
-    }
-    cell
-}
-
-fn what_limits(limit: &TestLimit) -> String {
-    let jobs = count(limit.jobs as usize, "job", "jobs");
-    let redo =
-        limit.redo_bytes_per_tx.map_or(String::new(), |redo| format!(", {} of redo per transaction", bytes(redo)));
-    let source = match limit.source {
-        LimitSource::Run => "measured right before and after the test",
-        LimitSource::File => "from --limits FILE",
-    };
-    format!("{}: {}, {jobs}{redo}, {source}", limit.name, limit.of)
-}
-
-/// `14,900 ± 120`, or the mean alone without an interval.
-pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
-    let mean = value(column, e.mean);
-    e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
 }
 
 fn growth(sweep: &Sweep) -> String {

@@ -8,8 +8,9 @@ use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, Format, number};
 use loadline_model::{Column, TestRecord};
 
-use super::key::{NO_MEAN, figure, reason};
-use super::{count, kept, sizes, stop};
+use super::figure::reason;
+use super::key::NO_MEAN;
+use super::{count, kept, limit, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
@@ -101,7 +102,7 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
             });
             cells.push(time(records, peak, p99, notes));
             cells.push(tests.into());
-            cells.push(figure(records, peak, column::LIMIT_SHARE_PCT, notes));
+            cells.push(limit::share(records, sweep, peak, notes));
             cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
         }
         None => {

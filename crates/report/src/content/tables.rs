@@ -6,7 +6,7 @@ use loadline_model::column::{self, Cell as Value, column};
 use loadline_model::disturbance::{allowed, why_invalid};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
-use super::key::figure;
+use super::figure::figure;
 use super::{kept, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};

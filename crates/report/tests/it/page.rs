@@ -2,11 +2,76 @@
 
 use crate::common::groups::all_groups;
 use crate::common::{run, two_platforms};
-use loadline_model::column;
+use loadline_model::{LimitSource, TestLimit, column};
 use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
 
 fn text(runs: &[RunData], format: Format) -> String {
     String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+/// A run of `code` whose peak of `rate` per transaction has a limit with these `samples`, tps.
+fn with_limit(code: &str, samples: [f64; 2], share: f64) -> RunData {
+    let mut run = all_groups("disk", "run-disk", 1.0);
+    run.records.retain(|r| r.workload == code);
+    for r in &mut run.records {
+        let limit = (samples[0] + samples[1]) / 2.0;
+        r.limit = Some(TestLimit {
+            name: "block reads".to_owned(),
+            of: "io_uring in /data".to_owned(),
+            jobs: r.jobs,
+            redo_bytes_per_tx: None,
+            tps: limit,
+            samples: samples.to_vec(),
+            source: LimitSource::Run,
+        });
+        r.set(column::LIMIT_TPS, limit);
+        r.set(column::LIMIT_SHARE_PCT, share);
+        r.set(column::COMMIT_THROUGHPUT_TPS, limit * share / 100.0);
+    }
+    run
+}
+
+/// Cells of the line of `code` in the section `title` of a text report, split at gaps.
+fn cells(report: &str, title: &str, code: &str) -> Vec<String> {
+    let section = report.split(&format!("\n{title}\n")).nth(1).unwrap();
+    let line = section.lines().find(|l| l.starts_with(code)).unwrap();
+    line.split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_limit_is_in_the_unit_of_the_peak() {
+    let run = with_limit("STO-READ", [2_000.0, 2_000.0], 40.0);
+    let report = text(std::slice::from_ref(&run), Format::Text);
+    let line = cells(&report, "Load lines", "STO-READ");
+    let number =
+        |cell: &str| cell.replace(',', "").trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<f64>().unwrap();
+    let (peak, limit) = (number(&line[1]), number(&line[7]));
+    assert!((peak / limit * 100.0 - 40.0).abs() < 0.1, "{line:?}");
+    assert!(line[2].starts_with("block reads/s"), "{line:?}");
+    assert!(!words(&report).contains("not steady"), "{report}");
+}
+
+#[test]
+fn a_doubtful_limit_has_a_footnote_with_its_two_values() {
+    for (samples, share, said) in
+        [([500.0, 2_000.0], 60.0, "was not steady"), ([1_000.0, 1_020.0], 160.0, "the test got more than its limit")]
+    {
+        let run = with_limit("STO-READ", samples, share);
+        let peak = run.records.iter().filter_map(|r| r.figure(column::BLOCK_READS_PER_S)).fold(0.0, f64::max);
+        let of_rate = peak / (samples[0] + samples[1]) * 2.0 / share * 100.0;
+        let values = samples.map(|s| loadline_model::format::number(s * of_rate, 0)).join(" and ") + " block reads/s";
+        let report = text(std::slice::from_ref(&run), Format::Text);
+        for title in ["Key figures", "Load lines"] {
+            let section = report.split(&format!("\n{title}\n")).nth(1).unwrap().split("\n==").next().unwrap();
+            let note = words(section);
+            assert!(note.contains(said) && note.contains(&values), "{values}: {section}");
+            let share = format!("{share}");
+            assert!(
+                cells(&report, title, "STO-READ").iter().any(|c| c.starts_with(&share) && *c != share),
+                "{section}"
+            );
+        }
+    }
 }
 
 fn words(text: &str) -> String {

@@ -1,0 +1,36 @@
+//! Doubts about the limit of a test: its two measurements differ, or the test got more than it.
+
+use loadline_model::format::number;
+use loadline_model::{TestRecord, column};
+
+/// From this factor between its measurements on a limit was not steady. Two measurements on a quiet machine are within a
+/// tenth.
+pub const UNSTEADY: f64 = 1.25;
+/// Share of the limit that a test cannot have, %: both are measured to a few percent.
+pub const TOO_MUCH: f64 = 105.0;
+
+/// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. `of_rate` is what the limit's
+/// transactions per second are multiplied by to be of `unit`.
+#[must_use]
+pub fn doubt(record: &TestRecord, of_rate: f64, unit: &str) -> Option<String> {
+    let share = record.figure(column::LIMIT_SHARE_PCT)?;
+    let samples = &record.limit.as_ref()?.samples;
+    let [low, high] = [samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?];
+    let unsteady = high > low * UNSTEADY;
+    let decimals = if low * of_rate < 10.0 { 2 } else { 0 };
+    let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
+    let values = format!("{} {unit}", values.join(" and "));
+    match (share > TOO_MUCH, unsteady) {
+        (false, false) => None,
+        (false, true) => Some(format!(
+            "the limit itself was {values} when measured twice around the test: the machine or device was not steady"
+        )),
+        (true, true) => Some(format!(
+            "the test got more than its limit, which was {values} when measured twice around the test: the machine or device \
+             was not steady"
+        )),
+        (true, false) => {
+            Some(format!("the test got more than its limit, which was {values} around the test: that limit is too low"))
+        }
+    }
+}

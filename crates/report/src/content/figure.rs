@@ -1,0 +1,31 @@
+//! A figure of a point of a sweep as a cell, or why there is none.
+
+use loadline_analyze::{Estimate, SweepPoint};
+use loadline_model::format::ABSENT;
+use loadline_model::{Column, TestRecord};
+
+use crate::columns::value;
+use crate::doc::{Cell, Notes};
+
+/// A figure of `point` with its interval, or `–` with the reason.
+pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
+    match point.figure(column) {
+        Some(e) => with_interval(column, e).into(),
+        None => {
+            let reason = reason(records, point, column).unwrap_or("the record gives no reason");
+            Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
+        }
+    }
+}
+
+/// Why the tests of `point` have no figure of `column`.
+pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &SweepPoint, column: &Column) -> Option<&'a str> {
+    let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
+    of_point.filter_map(|r| r.why_absent(column)).next()
+}
+
+/// `14,900 ± 120`, or the mean alone without an interval.
+pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
+    let mean = value(column, e.mean);
+    e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
+}

@@ -1,0 +1,77 @@
+//! The limit beside a peak: in the unit of the peak, with what it is of and what makes it doubtful.
+
+use loadline_analyze::kpi::THROUGHPUT;
+use loadline_analyze::limit::doubt;
+use loadline_analyze::{Estimate, Sweep, SweepPoint};
+use loadline_model::format::{ABSENT, bytes};
+use loadline_model::limits::{LimitSource, TestLimit};
+use loadline_model::{Column, TestRecord, column};
+
+use super::figure::{figure, reason, with_interval};
+use super::{count, kept};
+use crate::doc::{Cell, Notes};
+use crate::words::unit;
+
+pub(super) const LIMIT: &Column = column::LIMIT_TPS;
+const SHARE: &Column = column::LIMIT_SHARE_PCT;
+/// Title of the column, whose unit is that of the peak.
+pub(super) const TITLE: &str = "Limit";
+
+/// The limit of `peak`, with a note on its source.
+pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &mut Notes) -> Cell {
+    let Some(e) = peak.figure(LIMIT) else {
+        // Older records have a reason for the share only.
+        let why = reason(records, peak, LIMIT).or_else(|| reason(records, peak, SHARE));
+        let mark = notes.mark(why.unwrap_or("the record gives no reason"), TITLE);
+        return Cell { text: ABSENT.to_owned(), mark };
+    };
+    let (of_rate, shown) = in_unit_of(sweep, peak);
+    let e = Estimate { mean: e.mean * of_rate, sd: e.sd.map(|sd| sd * of_rate), n: e.n };
+    let mark = of_point(records, peak)
+        .filter_map(|r| r.limit.as_ref())
+        .fold(String::new(), |marks, limit| kept::with_mark(&marks, &notes.mark(&what_limits(limit), TITLE)));
+    Cell { text: with_interval(shown, &e), mark }
+}
+
+/// The share of the limit at `peak`, with a note if it is doubtful or of other transactions than the peak.
+pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &mut Notes) -> Cell {
+    let cell = figure(records, peak, SHARE, notes);
+    if peak.figure(SHARE).is_none() {
+        return cell;
+    }
+    let (of_rate, shown) = in_unit_of(sweep, peak);
+    let mut all: Vec<String> = of_point(records, peak).filter_map(|r| doubt(r, of_rate, &unit(shown))).collect();
+    let more = all.len().saturating_sub(1);
+    all.truncate(1);
+    if let Some(first) = all.first_mut().filter(|_| more > 0) {
+        *first += &format!(" (similar in {})", count(more, "more test", "more tests"));
+    }
+    if sweep.rate != shown {
+        all.push("the share is that of all transactions of the window".to_owned());
+    }
+    let mark = all.iter().fold(cell.mark.clone(), |marks, text| kept::with_mark(&marks, &notes.mark(text, "Of limit")));
+    Cell { mark, ..cell }
+}
+
+/// What transactions per second are multiplied by to be in the unit of the peak, and the column of that unit. A rate of
+/// some of the transactions, as inside checkpoints, is not proportional to all of them.
+fn in_unit_of(sweep: &Sweep, peak: &SweepPoint) -> (f64, &'static Column) {
+    let both = sweep.rate_at(peak).zip(peak.throughput()).filter(|(_, tps)| sweep.rate.unit != "tps" && tps.mean > 0.0);
+    both.map_or((1.0, THROUGHPUT), |(rate, tps)| (rate.mean / tps.mean, sweep.rate))
+}
+
+fn of_point<'a>(records: &'a [TestRecord], point: &SweepPoint) -> impl Iterator<Item = &'a TestRecord> {
+    let tests = point.tests.clone();
+    records.iter().filter(move |r| tests.contains(&r.test))
+}
+
+fn what_limits(limit: &TestLimit) -> String {
+    let jobs = count(limit.jobs as usize, "job", "jobs");
+    let redo =
+        limit.redo_bytes_per_tx.map_or(String::new(), |redo| format!(", {} of redo per transaction", bytes(redo)));
+    let source = match limit.source {
+        LimitSource::Run => "measured right before and after the test",
+        LimitSource::File => "from --limits FILE",
+    };
+    format!("{}: {}, {jobs}{redo}, {source}", limit.name, limit.of)
+}
