@@ -11,6 +11,7 @@ use crate::kpi::{Metric, metrics};
 use crate::stats::Ratio;
 use crate::sweep::{JOBS, Sweep, sweeps};
 
+mod blocks;
 mod setup;
 mod work;
 

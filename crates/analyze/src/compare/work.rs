@@ -2,6 +2,7 @@
 
 use loadline_model::column;
 
+use super::blocks::of_other_size;
 use super::setup::{Setup, jobs_word};
 use super::{ComparedAt, ComparisonRow, Factor};
 use crate::kpi::{Metric, defined_by_redo, writes_redo};
@@ -72,7 +73,14 @@ impl<'a> WorkComparison<'a> {
         }
         let factors =
             self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
-        let all = [self.drivers.clone(), kept(self.names, a, b), noted, timed(self.names, a, b), self.unchecked(a, b)];
+        let all = [
+            self.drivers.clone(),
+            kept(self.names, a, b),
+            of_other_size(self.names, &self.metrics, a, b),
+            noted,
+            timed(self.names, a, b),
+            self.unchecked(a, b),
+        ];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
         ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
     }

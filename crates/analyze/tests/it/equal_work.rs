@@ -147,6 +147,34 @@ fn cached_figures_are_never_compared_with_device_figures() {
 }
 
 #[test]
+fn rates_of_blocks_of_other_sizes_are_a_caveat() {
+    let test = |platform: &str, block: f64, reads: f64| {
+        let mut r = read(platform, 1, 100.0, Some("device"));
+        r.kpis = vec![column::BLOCK_READS_PER_S.id.to_owned()];
+        r.set(column::BLOCK_BYTES, block);
+        r.set(column::BLOCK_READS_PER_S, reads);
+        r.set(column::READ_MIB_PER_S, reads * block / 1048576.0);
+        vec![r]
+    };
+    let row = versus(&test("a", 16_384.0, 1_000.0), &test("b", 8_192.0, 1_070.0)).rows.remove(0);
+    assert!((row.factor(column::BLOCK_READS_PER_S).unwrap().factor.value - 1.07).abs() < 1e-9);
+    assert_eq!(
+        row.caveat.unwrap(),
+        "blocks of 16.0 KiB on 'a', of 8.0 KiB on 'b': as many blocks are not as many bytes; the factor of read [MiB/s] is 0.54"
+    );
+    let same = versus(&test("a", 8_192.0, 1_000.0), &test("b", 8_192.0, 1_070.0)).rows.remove(0);
+    assert_eq!(same.caveat, None);
+    let without: Vec<_> = [test("a", 16_384.0, 1.0), test("b", 8_192.0, 2.0)]
+        .into_iter()
+        .map(|mut t| {
+            t[0].kpis = vec![column::ROWS_PER_S.id.to_owned()];
+            t
+        })
+        .collect();
+    assert_eq!(versus(&without[0], &without[1]).rows[0].caveat, None, "no rate of blocks is compared");
+}
+
+#[test]
 fn forced_tests_are_a_caveat() {
     let a = [measured("a", 1, 4, 100.0, 40.0)];
     let mut b = [measured("b", 1, 4, 100.0, 40.0)];
