@@ -13,6 +13,7 @@ mod key;
 mod limit;
 mod page;
 mod platform;
+pub(crate) mod rate;
 mod sizes;
 mod tables;
 mod waits;

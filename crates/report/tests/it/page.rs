@@ -2,7 +2,7 @@
 
 use crate::common::groups::all_groups;
 use crate::common::{run, two_platforms};
-use loadline_model::{LimitSource, TestLimit, column};
+use loadline_model::{Check, LimitSource, Outcome, TestLimit, column};
 use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
 
 fn text(runs: &[RunData], format: Format) -> String {
@@ -36,6 +36,26 @@ fn cells(report: &str, title: &str, code: &str) -> Vec<String> {
     let section = report.split(&format!("\n{title}\n")).nth(1).unwrap();
     let line = section.lines().find(|l| l.starts_with(code)).unwrap();
     line.split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_rate_that_was_not_reached_is_said_at_the_end_of_a_run() {
+    let mut run = run("disk", "run-disk", 1.0);
+    let detail = "54648.0 tps of 9999999.0 asked for: the target cannot sustain this rate";
+    let missed = |test: u32| format!("Test {test} did not reach the rate asked for: {detail}.");
+    assert!(!end_page(&run, Some(100)).contains("rate asked for"));
+    run.records[0].add_check(Check::new("rate", Outcome::Passed, detail));
+    run.records[1].add_check(Check::new("rate", Outcome::Noted, detail));
+    let second = run.records[1].test;
+    let page = words(&end_page(&run, Some(100)));
+    assert_eq!(page.matches("rate asked for").count(), 1, "{page}");
+    assert!(page.contains(&format!("! {}", missed(second))), "{page}");
+    assert!(words(&text(std::slice::from_ref(&run), Format::Text)).contains(&missed(second)));
+    run.records[2].add_check(Check::new("rate", Outcome::Noted, detail));
+    let third = run.records[2].test;
+    let page = words(&end_page(&run, Some(100)));
+    let all = format!("! Tests {second}–{third} did not reach the rate asked for. {}", missed(third));
+    assert!(page.contains(&all) && page.matches("tps of").count() == 1, "{page}");
 }
 
 #[test]
