@@ -14,6 +14,8 @@ mod limit;
 mod page;
 mod platform;
 pub(crate) mod rate;
+mod settings;
+mod side_by_side;
 mod sizes;
 mod tables;
 mod waits;
@@ -39,7 +41,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let kept = kept::counted(runs.iter().flat_map(|r| &r.records));
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
-    let first = [page::section(&sides), key::section(&sides), factors::summary(&comparisons)];
+    let first =
+        [page::section(&sides), key::section(&sides), factors::summary(&comparisons), settings::section(&sides)];
     let last = [
         sizes::section(&sides),
         factors::in_full(&comparisons),

@@ -1,11 +1,12 @@
 //! The manifests of all platforms side by side, and the commands to repeat the runs.
 
-use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
+use loadline_model::format::{bytes, duration_ns, duration_s, number};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Jobs, Severity};
 
-use super::{data_set, stop, when};
+use super::side_by_side::{Facts, collect, fact, side_by_side};
+use super::{data_set, settings, stop, when};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 
@@ -13,7 +14,7 @@ use crate::platform_run::PlatformRun;
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let manifests: Vec<&Manifest> = sides.iter().map(|s| &s.run.manifest).collect();
     let mut blocks = Vec::new();
-    let mut table = |title: &str, rows: Vec<(String, Vec<String>)>| {
+    let mut table = |title: &str, rows: Facts| {
         if !rows.is_empty() {
             blocks.push(Block::heading(title));
             blocks.push(Block::Table(side_by_side(sides, rows)));
@@ -21,7 +22,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     };
     table("Run and plan", collect(&manifests, plan));
     table("Database", collect(&manifests, database));
-    table("Settings", collect(&manifests, settings));
+    table("Settings", settings::all(sides));
     table("Machine", collect(&manifests, machine));
     table("Storage", collect(&manifests, storage));
     table("Storage probe before the run", collect(&manifests, probes));
@@ -32,31 +33,6 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
     Section { id: "platforms", title: "Platforms".to_owned(), in_text: false, group: false, blocks }
-}
-
-/// Rows of all manifests by name, in the order in which names first appear.
-fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) -> Vec<(String, Vec<String>)> {
-    let each: Vec<Vec<(String, String)>> = manifests.iter().map(|m| of(m)).collect();
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in each.iter().flatten() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let value = |facts: &[(String, String)], name: &String| {
-        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
-    };
-    names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
-}
-
-fn side_by_side(sides: &[PlatformRun<'_>], rows: Vec<(String, Vec<String>)>) -> Table {
-    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
-    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
-    Table { class: "facts manifest", head, rows, ..Table::default() }
-}
-
-fn fact(name: &str, value: impl Into<String>) -> (String, String) {
-    (name.to_owned(), value.into())
 }
 
 fn optional(name: &str, value: Option<String>) -> Option<(String, String)> {
@@ -137,10 +113,6 @@ fn database(m: &Manifest) -> Vec<(String, String)> {
     let nodes = &m.plan.nodes;
     out.extend(optional("Further nodes", (!nodes.is_empty()).then(|| nodes.join("\n"))));
     out
-}
-
-fn settings(m: &Manifest) -> Vec<(String, String)> {
-    m.target.settings.iter().map(|(k, v)| fact(k, v)).collect()
 }
 
 fn machine(m: &Manifest) -> Vec<(String, String)> {

@@ -59,6 +59,38 @@ fn a_rate_that_was_not_reached_is_said_at_the_end_of_a_run() {
 }
 
 #[test]
+fn settings_that_differ_come_first_and_are_in_the_text_report() {
+    let mut runs = two_platforms();
+    let mut set = |at: usize, name: &str, value: &str| {
+        let settings = &mut runs[at].manifest.target.settings;
+        settings.insert(name.to_owned(), value.to_owned());
+    };
+    set(0, "aaa_same", "1");
+    set(1, "aaa_same", "1");
+    set(1, "zzz_only_here", "2");
+    let report = text(&runs, Format::Text);
+    let section = |report: &str| {
+        let section = report.split("Settings that differ\n").nth(1)?.split("\n==").next()?.to_owned();
+        Some(section)
+    };
+    let said = section(&report).unwrap();
+    let line = |name: &str| words(said.lines().find(|l| l.starts_with(name)).unwrap_or_default());
+    assert_eq!(
+        (line("wal_buffers"), line("zzz_only_here")),
+        ("wal_buffers 16MB 64MB".into(), "zzz_only_here – 2".into())
+    );
+    assert!(!said.contains("aaa_same") && !said.contains("fsync"), "{said}");
+    let markdown = text(&runs, Format::Markdown).replace('\\', "");
+    let at = |row: &str| markdown.find(row).unwrap_or_else(|| panic!("{row}"));
+    assert!(at("| ≠ wal_buffers |") < at("| ≠ zzz_only_here |") && at("| ≠ zzz_only_here |") < at("| aaa_same |"));
+    // Another product has settings of its own.
+    runs[1].manifest.target.product = "MariaDB".to_owned();
+    let other = section(&text(&runs, Format::Text)).unwrap();
+    assert!(other.contains("wal_buffers") && !other.contains("zzz_only_here"), "{other}");
+    assert_eq!(section(&text(&runs[..1], Format::Text)), None, "one platform differs from nothing");
+}
+
+#[test]
 fn a_limit_is_in_the_unit_of_the_peak() {
     let run = with_limit("STO-READ", [2_000.0, 2_000.0], 40.0);
     let report = text(std::slice::from_ref(&run), Format::Text);

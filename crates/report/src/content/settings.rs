@@ -1,0 +1,51 @@
+//! The databases' settings side by side; those that differ come first.
+
+use loadline_model::format::ABSENT;
+
+use super::side_by_side::{Facts, collect, fact, side_by_side};
+use crate::doc::{Block, Section};
+use crate::platform_run::PlatformRun;
+use crate::words::cut;
+
+/// Before the name of a setting that differs.
+const DIFFERS: &str = "≠ ";
+/// Most settings, and characters of a value, in the short table; the full one has them all.
+const FEW: usize = 30;
+const SHORT: usize = 40;
+
+/// All settings of `sides`, those that differ first and marked.
+pub(super) fn all(sides: &[PlatformRun<'_>]) -> Facts {
+    let (mut first, same) = split(sides);
+    first.iter_mut().for_each(|(name, _)| name.insert_str(0, DIFFERS));
+    first.into_iter().chain(same).collect()
+}
+
+/// The settings that differ, where the figures are compared.
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+    let (mut differing, _) = split(sides);
+    let more = differing.len().saturating_sub(FEW);
+    differing.truncate(FEW);
+    differing.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = cut(value, SHORT));
+    let mut blocks = Vec::new();
+    if !differing.is_empty() {
+        blocks.push(Block::Table(side_by_side(sides, differing)));
+    }
+    if more > 0 {
+        blocks.push(Block::para(format!("And {more} more: see the settings of the platforms in the HTML report.")));
+    }
+    Section { id: "settings", title: "Settings that differ".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// The settings that differ between platforms, and the others. One that a platform lacks differs if all are of one product:
+/// others have settings of their own.
+fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
+    let target = |s: &PlatformRun<'_>| s.run.manifest.target.product.clone();
+    let one_product = sides.windows(2).all(|pair| target(&pair[0]) == target(&pair[1]));
+    let manifests: Vec<_> = sides.iter().map(|s| &s.run.manifest).collect();
+    let all = collect(&manifests, |m| m.target.settings.iter().map(|(k, v)| fact(k, v)).collect());
+    all.into_iter().partition(|(_, values)| {
+        let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
+        let first = known.next();
+        known.any(|v| Some(v) != first)
+    })
+}

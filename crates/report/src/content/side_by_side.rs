@@ -1,0 +1,37 @@
+//! Facts of all platforms side by side.
+
+use loadline_model::Manifest;
+use loadline_model::format::ABSENT;
+
+use crate::doc::{Head, Row, Table};
+use crate::platform_run::PlatformRun;
+
+/// Names, each with its value on every platform.
+pub(super) type Facts = Vec<(String, Vec<String>)>;
+
+/// Rows of all manifests by name, in the order in which names first appear.
+pub(super) fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) -> Facts {
+    let each: Vec<Vec<(String, String)>> = manifests.iter().map(|m| of(m)).collect();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in each.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let value = |facts: &[(String, String)], name: &String| {
+        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
+    };
+    names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
+}
+
+/// The table of `rows`, a column for each of `sides`.
+pub(super) fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
+    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
+    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
+    Table { class: "facts manifest", head, rows, ..Table::default() }
+}
+
+/// A row of one manifest.
+pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
