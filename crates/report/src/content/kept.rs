@@ -72,7 +72,8 @@ pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Opti
 pub(crate) fn verdict(valid: usize, kept: Option<(usize, String)>) -> String {
     match kept {
         None => String::new(),
-        Some((n, by)) if n == valid => format!("; kept only by {by}"),
+        Some((1, by)) if valid == 1 => format!("; it is kept only by {by}"),
+        Some((n, by)) if n == valid => format!("; the valid ones are kept only by {by}"),
         Some((n, by)) => format!("; {n} of the valid ones {} kept only by {by}", if n == 1 { "is" } else { "are" }),
     }
 }

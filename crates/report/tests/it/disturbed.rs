@@ -70,6 +70,7 @@ fn what_an_option_keeps_is_marked_at_each_figure_and_set_aside_beside_clean_test
     }
     assert!(words(&all).contains("by --allow-cached, --allow-disturbed or --force are marked"), "{all}");
     let page = text(&runs[0], Format::Html);
+    assert!(page.contains("6 tests, all valid; the valid ones are kept only by --allow-disturbed."));
     assert!(page.contains("<p class=\"verdict unwell\">"), "kept tests do not count as well");
     assert!(!text(&runs[1], Format::Text).contains("kept by"));
 
