@@ -3,10 +3,9 @@
 use loadline_model::format::number;
 use loadline_model::{TestRecord, column};
 
-/// From this factor between its measurements on a limit was not steady. Two measurements on a quiet machine are within a
-/// tenth.
+/// From this factor between its two measurements on, a limit was not steady.
 pub const UNSTEADY: f64 = 1.25;
-/// Share of the limit that a test cannot have, %: both are measured to a few percent.
+/// Share of the limit from which on the test got more than it, %. Below, it may be the error of the two.
 pub const TOO_MUCH: f64 = 105.0;
 
 /// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. `of_rate` is what the limit's

@@ -185,6 +185,26 @@ fn forced_tests_are_a_caveat() {
 }
 
 #[test]
+fn tests_that_were_disturbed_are_a_caveat_and_not_pooled_with_others() {
+    let a = [measured("a", 1, 4, 100.0, 40.0)];
+    let mut b = [measured("b", 1, 4, 50.0, 80.0), measured("b", 2, 4, 100.0, 40.0)];
+    b[0].set(column::OTHER_CPU_PCT, 76.0);
+    b[1].set(column::OTHER_CPU_PCT, 19.0);
+    let kept = "kept by --allow-disturbed: other processes on the CPU";
+    let row = versus(&a, &b[..1]).rows.remove(0);
+    assert_eq!(row.caveat.unwrap(), format!("on 'b' {kept}"));
+    assert_eq!((b[0].kept_by().as_deref(), b[1].kept_by()), (Some("--allow-disturbed"), None));
+    let all = sweeps(&b);
+    let point = &all[0].points[0];
+    assert_eq!((point.tests.as_slice(), point.kept()), (&[2][..], None));
+    assert_eq!((point.set_aside[0].test, point.set_aside[0].kept().as_deref()), (1, Some(kept)));
+    b[0].forced = Some("fsync is off".to_owned());
+    assert_eq!(b[0].kept_by().as_deref(), Some("--allow-disturbed and --force"));
+    b[0].valid = false;
+    assert_eq!(b[0].kept_by().as_deref(), Some("--force"), "an invalid test was not kept in spite of a disturbance");
+}
+
+#[test]
 fn repetitions_of_different_sources_are_not_pooled() {
     let tests = [
         read("a", 1, 900.0, Some("cached")),
