@@ -1,6 +1,6 @@
 //! What a new user does first, on what needs no server.
 
-use crate::common::{leftovers, ok, results, run, tests_of};
+use crate::common::{Ran, leftovers, loadline, ok, results, run, tests_of};
 
 const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
 
@@ -176,6 +176,22 @@ fn listings_come_in_every_format() {
     }
     let doctor = ok(&["doctor", "--target", "sqlite:", "--results", results().path().to_str().unwrap()]).out;
     assert!(doctor.contains("page_size") && doctor.contains("LGWR-LAT1"), "{doctor}");
+}
+
+/// What the user set is meant for other servers; a private one has neither passwords nor certificates.
+#[test]
+fn a_private_server_takes_nothing_from_the_users_environment() {
+    let dir = results();
+    std::fs::write(dir.path().join(".my.cnf"), "[client]\nuser=ann\npassword=x\n").unwrap();
+    let pg = ["HOST", "PORT", "USER", "PASSWORD", "DATABASE", "OPTIONS", "APPNAME", "SERVICE", "PASSFILE"];
+    for target in ["mariadb-temp:", "postgres-temp:"] {
+        let mut doctor = loadline();
+        doctor.envs(pg.map(|name| (format!("PG{name}"), "x"))).env("PGSSLMODE", "verify-full");
+        doctor.envs([("MYSQL_PWD", "x"), ("MYSQL_HOST", "x"), ("USER", "x")]).env("HOME", dir.path());
+        doctor.args(["doctor", "--target", target, "--results", dir.path().to_str().unwrap()]);
+        let ran = Ran::of(doctor.output().unwrap());
+        assert_eq!(ran.code, 0, "{target}: {}", ran.said());
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::protocol::{
 use super::version::Version;
 use super::wire::Connection;
 use super::{auth, flavours};
-use crate::env::process_env;
+use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
 use crate::patience::{Doing, ENDING, HASTY, PATIENCE, Patience};
@@ -63,9 +63,9 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// For the server at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
-        let config = Config::parse(url, &process_env)?;
+    /// For the server at `url`. What it leaves out comes from `env`.
+    pub(super) fn new(url: &str, request: &OpenRequest, env: Env<'_>) -> Result<Endpoint, TargetError> {
+        let config = Config::parse(url, env)?;
         let encrypted = config.ssl_mode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;

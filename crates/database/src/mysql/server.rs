@@ -11,6 +11,7 @@ use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::job_sessions;
 use super::temp::TempServer;
 use super::wire::Connection;
+use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
@@ -35,8 +36,9 @@ pub(super) struct Mysql {
 impl Mysql {
     /// Opens the server at `url` and the nodes of `request`.
     pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
+        let env = of_target(server.is_some());
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
-        let endpoints = nodes.map(|node| Endpoint::new(node, request)).collect::<Result<Vec<_>, _>>()?;
+        let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::identify(endpoints)?;
         let facts = Facts {
             nodes: nodes.job_endpoints.len() as u32,

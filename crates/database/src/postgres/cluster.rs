@@ -16,6 +16,7 @@ use super::versions::Version;
 use super::wire::Connection;
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
+use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
@@ -61,9 +62,10 @@ impl Postgres {
         request: &OpenRequest,
         server: Option<TempServer>,
     ) -> Result<Postgres, TargetError> {
+        let env = of_target(server.is_some());
         let mut endpoints = Vec::new();
         for node in std::iter::once(url).chain(request.nodes.iter().map(String::as_str)) {
-            endpoints.push(Arc::new(Endpoint::new(node, request)?));
+            endpoints.push(Arc::new(Endpoint::new(node, request, env)?));
         }
         let ledger = Ledger::default();
         let mut instances: Vec<PgInstance> = Vec::new();

@@ -21,7 +21,7 @@ use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{flavours, parallel, refusal, tls};
-use crate::env::process_env;
+use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
@@ -100,11 +100,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// For the node at `url`.
-    pub(super) fn new(url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
-        let config = Config::parse(url, &process_env)?;
+    /// For the node at `url`. What it leaves out comes from `env`.
+    pub(super) fn new(url: &str, request: &OpenRequest, env: Env<'_>) -> Result<Endpoint, TargetError> {
+        let config = Config::parse(url, env)?;
         let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
-        let tls = if encrypted { Some(tls::client_config(&config, &process_env)?) } else { None };
+        let tls = if encrypted { Some(tls::client_config(&config, env)?) } else { None };
         // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
