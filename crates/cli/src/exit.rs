@@ -14,7 +14,7 @@ use crate::secrets;
 pub(crate) const FAILED: u8 = 1;
 /// The command line, a plan or a value is wrong; nothing was started.
 pub(crate) const USAGE: u8 = 2;
-/// The target does not answer or refuses the connection, or the doctor refuses the target.
+/// The target does not answer, cannot be started or refuses the connection, or the doctor refuses the target.
 pub(crate) const TARGET: u8 = 3;
 /// Interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -8,7 +8,7 @@ pub enum TargetError {
     /// The URL or a setting is invalid (usage, exit code 2).
     #[error("{0}")]
     Usage(String),
-    /// Nothing answers at the address (exit code 3).
+    /// Nothing answers at the address, or the private server cannot be started (exit code 3).
     #[error("{0}")]
     Unreachable(String),
     /// The database answers but refuses: password, privilege, standby, lock, version (exit code 3).
@@ -23,7 +23,7 @@ pub enum TargetError {
     /// The target cannot do what is asked.
     #[error("{0}")]
     Unsupported(String),
-    /// Files or processes of a private server or an embedded database failed.
+    /// Files or processes of a private server or an embedded database failed after it was opened (exit code 1).
     #[error("{0}")]
     Local(String),
 }

@@ -42,7 +42,8 @@ pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
 /// Opens the target that `request` names.
 ///
 /// # Errors
-/// [`TargetError`] of the kind.
+/// [`TargetError`] of the kind; never [`TargetError::Local`], because a server that cannot be started answers as little as
+/// one that is away.
 pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let kind = kind_of(&request.url)?;
     for node in &request.nodes {
@@ -54,5 +55,8 @@ pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
             )));
         }
     }
-    (kind.open)(request)
+    (kind.open)(request).map_err(|e| match e {
+        TargetError::Local(text) => TargetError::Unreachable(text),
+        e => e,
+    })
 }

@@ -360,17 +360,18 @@ impl Study {
 const RELEASE_TRIES: u32 = 20;
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Refuses a results folder that is a file.
-fn writable(results: &Path) -> Result<(), StudyError> {
-    // Checked before a server is started or a schema is created. `RunFolder::create` reports all other errors.
-    if results.exists() && !results.is_dir() {
-        return Err(PlanError::Value(format!(
-            "{} is a file, not a folder: give another folder with --results",
-            results.display()
-        ))
-        .into());
+/// Tries to make a folder in the results folder, before a server is started or a schema is created. Leaves nothing.
+fn writable(results: &Path) -> Result<(), PlanError> {
+    let tried = std::path::absolute(results).unwrap_or_default().join(format!(".loadline-{}", std::process::id()));
+    let missing: Vec<&Path> = tried.ancestors().take_while(|dir| !dir.exists()).collect();
+    let made = std::fs::create_dir_all(&tried);
+    for dir in missing {
+        let _ = std::fs::remove_dir(dir);
     }
-    Ok(())
+    made.map_err(|e| {
+        let shown = results.display();
+        PlanError::Value(format!("no run can be stored in the folder '{shown}' ({e}): give another one with --results"))
+    })
 }
 
 /// The doctor's refusals; an error unless forced.

@@ -1,5 +1,8 @@
 //! Bad input: a clear message naming the offending value and the allowed ones, nothing started.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use crate::common::{ok, results, run};
 
 /// Arguments, exit code, and what the message must say.
@@ -95,11 +98,41 @@ fn results_that_are_a_file_are_refused_before_anything_starts() {
     let dir = results();
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
-    for target in ["sqlite:", "null:", "postgres-temp:"] {
-        let ran = run(&["run", "--target", target, "--results", file.to_str().unwrap()]);
-        assert!(ran.code != 0 && ran.err.contains(file.to_str().unwrap()), "{}", ran.said());
+    let (file, under) = (file.to_str().unwrap(), file.join("x"));
+    // Nothing is tried of a server that is not there.
+    for target in ["sqlite:", "null:", "postgres://u@127.0.0.1:1/d"] {
+        for results in [file, under.to_str().unwrap(), "/proc/x"] {
+            let ran = run(&["run", "--target", target, "--results", results]);
+            assert!(ran.code == 2 && ran.err.contains(&format!("'{results}'")), "{}", ran.said());
+        }
     }
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "mine");
+    // A run that is refused later leaves no folder.
+    let new = dir.path().join("a/b");
+    let ran = run(&["run", "--target", "postgres://u@127.0.0.1:1/d", "--results", new.to_str().unwrap()]);
+    assert!(ran.code == 3 && !dir.path().join("a").exists(), "{}", ran.said());
+}
+
+#[test]
+fn a_private_server_that_cannot_be_started_is_out_of_reach() {
+    let (dir, bin) = (results(), tempfile::Builder::new().prefix("loadline-bin-").tempdir_in("/var/tmp").unwrap());
+    let open = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    open(bin.path());
+    let fails = "#!/bin/sh\n[ $1 = --version ] && echo 'postgres (PostgreSQL) 17.1' || exit 1\n";
+    for program in ["postgres", "initdb"] {
+        std::fs::write(bin.path().join(program), fails).unwrap();
+        open(&bin.path().join(program));
+    }
+    let path = dir.path().join("runs");
+    let path = path.to_str().unwrap();
+    let broken = format!("postgres-temp:?bin={}", bin.path().display());
+    for (target, says) in [(broken.as_str(), "initdb failed"), ("postgres-temp:/proc", "'/proc'")] {
+        for command in ["run", "doctor"] {
+            let ran = run(&[command, "--target", target, "--results", path]);
+            assert!(ran.code == 3 && ran.err.contains(says), "{command} {target}: {}", ran.said());
+        }
+    }
+    assert!(!Path::new(path).exists());
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Server {
         let mut request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
         request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let target = match loadline_database::open(&request) {
-            Err(TargetError::Local(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
+            Err(TargetError::Unreachable(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
             other => other.unwrap(),
         };
         Server { target, _scratch: scratch }
