@@ -209,7 +209,7 @@ pub(crate) struct WorkloadsArgs {
 /// `loadline plans`.
 #[derive(Debug, Args)]
 pub(crate) struct PlansArgs {
-    /// Plan to print; save it, change it, and run it with `loadline run FILE`
+    /// Plan to print; save it in a new file, change it, and run it with `loadline run FILE`
     #[arg(value_name = "NAME", value_parser = PlanName)]
     pub(crate) name: Option<&'static NamedPlan>,
     #[command(flatten)]

@@ -10,8 +10,14 @@ use crate::listing::Listing;
 use crate::output;
 
 pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
+    let file = &args.list.output;
+    if args.name.is_some() && file.is_file() {
+        // It may be a copy that was changed.
+        let shown = file.display();
+        return Err(Failure::usage(format!("'{shown}' exists: name another file with --output, or remove it first")));
+    }
     match (args.name, args.list.format) {
-        (Some(plan), ListFormat::Text | ListFormat::Md) => output::write(&args.list.output, plan.text.as_bytes())?,
+        (Some(plan), ListFormat::Text | ListFormat::Md) => output::write(file, plan.text.as_bytes())?,
         (Some(plan), _) => list(&[*plan])?.write(&args.list)?,
         (None, _) => list(PLANS)?.write(&args.list)?,
     }

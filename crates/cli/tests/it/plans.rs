@@ -22,6 +22,11 @@ fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
         let printed = ok(&["plans", name]).out;
         assert_eq!(printed, std::fs::read_to_string(in_repository).unwrap(), "{name} is printed as it is");
         assert_eq!(printed, std::fs::read_to_string(&copy).unwrap());
+        let changed = printed.clone() + "# mine\n";
+        std::fs::write(&copy, &changed).unwrap();
+        let again = run(&["plans", name, "--output", copy.to_str().unwrap()]);
+        assert!(again.code == 2 && again.err.contains("exists: name another file"), "{}", again.said());
+        assert_eq!(changed, std::fs::read_to_string(&copy).unwrap());
         for target in TARGETS {
             if (name.as_str(), target) == ("procedural-code", "sqlite:") {
                 let none = run(&["run", "--plan", name, "--target", target, "--dry-run"]);
