@@ -92,10 +92,10 @@ pub(crate) struct RunArgs {
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
     #[arg(long, value_name = "LIST|auto")]
     pub(crate) jobs: Option<String>,
-    /// Length of the measured window of each test, e.g. 30s or 5m [default: that of the plan, else 4s]
+    /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
-    /// Time under load before the window starts [default: that of the plan, else 1s]
+    /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s) [default: that of the plan, else 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) warmup: Option<String>,
     /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
@@ -111,7 +111,7 @@ pub(crate) struct RunArgs {
     /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) payload_compressibility: Option<f64>,
-    /// Latency that must be met at the load line, e.g. 5ms [default: that of the plan, else none: the load line is then the
+    /// Latency that must be met at the load line, with its unit, e.g. 5ms [default: that of the plan, else none: the load line is then the
     /// load with the highest throughput / latency]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency_objective: Option<String>,

@@ -129,7 +129,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if !(1..=1000).contains(&repeat) {
         return value(format!("repeat = {repeat} must be between 1 and 1000"));
     }
-    let objective = spec.latency_objective.as_ref().map(|t| time("latency objective", t, 1e-6, 3600.0)).transpose()?;
+    let objective = spec.latency_objective.as_ref().map(objective_s).transpose()?;
     Ok(Plan {
         target: redact(&url),
         nodes: nodes.iter().map(|n| redact(n)).collect(),
@@ -353,6 +353,18 @@ fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanErro
         TimeSpec::Text(text) => text.clone(),
     };
     value(format!("{what} {shown} must be between {min} s and {max} s"))
+}
+
+/// A latency objective, s. Its unit is required: of a latency, ms are as likely meant as the seconds of other times.
+fn objective_s(spec: &TimeSpec) -> Result<f64, PlanError> {
+    let number = match spec {
+        TimeSpec::Seconds(s) => Some(*s),
+        TimeSpec::Text(text) => text.trim().parse().ok(),
+    };
+    if let Some(n) = number {
+        return value(format!("latency objective {n} has no unit: write {n}ms or {n}s"));
+    }
+    time("latency objective", spec, 1e-6, 3600.0)
 }
 
 /// Workload parameters of a plan entry, for a data set of `size_bytes`.
