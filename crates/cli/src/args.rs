@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
-    /// Remove everything that loadline has made on a target
+    /// Remove everything that loadline has made on a target, and what dead runs left on this machine
     Clean(CleanArgs),
     /// Print shell completions
     Completions {

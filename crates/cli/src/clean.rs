@@ -1,6 +1,6 @@
 //! `loadline clean`.
 
-use loadline_database::{kind_of, open};
+use loadline_database::{OpenRequest, TARGETS, kind_of, open, redact};
 use loadline_run::reference::{Role, clean_leftovers, writable_dir};
 
 use crate::args::CleanArgs;
@@ -12,8 +12,17 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     let kind = kind_of(&url)?;
     (kind.check_url)(&url)?;
     let request = args.target.request(&args.results);
-    let mut removed = (kind.clean_leftovers)(&request)?;
-    removed.extend(clean_leftovers(&request.scratch)?);
+    // Those of all kinds: whoever stopped a run need not know which it was.
+    let (mut removed, mut failed) = (Vec::new(), Vec::new());
+    for kind in TARGETS {
+        match (kind.clean_leftovers)(&request) {
+            Ok(lines) => removed.extend(lines),
+            Err(e) => failed.push(e.to_string()),
+        }
+    }
+    if !failed.is_empty() {
+        return Err(Failure::failed([removed, failed].concat().join("\n")));
+    }
     if !(kind.is_temporary)(&url) {
         let target = open(&request)?;
         // The reference log was on the filesystem of the database's log. Without a folder there, there was none.
@@ -27,4 +36,28 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     let text = if removed.is_empty() { "nothing of loadline's was found".to_owned() } else { removed.join("\n") };
     output::stdout(format!("{text}\n").as_bytes())?;
     Ok(0)
+}
+
+/// The command that removes what a run with this request left.
+pub(crate) fn command(request: &OpenRequest) -> String {
+    let (url, results) = (redact(&request.url), request.scratch.to_string_lossy());
+    format!("loadline clean --target {} --results {}", for_shell(&url), for_shell(&results))
+}
+
+/// `word` as a word of a shell.
+fn for_shell(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted_and_shows_no_password() {
+        let request = OpenRequest::new("postgres://ann:s3cret@h/d?host=/x&port=1", "/it's here".into());
+        let shown = command(&request);
+        assert_eq!(shown, r"loadline clean --target 'postgres://ann@h/d?host=/x&port=1' --results '/it'\''s here'");
+    }
 }

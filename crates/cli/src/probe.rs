@@ -90,7 +90,9 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let for_device = if args.no_log_writer { 1.0 } else { FOR_DEVICE };
     let options = ProbeOptions { seconds: (args.seconds * for_device).max(1.0), ..options };
     let stop = Arc::new(AtomicBool::new(false));
-    signals::interruptible(&stop)?;
+    let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let left = format!("files of the probe may be left in {}: the next probe there removes them", dirs.join(", "));
+    signals::interruptible(&stop, left)?;
     each_once(&args.dirs)?;
     // Find unusable directories before measuring the first one.
     for dir in &args.dirs {

@@ -20,7 +20,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{arguments, output, probe, report, secrets, signals};
+use crate::{arguments, clean, output, probe, report, secrets, signals};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -42,7 +42,11 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     let limits = args.limits.as_deref().map(probe::limits).transpose()?;
     let study = Study { limits, ..study };
     licence(&study.plan);
-    signals::interruptible(&study.request.interrupted)?;
+    let left = format!(
+        "what was measured is on disk (--resume goes on); what loadline made may be left: `{}` removes it",
+        clean::command(&study.request)
+    );
+    signals::interruptible(&study.request.interrupted, left)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();

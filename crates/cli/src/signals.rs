@@ -1,40 +1,47 @@
 //! Signals that end a command.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::exit::{self, Failure};
 use crate::output;
 
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// A command that has not ended this long after the first signal is ended.
 const AT_MOST: Duration = Duration::from_millis(4500);
-/// Time between looks at the flag.
-const LOOK: Duration = Duration::from_millis(100);
+/// Time between looks for a second signal.
+const LOOK: Duration = Duration::from_millis(50);
+/// A terminal that takes no text for this long gets none.
+const TO_SAY: Duration = Duration::from_secs(1);
 
-/// The first signal sets `flag`, so that the command ends cleanly, within five seconds; the second exits at once.
-pub(crate) fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+/// The first signal sets `flag`, so that the command ends cleanly, within five seconds; the second ends it at once. What is
+/// ended so says `left`: what it may have left, and what removes that.
+pub(crate) fn interruptible(flag: &Arc<AtomicBool>, left: String) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), Arc::clone(flag))
-            .map_err(failed)?;
+    for signal in SIGNALS {
         signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
     }
-    let flag = Arc::clone(flag);
-    std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || end(&flag)).map(drop).map_err(failed)
+    let signals = Signals::new(SIGNALS).map_err(failed)?;
+    std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || end(signals, left)).map(drop).map_err(failed)
 }
 
 /// Ends the process if it does not end by itself after an interrupt: the server may be gone, or busy with one statement.
-fn end(flag: &AtomicBool) {
-    while !flag.load(Ordering::Relaxed) {
+fn end(mut signals: Signals, left: String) {
+    signals.forever().next();
+    let deadline = Instant::now() + AT_MOST;
+    while Instant::now() < deadline && signals.pending().next().is_none() {
         std::thread::sleep(LOOK);
     }
-    std::thread::sleep(AT_MOST);
-    output::say(
-        "interrupted: what was measured is on disk (--resume goes on); what loadline made on a server may still be there \
-         (loadline clean removes it)",
-    );
+    let (said, done) = channel();
+    let _ = std::thread::Builder::new().spawn(move || {
+        output::say(&format!("interrupted: {left}"));
+        let _ = said.send(());
+    });
+    let _ = done.recv_timeout(TO_SAY);
     signal_hook::low_level::exit(i32::from(exit::INTERRUPTED));
 }

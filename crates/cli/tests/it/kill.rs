@@ -48,7 +48,7 @@ fn killed_and_resumed(target: &str) {
     let resumed = run(&["run", "--resume", folder.file_name().unwrap().to_str().unwrap(), "--results", results_dir]);
     assert!(resumed.code <= 1, "{}", resumed.said());
     complete(&folder, &before);
-    ok(&["clean", "--target", target, "--results", results_dir]);
+    ok(&["clean", "--results", results_dir]);
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
     let nothing = ok(&["clean", "--target", target, "--results", results_dir]);
     assert!(nothing.out.contains("nothing"), "{}", nothing.said());

@@ -8,7 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::mariadb::Maria;
-use crate::common::{loadline, results, run, start, tests_of, valid, wait_for};
+use crate::common::{Ran, loadline, results, run, signal, start, tests_of, valid, wait_for};
+use nix::sys::signal::Signal;
 
 const ONE: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms", "--no-probe"];
@@ -302,27 +303,26 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
         let ours = format!("{path}/loadline-mariadb-");
         lines.map(|l| String::from_utf8_lossy(&l).into_owned()).any(|l| l.contains(&ours) && l.contains(what))
     };
-    let mut command = loadline();
-    command.args([
-        "run",
-        "--target",
-        &target,
-        "--no-probe",
-        "--results",
-        path,
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1",
-    ]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the bootstrap", 30, || running("--bootstrap"));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    wait_for("all to die with their owner", 10, || !running(""));
-    let cleaned = run(&["clean", "--target", "mariadb-temp:", "--results", path]);
-    assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    for ends in ["kill", "two interrupts"] {
+        let child = start(&["run", "--target", &target, "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
+        wait_for("the bootstrap", 30, || running("--bootstrap"));
+        if ends == "kill" {
+            signal(&child, Signal::SIGKILL);
+        } else {
+            signal(&child, Signal::SIGINT);
+            std::thread::sleep(Duration::from_millis(500));
+            signal(&child, Signal::SIGINT);
+        }
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        if ends != "kill" {
+            let command = format!("`loadline clean --target '{target}' --results {path}`");
+            assert!(ran.code == 130 && ran.err.contains(&command), "{}", ran.said());
+        }
+        wait_for("all to die with their owner", 10, || !running(""));
+        let cleaned = run(&["clean", "--results", path]);
+        assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }
 
 #[test]

@@ -73,4 +73,5 @@ fn a_stopped_server_does_not_keep_an_interrupted_run() {
     let took = begin.elapsed();
     server.signal_all("-CONT");
     assert!(ran.code == 130 && took < Duration::from_secs(8), "after {took:?}: {}", ran.said());
+    assert!(ran.err.contains("`loadline clean --target 'postgres://"), "{}", ran.said());
 }
