@@ -15,10 +15,13 @@ pub(crate) fn chosen(ids: Option<&[String]>) -> Result<Option<Vec<&'static Colum
     }
     let all = || COLUMNS.iter().map(|c| c.id);
     let find = |id: &&str| {
-        column(id).ok_or_else(|| ReportError::UnknownColumn {
-            given: (*id).to_owned(),
-            nearest: nearest(id, all()),
-            known: all().collect::<Vec<_>>().join(", "),
+        column(id).ok_or_else(|| {
+            let nearest = nearest(id, all());
+            let others = all().filter(|c| c.contains(&id.to_lowercase()) && nearest != Some(*c));
+            ReportError::UnknownColumn {
+                given: (*id).to_owned(),
+                near: nearest.into_iter().chain(others).take(4).collect(),
+            }
         })
     };
     wanted.iter().map(find).collect::<Result<Vec<_>, _>>().map(Some)

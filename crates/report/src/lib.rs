@@ -88,15 +88,13 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A column id that does not exist.
-    #[error("there is no column '{given}'{}; the columns are {known}",
-        .nearest.map(|n| format!(", did you mean '{n}'")).unwrap_or_default())]
+    #[error("there is no column '{given}': {}`loadline columns` lists them",
+        if .near.is_empty() { String::new() } else { format!("did you mean '{}'? ", .near.join("' or '")) })]
     UnknownColumn {
         /// The id given.
         given: String,
-        /// The most similar id, if any.
-        nearest: Option<&'static str>,
-        /// All ids.
-        known: String,
+        /// The most similar id, and some that contain the given one.
+        near: Vec<&'static str>,
     },
     /// An empty list of columns.
     #[error("--columns names no column: give ids separated by commas, such as jobs,commit_throughput_tps")]

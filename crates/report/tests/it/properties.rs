@@ -105,15 +105,27 @@ fn an_unknown_column_names_the_nearest() {
     for format in ALL {
         let error = render(&two_platforms(), format, &options).unwrap_err();
         assert!(
-            matches!(error, ReportError::UnknownColumn { nearest: Some("commit_throughput_tps"), .. }),
+            matches!(&error, ReportError::UnknownColumn { near, .. } if near == &["commit_throughput_tps"]),
             "{format:?}"
         );
         let message = error.to_string();
         assert!(
-            message.contains("'commit_throuhgput_tps'") && message.contains("did you mean 'commit_throughput_tps';"),
+            message.contains("'commit_throuhgput_tps'")
+                && message.contains("did you mean 'commit_throughput_tps'? `loadline columns`"),
             "{message}"
         );
     }
+    let said = |id: &str| {
+        let options = Options { columns: Some(vec![id.to_owned()]), ..Options::default() };
+        render(&two_platforms(), Format::Csv, &options).unwrap_err().to_string()
+    };
+    // One that is in several ids, and one like none: a line each, not the list of all.
+    assert!(
+        said("lock_wait").contains("'lock_wait_pct'") && said("commit").matches(" or ").count() > 1,
+        "{}",
+        said("commit")
+    );
+    assert_eq!(said("§§§§§§§§§§"), "there is no column '§§§§§§§§§§': `loadline columns` lists them");
     let none = Options { columns: Some(Vec::new()), ..Options::default() };
     assert!(matches!(render(&two_platforms(), Format::Csv, &none), Err(ReportError::NoColumn)));
     assert!(matches!(render(&[], Format::Html, &Options::default()), Err(ReportError::NoRun)));
