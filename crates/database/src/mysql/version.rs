@@ -36,6 +36,11 @@ impl Version {
         (self.major, self.minor) >= (major, minor)
     }
 
+    /// Whether it is MySQL of this version (major, minor, patch) or newer.
+    pub(super) fn is_mysql_from(&self, version: (u32, u32, u32)) -> bool {
+        !self.mariadb && (self.major, self.minor, self.patch) >= version
+    }
+
     /// Checks that loadline supports the version.
     ///
     /// # Errors

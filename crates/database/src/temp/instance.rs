@@ -10,6 +10,7 @@ use super::child::{Child, Stages};
 use super::files::Files;
 use super::place::Location;
 use super::product::{Product, cannot_run};
+use super::settings::Settings;
 use super::user::ServerUser;
 use crate::error::TargetError;
 
@@ -71,6 +72,25 @@ impl Instance {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The error for a server that did not start: of usage if the user gave settings. `cause` finds it in the log.
+    pub(crate) fn start_failure(
+        &self,
+        why: &str,
+        settings: &Settings,
+        log: &str,
+        cause: fn(&str) -> String,
+    ) -> TargetError {
+        let Product { name, program, .. } = self.product;
+        let message = cause(log);
+        if settings.given.is_empty() || self.files.disk_is_full(log) {
+            return self.files.failure(&format!("the private {name} did not start ({why})"), &message);
+        }
+        TargetError::Usage(format!(
+            "the private {name} did not start with --setting {} ({why}); {program} says: '{message}'",
+            settings.shown()
+        ))
     }
 
     /// Stops the server with `stages`; it can be started again.

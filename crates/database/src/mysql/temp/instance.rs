@@ -47,7 +47,12 @@ pub(super) fn start(
     if !output.status.success() {
         let text = [output.stdout, output.stderr].concat();
         let what = binaries.installer().file_name().unwrap_or_default().to_string_lossy();
-        return Err(files.failure(&format!("{what} failed"), &last_errors(&String::from_utf8_lossy(&text))));
+        let (what, text) = (format!("{what} failed"), String::from_utf8_lossy(&text));
+        return Err(match binaries.install {
+            Some(_) => files.failure(&what, &cause(&text)),
+            // MySQL makes it with the user's settings.
+            None => instance.start_failure(&what, settings, &text, cause),
+        });
     }
     files.bring_to_disk()?;
     // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
@@ -65,21 +70,20 @@ pub(super) fn start(
     command.args(binaries.paths()).stdin(Stdio::null());
     instance.spawn(command)?;
     if let Err(why) = instance.wait_ready(progress) {
-        let errors = last_errors(&instance.files.log());
-        return Err(instance
-            .files
-            .failure(&format!("the private {} did not start ({why})", binaries.version.product()), &errors));
+        return Err(instance.start_failure(&why, settings, &instance.files.log(), cause));
     }
     instance.files.mark()
 }
 
-/// The last errors in the server's log, else its last lines.
-fn last_errors(log: &str) -> String {
-    let errors: Vec<&str> =
-        log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(|text| *text != "Aborting").collect();
+/// The first errors in the server's log, which others follow from; else its last lines.
+fn cause(log: &str) -> String {
+    // MySQL misses a dump of the buffer pool in every new database.
+    let is_cause = |text: &&str| *text != "Aborting" && !text.contains("/ib_buffer_pool' for reading");
+    let errors: Vec<&str> = log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(is_cause).collect();
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    let parts = if errors.is_empty() { lines } else { errors };
-    parts[parts.len().saturating_sub(4)..].join(" – ")
+    let parts =
+        if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors[..errors.len().min(4)] };
+    parts.join(" – ")
 }
 
 /// Ends the server's processes; returns whether there were any. They are found by their command line, which
@@ -114,6 +118,16 @@ fn greeted(mut socket: &UnixStream) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_errors_are_the_cause() {
+        let log = "2026-01-01T00:00:00.1Z 1 [ERROR] [MY-012183] [InnoDB] Cannot open '/x/data/ib_buffer_pool' for reading: No \
+                   such file or directory\n\
+                   2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'nonsense-xyz=1'.\n\
+                   2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n";
+        assert_eq!(cause(log), "unknown variable 'nonsense-xyz=1'.");
+        assert_eq!(cause("no such library\n"), "no such library");
+    }
 
     #[test]
     fn only_its_own_processes_are_found() {

@@ -115,8 +115,10 @@ fn is_off(value: &str) -> bool {
 
 /// The setting for the size of the log, and loadline's default. MySQL 8.0.30 has a new one.
 fn log_size(version: &Version) -> (&'static str, String) {
-    let new = !version.mariadb && (version.major, version.minor, version.patch) >= (8, 0, 30);
-    (if new { "innodb_redo_log_capacity" } else { "innodb_log_file_size" }, "2G".to_owned())
+    (
+        if version.is_mysql_from((8, 0, 30)) { "innodb_redo_log_capacity" } else { "innodb_log_file_size" },
+        "2G".to_owned(),
+    )
 }
 
 /// The text of a line of the server's log: `2026-… 0 [ERROR] [MY-000067] [Server] unknown variable …`.
@@ -135,7 +137,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
-/// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`).
+/// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
 pub(super) fn check_values(
     given: &BTreeMap<String, String>,
     binaries: &Binaries,
@@ -143,44 +145,68 @@ pub(super) fn check_values(
 ) -> Result<(), TargetError> {
     let ask = |more: &[String]| {
         let mut command = user.command(&binaries.server, Signal::SIGKILL);
-        command.arg("--no-defaults").args(binaries.paths()).args(more).args(["--help", "--verbose"]);
+        command.arg("--no-defaults").args(binaries.paths()).args(more);
         command.output().map_err(|e| cannot_run(&binaries.server, &e))
     };
+    let help = ["--help".to_owned(), "--verbose".to_owned()];
+    let unknown = |name: &str, near: Option<&str>| {
+        let hint = near.map_or_else(
+            || format!("'{} --help --verbose' lists its settings", binaries.server.display()),
+            |nearest| format!("did you mean '{nearest}'?"),
+        );
+        let (product, version) = (binaries.version.product(), &binaries.version.text);
+        TargetError::Usage(format!("--setting {name}: {product} {version} has no setting '{name}': {hint}"))
+    };
+    let server = binaries.server.file_name().unwrap_or_default().to_string_lossy();
+    let wrong = |name: &str, error: &str| TargetError::Usage(format!("--setting {name}: {server} says: '{error}'"));
     for (name, value) in given {
         if !is_name(name) {
             return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
         }
-        let output = ask(&[argument(name, value)])?;
+        let output = ask(&[&[argument(name, value)], &help[..]].concat())?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        let refused = stderr.contains("unknown variable") || stderr.contains("unknown option");
+        let refused = is_unknown(&stderr);
         // MySQL accepts any name when it is asked for help: one of a plugin may be right, one like a known name is not.
         let plain = !["skip_", "disable_", "enable_", "maximum_", "loose_"].iter().any(|p| normal(name).starts_with(p));
         if refused || (plain && !binaries.version.mariadb) {
             // A server that refuses a setting does not list the others.
-            let list = if refused { ask(&[])? } else { output };
+            let list = if refused { ask(&help)? } else { output };
             let list = String::from_utf8_lossy(&list.stdout).into_owned();
             // The list of names and values at the end of the help.
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
             let near = nearest(&normal(name), known.iter().map(String::as_str));
             if refused || (near.is_some() && !known.contains(&normal(name))) {
-                let hint = near.map_or_else(
-                    || format!("'{} --help --verbose' lists its settings", binaries.server.display()),
-                    |nearest| format!("did you mean '{nearest}'?"),
-                );
-                let (product, version) = (binaries.version.product(), &binaries.version.text);
-                return Err(TargetError::Usage(format!(
-                    "--setting {name}: {product} {version} has no setting '{name}': {hint}"
-                )));
+                return Err(unknown(name, near));
             }
         }
         let error = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
         if let Some(error) = error.map(message) {
-            let server = binaries.server.file_name().unwrap_or_default().to_string_lossy();
-            return Err(TargetError::Usage(format!("--setting {name}: {server} says: '{error}'")));
+            return Err(wrong(name, error));
         }
     }
-    Ok(())
+    if given.is_empty() || !binaries.version.is_mysql_from((8, 0, 16)) {
+        return Ok(());
+    }
+    // Unlike its help, this accepts no unknown name, and it loads the plugins that another setting names.
+    let all = given.iter().map(|(name, value)| argument(name, value));
+    let output = ask(&all.chain(["--validate-config".to_owned()]).collect::<Vec<_>>())?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]")).map(message) else { return Ok(()) };
+    let name = named(error, given);
+    Err(if is_unknown(error) && given.contains_key(&name) { unknown(&name, None) } else { wrong(&name, error) })
+}
+
+fn is_unknown(error: &str) -> bool {
+    error.contains("unknown variable") || error.contains("unknown option")
+}
+
+/// The setting that an error of the server is about, in the user's spelling; all if none is named.
+fn named(error: &str, given: &BTreeMap<String, String>) -> String {
+    let error = normal(error);
+    let names = given.keys().filter(|name| error.contains(&normal(name)));
+    // The longest: `log_bin` is a part of `log_bin_index`.
+    names.max_by_key(|name| name.len()).cloned().unwrap_or_else(|| given.keys().cloned().collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -225,6 +251,14 @@ mod tests {
         ] {
             assert_eq!(message(line), said);
         }
+    }
+
+    #[test]
+    fn an_error_is_about_the_setting_that_it_names() {
+        let given = ["log_bin", "log_bin_index", "Nonsense_xyz"].map(|name| (name.to_owned(), String::new())).into();
+        assert_eq!(named("unknown variable 'nonsense-xyz=1'.", &given), "Nonsense_xyz");
+        assert_eq!(named("Error while setting value '' to 'log-bin-index'", &given), "log_bin_index");
+        assert_eq!(named("out of memory", &given), "Nonsense_xyz, log_bin, log_bin_index");
     }
 
     #[test]

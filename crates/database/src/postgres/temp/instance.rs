@@ -103,22 +103,10 @@ impl Instance {
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
         let postmaster = self.0.spawn(command)?;
         if let Err(why) = self.0.wait_ready(progress) {
-            return Err(self.start_failure(&why, settings));
+            return Err(self.0.start_failure(&why, settings, &self.0.files.log(), server_message));
         }
         self.0.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);
         self.0.files.mark()
-    }
-
-    fn start_failure(&self, why: &str, settings: &Settings) -> TargetError {
-        let log = self.0.files.log();
-        let message = server_message(&log);
-        if settings.given.is_empty() || self.0.files.disk_is_full(&log) {
-            return self.0.files.failure(&format!("the private PostgreSQL did not start ({why})"), &message);
-        }
-        TargetError::Usage(format!(
-            "the private PostgreSQL did not start with --setting {} ({why}); postgres says: '{message}'",
-            settings.shown()
-        ))
     }
 }
 
