@@ -112,20 +112,29 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// One line per finding, the worst first.
+/// One line per finding, the worst first; the notes; and the workloads, those with the same verdict in one line.
 fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     let place = if info.local { "on this machine" } else { "on another machine" };
     let mut out = format!("{} {} at {} ({place})\n\n", info.product, info.version, info.url);
-    for f in findings {
-        let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
-        out += &format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value);
+    let mut workloads: Vec<Finding> = Vec::new();
+    for f in findings.iter().filter(|f| f.id == "workload") {
+        match workloads.iter_mut().find(|w| (w.severity, &w.value, &w.advice) == (f.severity, &f.value, &f.advice)) {
+            Some(same) => same.subject += &format!(", {}", f.subject),
+            None => workloads.push(f.clone()),
+        }
     }
+    let line = |f: &Finding| {
+        let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
+        format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value)
+    };
+    out.extend(findings.iter().filter(|f| f.id != "workload").map(line));
     if findings.iter().any(|f| f.id == "privilege") {
         out += "note       all missing privileges in one script: loadline doctor --grants, with the same target\n";
     }
     for note in &info.notes {
         out += &format!("note       {note}\n");
     }
+    out.extend(workloads.iter().map(line));
     out
 }
 

@@ -174,8 +174,23 @@ fn listings_come_in_every_format() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(ok(&["completions", shell]).out.contains("loadline"));
     }
-    let doctor = ok(&["doctor", "--target", "sqlite:", "--results", results().path().to_str().unwrap()]).out;
-    assert!(doctor.contains("page_size") && doctor.contains("LGWR-LAT1"), "{doctor}");
+    let dir = results();
+    let doctor = |format| {
+        let to = ["--results", dir.path().to_str().unwrap(), "--format", format];
+        ok(&[&["doctor", "--target", "sqlite:"], &to[..]].concat()).out
+    };
+    let (text, csv) = (doctor("text"), doctor("csv"));
+    assert!(text.contains("page_size"), "{text}");
+    // Workloads with the same verdict have one line, the last ones; in a file each has a row.
+    let lines: Vec<&str> = text.lines().collect();
+    let of =
+        |code: &str| lines.iter().position(|l| l.contains(&format!(" {code} =")) || l.contains(&format!(" {code}, ")));
+    let (commits, reads, procedures) = (of("LGWR-LAT1"), of("SRV-SCAN"), of("PLS-ADD"));
+    assert!(commits.is_some() && commits == reads && procedures.is_some() && procedures != reads, "{text}");
+    assert!(lines.iter().rposition(|l| l.starts_with("note")) < procedures.min(commits), "{text}");
+    for code in ["LGWR-LAT1", "SRV-SCAN", "PLS-ADD"] {
+        assert_eq!(csv.lines().filter(|l| l.contains(&format!(",{code},"))).count(), 1, "{csv}");
+    }
 }
 
 /// What the user set is meant for other servers; a private one has neither passwords nor certificates.
