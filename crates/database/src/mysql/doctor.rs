@@ -103,10 +103,7 @@ impl MysqlState {
         let running = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
         let running = running.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
         let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| local);
-        let memory = memory.and_then(|text| {
-            let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
-            line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib * 1024.0)
-        });
+        let memory = memory.and_then(|text| crate::temp::memory::total(&text)).map(|bytes| bytes as f64);
         Ok(MysqlState {
             version: c.version.clone(),
             privileges: grants::privileges(c)?,

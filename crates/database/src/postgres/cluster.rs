@@ -246,13 +246,7 @@ pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>
         text => text,
     };
     let (host, memory) = (read("/proc/sys/kernel/hostname")?, read("/proc/meminfo")?);
-    Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(memory_bytes)))
-}
-
-/// `MemTotal:       24598212 kB` of `/proc/meminfo`, in bytes.
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(crate::temp::memory::total)))
 }
 
 /// Why `/proc/stat` cannot be read through the server; `None` if it can.

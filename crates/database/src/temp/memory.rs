@@ -4,13 +4,17 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
+/// `MemTotal:       24598212 kB` of `/proc/meminfo`, in bytes.
+pub(crate) fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// Memory that this process may use, bytes: the machine's (`/proc/meminfo`) or the limit of its control group
 /// (`memory.max`), whichever is less.
 pub(crate) fn memory_bytes() -> u64 {
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    let meminfo = read(Path::new("/proc/meminfo"));
-    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    let machine = kib.map_or(1024 * MIB, |kib: u64| kib * 1024);
+    let machine = total(&read(Path::new("/proc/meminfo"))).unwrap_or(1024 * MIB);
     let groups = read(Path::new("/proc/self/cgroup"));
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
     let limits = Path::new("/sys/fs/cgroup").join(group);
