@@ -21,7 +21,7 @@
 //! the time). So bandwidth needs a second proof: the reference log writer gets no more from the device with the same
 //! redo.
 
-use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::disturbance::measured_by;
 use loadline_model::format::number;
 use loadline_model::limits::name;
 use loadline_model::{Column, TestRecord, column};
@@ -159,7 +159,7 @@ impl<'a> Evidence<'a> {
 
     /// Adds how busy the CPUs were, and what other processes had of them, if that is noted.
     fn add_cpu_busy(self) -> Self {
-        let kind = DISTURBANCES.iter().find(|d| d.column == column::OTHER_CPU_PCT);
+        let kind = measured_by(column::OTHER_CPU_PCT);
         let noted = self.figure(column::OTHER_CPU_PCT).is_some_and(|v| kind.is_some_and(|d| d.is_noted(v)));
         let e = self.add_figure(column::CPU_BUSY_PCT, |v| format!("CPU busy {}", pct(v)));
         if !noted {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use loadline_collect::os::{CpuTimes, Processes, Server};
 use loadline_database::{Privilege, Runs, Target, Use, kind_of, open};
-use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::disturbance::measured_by;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, Finding, Severity, column};
 use loadline_run::plan::AWR_FLAG;
@@ -151,7 +151,7 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     let seconds = begin.elapsed().as_secs_f64();
     let used = before.used_until(&after, std::process::id(), &server);
     let pct = (100.0 * used.others_s / (cpus.len() as f64 * seconds)).min(100.0);
-    let kind = DISTURBANCES.iter().find(|d| d.column == column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
+    let kind = measured_by(column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
     Ok(kind.map(|kind| {
         let value = format!("{pct:.0} % of the CPUs ({})", used.names(seconds));
         let invalid = kind.invalid_from.map_or(String::new(), |pct| format!(", invalid from {pct} %"));

@@ -109,6 +109,12 @@ pub const DISTURBANCES: [Disturbance; 10] = [
     },
 ];
 
+/// The kind that `column` measures.
+#[must_use]
+pub fn measured_by(column: &Column) -> Option<&'static Disturbance> {
+    DISTURBANCES.iter().find(|d| d.column == column)
+}
+
 impl Disturbance {
     /// Whether `pct` is noted.
     #[must_use]
