@@ -22,8 +22,8 @@ pub(crate) fn changed_since(start: &TargetInfo, now: &TargetInfo) -> Option<Stri
     (!changes.is_empty()).then(|| format!("settings have changed since the run began: {changes}"))
 }
 
-/// `fsync = on, now off; …`.
-fn changes(before: &TargetInfo, after: &TargetInfo) -> String {
+/// `fsync = on, now off; …`; empty if nothing changed.
+pub(crate) fn changes(before: &TargetInfo, after: &TargetInfo) -> String {
     let all = |info: &TargetInfo| -> BTreeMap<String, String> {
         let version = [("version".to_owned(), info.version.clone())];
         info.settings.clone().into_iter().chain(version).collect()

@@ -4,6 +4,7 @@ use loadline_database::TargetError;
 use loadline_model::LogWriterPoint;
 use loadline_model::manifest::TargetInfo;
 
+use crate::checks::settings::changes;
 use crate::plan::PlanError;
 
 /// Figures of the reference log writer from a file.
@@ -59,14 +60,9 @@ impl Changes {
         let (was, is) = (product(before), product(now));
         let upgraded =
             (was != is).then(|| format!("the earlier tests of this run are of {was}, and the server is now {is}"));
-        let all = before.settings.keys().chain(now.settings.keys());
-        let mut names: Vec<&str> =
-            all.filter(|name| before.settings.get(*name) != now.settings.get(*name)).map(String::as_str).collect();
-        names.sort_unstable();
-        names.dedup();
-        let settings = (!private && upgraded.is_none() && !names.is_empty()).then(|| {
-            format!("settings of the server have changed since the earlier tests of this run: {}", names.join(", "))
-        });
+        let changed = changes(before, now);
+        let settings = (!private && upgraded.is_none() && !changed.is_empty())
+            .then(|| format!("settings of the server have changed since the earlier tests of this run: {changed}"));
         Changes { upgraded, settings }
     }
 
