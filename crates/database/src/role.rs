@@ -12,6 +12,7 @@
 //! | [`DatabaseDriver`] | each job of the in-database driver |
 //! | [`Queries`] | checks of the jobs' work, and sizes of tables |
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
+//! | [`Settings`] | the study of two arms, before each of its tests |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
@@ -27,6 +28,7 @@ mod native_reports;
 mod observation;
 mod parallel_queries;
 mod queries;
+mod settings;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use block_cache::BlockCache;
@@ -40,3 +42,4 @@ pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
 pub use queries::Queries;
+pub use settings::Settings;

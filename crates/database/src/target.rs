@@ -6,7 +6,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
-    Observation, ParallelQueries, Queries,
+    Observation, ParallelQueries, Queries, Settings,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -35,6 +35,8 @@ pub struct Abilities<'a> {
     pub block_cache: Option<&'a dyn BlockCache>,
     pub checkpoints: Option<&'a dyn Checkpoints>,
     pub parallel_queries: Option<&'a dyn ParallelQueries>,
+    /// Only of a private server.
+    pub settings: Option<&'a dyn Settings>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
     pub native_reports: Option<&'a dyn NativeReports>,
 }

@@ -29,9 +29,12 @@ mod schema;
 mod server;
 mod slice;
 mod sql;
+mod switch;
 mod temp;
 mod version;
 mod wire;
+
+use std::sync::{Arc, Mutex};
 
 use server::Mysql;
 use temp::TempServer;
@@ -110,5 +113,5 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
 fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let server = TempServer::start(product, request)?;
     let url = server.url();
-    Ok(Box::new(Mysql::open(&url, request, Some(server))?))
+    Ok(Box::new(Mysql::open(&url, request, Some(Arc::new(Mutex::new(server))))?))
 }

@@ -12,7 +12,6 @@ use super::loading::{self, MysqlLoader};
 use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
-use super::temp::TempServer;
 use super::{cache, grants, procedure, schema, sql};
 use crate::cloud::{Part, absent_devices, why_absent};
 use crate::data_set::{self, FoundTable, LoadProgress};
@@ -35,7 +34,7 @@ impl Target for Mysql {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let first = self.first()?;
         let settings = first.admin(MysqlSettings::read)?;
-        let mut notes = self.server.as_ref().map_or_else(Vec::new, |s| s.notes().to_vec());
+        let mut notes = self.private().map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.server.is_some() {
             notes.push(format!(
                 "workloads whose commit does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others with {}: \
@@ -54,7 +53,7 @@ impl Target for Mysql {
         }
         Ok(TargetInfo {
             in_process: false,
-            kind: self.server.as_ref().map_or("mysql", TempServer::scheme).into(),
+            kind: self.private().map_or("mysql", |s| s.scheme()).into(),
             product: first.version.product().into(),
             version: first.version.text.clone(),
             url: self.url.clone(),
@@ -76,6 +75,7 @@ impl Target for Mysql {
             data_set: Some(self),
             block_cache: Some(self),
             checkpoints: Some(self),
+            settings: self.server.is_some().then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -332,8 +332,8 @@ impl DataSet for Mysql {
 
 impl BlockCache for Mysql {
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        let own = self.server.as_ref();
-        let sizes = self.each(|_, c| cache::resize(c, own.and_then(|s| s.pool_bytes(data_bytes))))?;
+        let wanted = self.private().and_then(|s| s.pool_bytes(data_bytes));
+        let sizes = self.each(|_, c| cache::resize(c, wanted))?;
         Ok(sizes.into_iter().sum())
     }
 }

@@ -1,6 +1,6 @@
 //! The target and its servers; `roles.rs` implements its roles.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::Ordering;
 
 use loadline_model::Driver;
@@ -30,12 +30,16 @@ pub(super) struct Mysql {
     /// Workload tables known to be loaded.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Dropped last, which stops it.
-    pub(super) server: Option<TempServer>,
+    pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
 impl Mysql {
     /// Opens the server at `url` and the nodes of `request`.
-    pub(super) fn open(url: &str, request: &OpenRequest, server: Option<TempServer>) -> Result<Mysql, TargetError> {
+    pub(super) fn open(
+        url: &str,
+        request: &OpenRequest,
+        server: Option<Arc<Mutex<TempServer>>>,
+    ) -> Result<Mysql, TargetError> {
         let env = of_target(server.is_some());
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
         let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
@@ -60,6 +64,11 @@ impl Mysql {
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })
+    }
+
+    /// The private server, if this is one.
+    pub(super) fn private(&self) -> Option<MutexGuard<'_, TempServer>> {
+        self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn instances(&self) -> &[MysqlInstance] {

@@ -6,11 +6,17 @@ mod install;
 mod instance;
 mod settings;
 
+use std::collections::BTreeMap;
+
 use super::cache;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::instance::Instance;
 use crate::temp::product::Product;
+use crate::temp::settings::Settings;
+use crate::temp::user::ServerUser;
+use binaries::Binaries;
+
 use crate::temp::{Start, encoded, memory};
 
 /// What distinguishes MariaDB's private servers.
@@ -53,9 +59,10 @@ const SUPERUSER: &str = "root";
 pub(super) struct TempServer {
     product: &'static Product,
     notes: Vec<String>,
+    binaries: Binaries,
+    user: ServerUser,
+    settings: Settings,
     instance: Instance,
-    /// Default size of its buffer pool, bytes; `None` if the user chose the size.
-    default_pool: Option<u64>,
 }
 
 impl TempServer {
@@ -72,16 +79,39 @@ impl TempServer {
         settings::check_values(&request.settings, &binaries, &start.user)?;
         let settings = settings::settings(product, &binaries.version, memory::memory_bytes(), &request.settings);
         let (mut instance, site) = start.create(&binaries.server)?;
-        instance::start(&mut instance, &binaries, &start.user, &settings)?;
+        instance::create(&mut instance, &binaries, &start.user, &settings)?;
         let server = format!("{} ({})", binaries.version.text, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        Ok(TempServer { product, notes, instance, default_pool: settings::own_pool(&settings, memory::memory_bytes()) })
+        Ok(TempServer { product, notes, binaries, user: start.user, settings, instance })
+    }
+
+    /// Restarts the server with `given` in place of the settings given before. If it does not start with them, it is started
+    /// with those before.
+    ///
+    /// # Errors
+    /// As [`TempServer::start`].
+    pub(super) fn restart(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+        if self.settings.given != *given {
+            self.product.check_names(given)?;
+            settings::check_values(given, &self.binaries, &self.user)?;
+        }
+        let settings = settings::settings(self.product, &self.binaries.version, memory::memory_bytes(), given);
+        let mut start = |settings: &Settings| {
+            self.instance.stop(&instance::RESTART);
+            instance::start(&mut self.instance, &self.binaries, &self.user, settings)
+        };
+        if let Err(e) = start(&settings) {
+            let _ = start(&self.settings);
+            return Err(e);
+        }
+        self.settings = settings;
+        Ok(())
     }
 
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
     /// size.
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let default = self.default_pool?;
+        let default = settings::own_pool(&self.settings, memory::memory_bytes())?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 

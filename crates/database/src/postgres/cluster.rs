@@ -51,7 +51,7 @@ pub(super) struct Postgres {
     /// Workload tables known to be complete.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Last field: it must stop after all else is dropped.
-    pub(super) server: Option<Mutex<TempServer>>,
+    pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
 impl Postgres {
@@ -60,7 +60,7 @@ impl Postgres {
         kind: &'static str,
         url: &str,
         request: &OpenRequest,
-        server: Option<TempServer>,
+        server: Option<Arc<Mutex<TempServer>>>,
     ) -> Result<Postgres, TargetError> {
         let env = of_target(server.is_some());
         let mut endpoints = Vec::new();
@@ -160,7 +160,7 @@ impl Postgres {
             kind,
             url,
             loaded: LoadedTables::default(),
-            server: server.map(Mutex::new),
+            server,
         })
     }
 

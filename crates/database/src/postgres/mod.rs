@@ -27,10 +27,13 @@ mod schema;
 mod settings;
 mod slice;
 mod sql;
+mod switch;
 mod temp;
 mod tls;
 mod versions;
 mod wire;
+
+use std::sync::{Arc, Mutex};
 
 use cluster::Postgres;
 use temp::TempServer;
@@ -79,7 +82,8 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url().to_owned();
-        Ok(Box::new(Postgres::open("postgres-temp", &url, request, Some(server))?))
+        let server = Some(Arc::new(Mutex::new(server)));
+        Ok(Box::new(Postgres::open(temp::PRODUCT.scheme, &url, request, server)?))
     },
     render: render::all,
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),

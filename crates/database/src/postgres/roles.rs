@@ -98,6 +98,7 @@ impl Target for Postgres {
             block_cache: Some(self),
             checkpoints: Some(self),
             parallel_queries: Some(self),
+            settings: self.server.is_some().then_some(self as _),
             ..Abilities::default()
         }
     }

@@ -9,6 +9,8 @@ mod shared_memory;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::product::Product;
@@ -39,7 +41,7 @@ pub(super) static PRODUCT: Product = Product {
     socket: ".s.PGSQL.5432",
     // unix_socket_directories is a list of quoted names.
     unfit: |c| c.is_control() || c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '\\'),
-    besides: &[instance::INITDB, instance::CONFIG],
+    besides: &[instance::INITDB, instance::CONFIG, instance::NEW_CONFIG],
     stages: &processes::STAGES,
     end: instance::end,
 };
@@ -98,6 +100,32 @@ impl TempServer {
             self.instance.restart(&self.binaries, &self.user, &self.settings)?;
         }
         Ok(())
+    }
+
+    /// Replaces the settings given by the user and writes the configuration file; the server still has to read it.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`] with PostgreSQL's words if it rejects one of them.
+    pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+        if self.settings.given != *given {
+            PRODUCT.check_names(given)?;
+            settings::check_values(given, &self.binaries, &self.user, &self.instance.data())?;
+        }
+        self.settings = settings::settings(memory::memory_bytes(), given);
+        self.instance.configure(&self.user, &self.settings)
+    }
+
+    /// Restarts the server with its settings.
+    ///
+    /// # Errors
+    /// As [`TempServer::start`].
+    pub(super) fn restart(&mut self) -> Result<(), TargetError> {
+        self.instance.restart(&self.binaries, &self.user, &self.settings)
+    }
+
+    /// Settings given by the user.
+    pub(super) fn given(&self) -> &BTreeMap<String, String> {
+        &self.settings.given
     }
 
     /// URL of the running server, without a password because none is needed.

@@ -24,8 +24,12 @@ use crate::temp::user::ServerUser;
 pub(super) const STAGES: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(15)), (Signal::SIGKILL, Duration::from_secs(5))];
 
-/// Creates the data directory, starts the server and waits until it accepts sessions.
-pub(super) fn start(
+/// For a restart: it writes all changed pages first.
+pub(super) const RESTART: [(Signal, Duration); 2] =
+    [(Signal::SIGTERM, Duration::from_secs(120)), (Signal::SIGKILL, Duration::from_secs(5))];
+
+/// Creates the data directory and starts the server.
+pub(super) fn create(
     instance: &mut Instance,
     binaries: &Binaries,
     user: &ServerUser,
@@ -55,6 +59,19 @@ pub(super) fn start(
         });
     }
     files.bring_to_disk()?;
+    start(instance, binaries, user, settings)
+}
+
+/// Starts the server and waits until it accepts sessions.
+pub(super) fn start(
+    instance: &mut Instance,
+    binaries: &Binaries,
+    user: &ServerUser,
+    settings: &Settings,
+) -> Result<(), TargetError> {
+    let files = &instance.files;
+    let (data, sockets) = (files.data(), files.sockets());
+    let arguments = arguments(settings);
     // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
     let mut command = user.command(&binaries.server, Signal::SIGKILL);
     command.arg("--no-defaults").arg(of_path("datadir", &data)).arg(of_path("socket", &files.socket()));

@@ -24,6 +24,8 @@ use crate::temp::user::ServerUser;
 /// File with the process group of initdb while it runs.
 pub(super) const INITDB: &str = "initdb.group";
 pub(super) const CONFIG: &str = "postgresql.conf";
+/// Its successor while it is written.
+pub(super) const NEW_CONFIG: &str = "postgresql.conf.new";
 /// Signals that stop it for a restart: it writes all changed pages to the data files first.
 const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGINT, Duration::from_secs(120)), (Signal::SIGQUIT, Duration::from_secs(10))];
@@ -80,9 +82,17 @@ impl Instance {
         settings: &Settings,
     ) -> Result<(), TargetError> {
         self.0.stop(&RESTART);
-        let old = self.0.files.dir.join(CONFIG);
-        std::fs::remove_file(&old).map_err(|e| PRODUCT.cannot_use(&old, &e))?;
         self.start(binaries, user, settings)
+    }
+
+    /// Writes the configuration file anew, under a name of its own first: the server may read it at any time.
+    pub(super) fn configure(&self, user: &ServerUser, settings: &Settings) -> Result<(), TargetError> {
+        let files = &self.0.files;
+        let (config, new) = (files.dir.join(CONFIG), files.dir.join(NEW_CONFIG));
+        let text = file(settings, files.name(), &files.sockets().to_string_lossy());
+        write_for(&new, &text, user)
+            .and_then(|()| std::fs::rename(&new, &config))
+            .map_err(|e| files.failure("its configuration cannot be written", &e.to_string()))
     }
 
     /// Starts the server and waits until it accepts sessions.
@@ -92,12 +102,8 @@ impl Instance {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        let files = &self.0.files;
-        let config = files.dir.join(CONFIG);
-        let text = file(settings, files.name(), &files.sockets().to_string_lossy());
-        write_for(&config, &text, user)
-            .map_err(|e| files.failure("its configuration cannot be written", &e.to_string()))?;
-
+        self.configure(user, settings)?;
+        let config = self.0.files.dir.join(CONFIG);
         // SIGINT: fast shutdown if loadline is killed.
         let mut command = user.command(binaries.postgres(), Signal::SIGINT);
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));

@@ -1,0 +1,67 @@
+//! Changes settings of the private server.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cluster::Postgres;
+use super::connect::SessionRole;
+use super::sql::literal;
+use super::temp::TempServer;
+use crate::error::TargetError;
+use crate::request::OpenRequest;
+use crate::role::Settings;
+use crate::target::Target;
+
+/// Time for the server to read its configuration file.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Settings for Postgres {
+    fn switch(&self, request: &OpenRequest, restart: bool) -> Result<(Box<dyn Target>, bool), TargetError> {
+        let Some(shared) = &self.server else {
+            return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
+        };
+        let before = lock(shared).given().clone();
+        lock(shared).give(&request.settings)?;
+        let restart = restart || !self.reload()?;
+        if restart && let Err(e) = lock(shared).restart() {
+            let mut server = lock(shared);
+            let _ = server.give(&before).and_then(|()| server.restart());
+            return Err(e);
+        }
+        let url = lock(shared).url().to_owned();
+        Ok((Box::new(Postgres::open(self.kind, &url, request, Some(Arc::clone(shared)))?), restart))
+    }
+
+    fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {
+        let Some(instance) = self.instances.first() else { return Ok(None) };
+        // Not in an administrative session, which has settings of its own.
+        self.session(instance, SessionRole::Inspect, |c| {
+            c.value(&format!("SELECT current_setting({}, true)", literal(name)))
+        })
+    }
+}
+
+fn lock(server: &std::sync::Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Postgres {
+    /// Makes the server read its configuration file; `false` if a setting in it needs a restart.
+    fn reload(&self) -> Result<bool, TargetError> {
+        let Some(instance) = self.instances.first() else { return Ok(true) };
+        let ask = |sql: &str| self.session(instance, SessionRole::Inspect, |c| c.value(sql));
+        let read = "SELECT pg_conf_load_time()::text";
+        let before = ask(read)?;
+        ask("SELECT pg_reload_conf()")?;
+        let deadline = Instant::now() + RELOAD_TIMEOUT;
+        // Of a new session each time: one takes over the postmaster's values when it begins.
+        while ask(read)? == before {
+            if Instant::now() >= deadline {
+                let (s, place) = (RELOAD_TIMEOUT.as_secs(), &self.url);
+                return Err(TargetError::Local(format!("{place} did not read its configuration file within {s} s")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(ask("SELECT bool_or(pending_restart)::text FROM pg_settings")?.as_deref() != Some("true"))
+    }
+}
