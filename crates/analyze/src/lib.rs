@@ -6,6 +6,7 @@ pub mod compare;
 pub mod kept;
 pub mod kpi;
 pub mod limit;
+pub mod paired;
 pub mod sawtooth;
 pub mod stats;
 pub mod sweep;

@@ -1,4 +1,4 @@
-//! Small-sample statistics: means with Student's t intervals, quantiles, ratios of means.
+//! Small-sample statistics: means with Student's t intervals, quantiles, ratios of means, the normal distribution.
 
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +175,25 @@ pub fn student_t_975(df: usize) -> Option<f64> {
     Some(z + g1 / v + g2 / v.powi(2) + g3 / v.powi(3))
 }
 
+/// Probability that a standard normal variable is above `z`; error below 1e-7 (Abramowitz and Stegun 26.2.17).
+#[must_use]
+pub fn normal_tail(z: f64) -> f64 {
+    const B: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let series = B.iter().rev().fold(0.0, |sum, b| (sum + b) * t);
+    let tail = series * (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    if z < 0.0 { 1.0 - tail } else { tail }
+}
+
+/// The value that a standard normal variable exceeds with probability `tail`, 0 < `tail` ≤ 0.5; error below 4.5e-4
+/// (Abramowitz and Stegun 26.2.23). For planning, not for intervals.
+#[must_use]
+pub fn normal_quantile(tail: f64) -> f64 {
+    let t = (-2.0 * tail.ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    t - above / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +230,16 @@ mod tests {
         assert_eq!(Estimate::of(&[3.0]).unwrap().interval(), None);
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn normal_tails_and_quantiles_are_the_tabulated_ones() {
+        for (z, tail) in [(0.0, 0.5), (1.0, 0.158_655_3), (1.959_964, 0.025), (3.0, 0.001_349_9), (-1.0, 0.841_344_7)] {
+            assert!((normal_tail(z) - tail).abs() < 1e-7, "{z}: {}", normal_tail(z));
+        }
+        for tail in [0.5, 0.2, 0.05, 0.025, 1e-3, 1e-5] {
+            assert!((normal_tail(normal_quantile(tail)) / tail - 1.0).abs() < 2e-3, "{tail}");
+        }
     }
 
     #[test]

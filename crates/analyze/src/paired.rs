@@ -1,0 +1,46 @@
+//! Two arms measured in turns: how much faster or slower is B than A? Start with [`judge`].
+//!
+//! - [`order`]: which arm is measured when: blocks ABBA or BAAB by coin;
+//! - [`ratio`]: the ratio B/A with its interval; what makes it valid is in [`flips`];
+//! - [`verdict`]: what the interval shows, what could have been seen, and how many pairs that takes;
+//! - [`looks`]: at which numbers of pairs a run with a wanted precision may stop;
+//! - [`discovery`]: several comparisons at once.
+//!
+//! docs/statistics.md says it in plain words, with simulated coverage, power and price.
+
+pub mod discovery;
+pub mod flips;
+pub mod looks;
+pub mod order;
+pub mod ratio;
+pub mod verdict;
+
+pub use discovery::{Answer, Family, Question, judge};
+pub use looks::Looks;
+pub use order::{Arm, order};
+pub use ratio::{PairedRatio, paired_ratio};
+pub use verdict::{NotShown, Verdict};
+
+/// One figure of a pair: a window of A and one of B, neighbours in time. Pairs are passed in the order in which they were
+/// planned, also those that failed, because the place of a pair says to which block it belongs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// The figure of A's window; `None` if the window is invalid or lacks the figure.
+    pub a: Option<f64>,
+    /// The same of B's window.
+    pub b: Option<f64>,
+}
+
+impl Pair {
+    /// A pair of valid windows.
+    #[must_use]
+    pub fn of(a: f64, b: f64) -> Pair {
+        Pair { a: Some(a), b: Some(b) }
+    }
+
+    /// `ln(b / a)`; `None` unless both are positive and finite.
+    fn log_ratio(self) -> Option<f64> {
+        let log = |v: Option<f64>| v.filter(|v| v.is_finite() && *v > 0.0).map(f64::ln);
+        Some(log(self.b)? - log(self.a)?)
+    }
+}

@@ -1,0 +1,121 @@
+//! Verdicts of one or several comparisons, with the rate of false ones held.
+//!
+//! Of 20 comparisons of equal arms one shows a difference at 95 %. So all comparisons of a run are judged together: at most
+//! 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false. The p value of a comparison is the smallest error at which its
+//! interval gives a verdict; Benjamini and Hochberg find the number R of verdicts among m comparisons; then every interval has
+//! the error R/m × 5 %, which holds the false coverage of those selected. A false verdict is an interval that misses the true
+//! ratio, so false verdicts are held with it. A single comparison has R/m = 1: nothing changes.
+//!
+//! This is proved for independent comparisons and for positively dependent one-sided ones; figures of the same windows depend on
+//! each other, and it is simulated for those. Judge together what a reader reads together: the main figure of
+//! each workload and job count. With `looks` > 1, the error is that of each look ([`super::looks`]).
+//!
+//! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and Yekutieli, False
+//! discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the American Statistical
+//! Association 100 (2005) 71.
+
+use serde::Serialize;
+
+use super::Pair;
+use super::flips::Sample;
+use super::ratio::{PairedRatio, paired_ratio};
+use super::verdict::{NotShown, Verdict, not_shown, verdict};
+
+/// One comparison to judge.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// A figure of all planned pairs, in order.
+    pub pairs: &'a [Pair],
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+    /// Margin of equivalence, 0.02 for ±2 %; 0 for none.
+    pub margin: f64,
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Answer {
+    /// The ratio B/A, with the interval of the family; `None` if no pair is valid.
+    pub ratio: Option<PairedRatio>,
+    /// What it shows.
+    pub verdict: Verdict,
+    /// The smallest error at which this comparison alone has a verdict.
+    pub p: f64,
+    /// If nothing is shown: what it would have taken.
+    pub not_shown: Option<NotShown>,
+}
+
+/// Comparisons that were judged together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Family {
+    /// One answer a question, in order.
+    pub answers: Vec<Answer>,
+    /// The share of false verdicts that is held, 0.05 for 5 %.
+    pub error: f64,
+    /// Verdicts given, by Benjamini and Hochberg.
+    pub verdicts: usize,
+    /// Looks that share the error.
+    pub looks: usize,
+    /// Confidence of every interval.
+    pub confidence: f64,
+}
+
+/// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks (1 for a
+/// run of fixed length).
+#[must_use]
+pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
+    let looks = looks.max(1);
+    let p: Vec<f64> = questions.iter().map(|q| (p_value(q) * looks as f64).min(1.0)).collect();
+    let verdicts = discoveries(&p, error);
+    let share = verdicts.max(1) as f64 / questions.len().max(1) as f64;
+    let error_each = error * share / looks as f64;
+    let answer = |(question, p): (&Question<'_>, &f64)| {
+        let ratio = paired_ratio(question.pairs, error_each);
+        let shown = ratio.map_or(Verdict::NotShown, |r| verdict(&r, question.higher_is_better, question.margin));
+        let missing = ratio.filter(|_| shown == Verdict::NotShown).map(|r| not_shown(&r, question.margin));
+        Answer { ratio, verdict: shown, p: *p, not_shown: missing }
+    };
+    let answers = questions.iter().zip(&p).map(answer).collect();
+    Family { answers, error, verdicts, looks, confidence: 1.0 - error_each }
+}
+
+impl Family {
+    /// What was done about several comparisons, in a sentence; `None` for a single one.
+    #[must_use]
+    pub fn says(&self) -> Option<String> {
+        (self.answers.len() > 1).then(|| {
+            format!(
+                "{} comparisons judged together: at most {:.3} % of verdicts are expected to be false (Benjamini and Hochberg); \
+                 intervals of {:.3} % to match {} verdicts (Benjamini and Yekutieli)",
+                self.answers.len(),
+                100.0 * self.error,
+                100.0 * self.confidence,
+                self.verdicts
+            )
+        })
+    }
+}
+
+/// The smallest error at which the interval of `question` gives a verdict: it leaves out 1, or is within the margin.
+fn p_value(question: &Question<'_>) -> f64 {
+    let sample = Sample::of(question.pairs);
+    let equal = sample.tails(0.0);
+    let differs = equal.above.min(equal.below);
+    let within = if question.margin > 0.0 {
+        let end = question.margin.ln_1p();
+        sample.tails(-end).above.max(sample.tails(end).below)
+    } else {
+        1.0
+    };
+    (2.0 * differs.min(within)).min(1.0)
+}
+
+/// How many of the hypotheses with these p values are rejected with a false discovery rate of `error`: the largest k for
+/// which k of them are at most k/m × `error`.
+#[must_use]
+pub fn discoveries(p: &[f64], error: f64) -> usize {
+    let mut sorted = p.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let m = sorted.len() as f64;
+    sorted.iter().enumerate().rposition(|(k, p)| *p <= (k + 1) as f64 / m * error).map_or(0, |k| k + 1)
+}
