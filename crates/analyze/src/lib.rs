@@ -1,6 +1,7 @@
 //! Analysis of test records: statistics, sweeps with their load line, what bounds a test, comparisons between
 //! platforms. Pure functions: no I/O, no clock, no target.
 
+pub mod arms;
 pub mod bound;
 pub mod compare;
 pub mod kept;

@@ -17,7 +17,7 @@ pub mod verdict;
 
 pub use discovery::{Answer, Family, Question, judge};
 pub use looks::Looks;
-pub use order::{Arm, order};
+pub use order::order;
 pub use ratio::{PairedRatio, paired_ratio};
 pub use verdict::{NotShown, Verdict};
 

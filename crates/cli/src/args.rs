@@ -28,6 +28,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure a platform: by default the plan 'quick' on embedded SQLite, in two to five minutes
     Run(Box<RunArgs>),
+    /// Measure two settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
+    Ab(Box<AbArgs>),
+    /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
+    Compare(CompareArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// List the workloads, or show one in full
@@ -164,6 +168,66 @@ pub(crate) struct RunArgs {
     /// Print the complete plan and the time it takes, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// `loadline ab`. The arms share everything but what `-a` and `-b` change.
+#[derive(Debug, Args)]
+pub(crate) struct AbArgs {
+    /// Setting of the private server in arm A; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, conflicts_with = "resume")]
+    pub(crate) setting_a: Vec<(String, String)>,
+    /// Setting of the private server in arm B; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, conflicts_with = "resume")]
+    pub(crate) setting_b: Vec<(String, String)>,
+    /// Target of arm A [default: --target]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) target_a: Option<String>,
+    /// Target of arm B [default: --target]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) target_b: Option<String>,
+    /// Driver in arm A
+    #[arg(long, value_enum, conflicts_with = "resume")]
+    pub(crate) driver_a: Option<DriverArg>,
+    /// Driver in arm B
+    #[arg(long, value_enum, conflicts_with = "resume")]
+    pub(crate) driver_b: Option<DriverArg>,
+    /// Parameter of a workload in arm A, e.g. LGWR-LAT25.rows=50; repeatable
+    #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
+    pub(crate) parameter_a: Vec<(String, String, i64)>,
+    /// Parameter of a workload in arm B; repeatable
+    #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
+    pub(crate) parameter_b: Vec<(String, String, i64)>,
+    /// Command that brings arm A about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of A, and at the end.
+    /// It is stored in the run: no passwords
+    #[arg(long, value_name = "COMMAND", requires = "switch_b", conflicts_with = "resume")]
+    pub(crate) switch_a: Option<String>,
+    /// Command that brings arm B about
+    #[arg(long, value_name = "COMMAND", requires = "switch_a", conflicts_with = "resume")]
+    pub(crate) switch_b: Option<String>,
+    /// Pairs of windows per workload and job count; with --precision, the most [default: 12; with --precision 200]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) pairs: Option<u32>,
+    /// Measure until the interval of the ratio is this narrow, e.g. 2%, looking at numbers of pairs that are set before
+    #[arg(long, value_name = "PERCENT", conflicts_with = "resume")]
+    pub(crate) precision: Option<String>,
+    /// Difference up to which the arms are called equivalent [default: 2%]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "resume")]
+    pub(crate) equivalence: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `loadline compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// A run of `loadline ab`, or two runs: ratios are those of the second to the first
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Folder of the runs that are named by id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
 }
 
 /// `loadline report`.
@@ -354,6 +418,15 @@ pub(crate) enum ListFormat {
     Csv,
     /// JSON
     Json,
+}
+
+fn parameter(text: &str) -> Result<(String, String, i64), String> {
+    let wrong =
+        || format!("'{text}' is not a parameter of a workload: write CODE.NAME=N, for example LGWR-LAT25.rows=50");
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let (code, name) = name.split_once('.').ok_or_else(wrong)?;
+    let value = value.trim().parse().map_err(|_| wrong())?;
+    Ok((code.trim().to_owned(), name.trim().to_owned(), value))
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -2,9 +2,11 @@
 //!
 //! The only crate that prints and exits.
 
+mod ab;
 mod args;
 mod arguments;
 mod clean;
+mod compare;
 mod doctor;
 mod drivers;
 mod exit;
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
     logging(cli.verbose);
     let result = match cli.command {
         Command::Run(args) => run::run(&args, arguments::command(&given)),
+        Command::Ab(args) => ab::ab(&args, arguments::command(&given)),
+        Command::Compare(args) => compare::compare(&args),
         Command::Report(args) => report::report(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Plans(args) => plans::plans(&args),

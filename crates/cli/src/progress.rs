@@ -36,8 +36,11 @@ impl Progress {
     }
 
     fn title(p: &TestPosition) -> String {
-        let repetition =
-            if p.repeat > 1 { format!(", repetition {} of {}", p.repetition, p.repeat) } else { String::new() };
+        let repetition = match p.arm {
+            Some(arm) => format!(", pair {} of {}, arm {arm}", p.repetition, p.repeat),
+            None if p.repeat > 1 => format!(", repetition {} of {}", p.repetition, p.repeat),
+            None => String::new(),
+        };
         let s = if p.jobs == 1 { "" } else { "s" };
         format!("test {:>2}  {:<14}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
     }

@@ -6,7 +6,7 @@ use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
-use loadline_report::{end_page, terminal_table};
+use loadline_report::{arms_refused, arms_text, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
@@ -16,6 +16,7 @@ use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{RowCount, Scope, Table};
 
+use crate::ab::request_b;
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
@@ -28,15 +29,27 @@ const WIDTH: usize = 160;
 const MOST_TABLES: usize = 8;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
+    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, Ok)
+}
+
+/// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it.
+pub(crate) fn measure(
+    args: &RunArgs,
+    command: Vec<String>,
+    default: PlanSpec,
+    more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
+) -> Result<u8, Failure> {
     let study = match &args.resume {
         Some(run) => resumed(args, run, command)?,
         None => {
-            let (plan, request, results) = planned(args)?;
+            let spec = more(spec(args, default)?)?;
+            let (plan, request, results) = planned(&spec)?;
             if args.dry_run {
                 output::stdout(describe(&plan, &results).as_bytes())?;
                 return Ok(0);
             }
-            study(plan, request, results, None, command)
+            let other = request_b(spec.arm_b.and_then(|arm| arm.target).or(spec.target).as_deref(), &plan, &request);
+            Study { other, ..study(plan, request, results, None, command) }
         }
     };
     let limits = args.limits.as_deref().map(probe::limits).transpose()?;
@@ -53,12 +66,12 @@ pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     finish(outcome.map_err(Failure::from)?)
 }
 
-/// The plan file with the flags on top.
-fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
+/// The plan file with the flags on top; without one, the flags on top of `default`.
+fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
     let file = match (&args.plan_file, args.plan) {
         (Some(path), _) => planfile::read(path).map_err(|e| Failure::usage(not_a_file(path, &e)))?,
         (None, Some(plan)) => plan.spec()?,
-        (None, None) => plans::find(plans::DEFAULT_PLAN)?.spec()?,
+        (None, None) => default,
     };
     let list = |v: &Vec<String>| (!v.is_empty()).then(|| v.clone());
     let flags = PlanSpec {
@@ -90,6 +103,7 @@ fn spec(args: &RunArgs) -> Result<PlanSpec, Failure> {
         oracle_awr: args.oracle_awr.then_some(true),
         keep_data: args.keep_data.then_some(true),
         reload: args.reload.then_some(true),
+        ..PlanSpec::default()
     };
     // Within one source workloads and groups add up; flags replace those of the file.
     let mut file = file;
@@ -127,8 +141,7 @@ fn jobs(text: &str) -> Result<JobsSpec, Failure> {
     }
 }
 
-fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
-    let spec = spec(args)?;
+fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let jobs = match &spec.jobs {
         Some(JobsSpec::Word(word)) => Some(word),
         _ => None,
@@ -139,11 +152,12 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
     let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings);
     secrets::keep(all.map(String::as_str));
-    let plan = make_plan(&spec).map_err(|e| Failure::usage(e.to_string()))?;
+    let plan = make_plan(spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
-    let url = spec.target.clone().unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
+    let url = spec.arm_a.as_ref().and_then(|arm| arm.target.clone()).or_else(|| spec.target.clone());
+    let url = url.unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
     let mut request = OpenRequest::new(&url, absolute(&results));
-    request.nodes = spec.node.unwrap_or_default();
+    request.nodes = spec.node.clone().unwrap_or_default();
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
     request.ask_password = arguments::ask();
@@ -151,7 +165,16 @@ fn planned(args: &RunArgs) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
 }
 
 fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<PathBuf>, command: Vec<String>) -> Study {
-    Study { plan, request, results, resume, command, version: env!("CARGO_PKG_VERSION").to_owned(), limits: None }
+    Study {
+        plan,
+        request,
+        results,
+        resume,
+        command,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: None,
+        other: None,
+    }
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.
@@ -189,7 +212,9 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     request.ask_password = arguments::ask();
     let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
     let plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
-    Ok(study(plan, request, results, Some(folder), command))
+    let url_b = plan.arms.as_ref().map(|arms| arms.b.target.clone()).filter(|url| *url != plan.target);
+    let other = request_b(url_b.as_deref(), &plan, &request);
+    Ok(Study { other, ..study(plan, request, results, Some(folder), command) })
 }
 
 /// Prints what the database's own reports require, if they were requested.
@@ -207,16 +232,24 @@ fn workloads(records: &[TestRecord]) -> usize {
     codes.len()
 }
 
+/// Width of the terminal, in characters.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0))
+}
+
 /// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
-    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0));
+    let width = width();
+    let data = report::load(&outcome.folder);
+    let arms = data.as_ref().ok().map(|(_, data)| data).filter(|data| data.manifest.plan.arms.is_some());
     let many = workloads(&outcome.records) > MOST_TABLES;
-    if !many && !outcome.records.is_empty() {
+    if !many && arms.is_none() && !outcome.records.is_empty() {
         output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
     }
-    match report::load(&outcome.folder) {
-        Ok((_, data)) => output::stdout(end_page(&data, Some(width)).as_bytes())?,
+    match &data {
+        Ok((_, data)) if arms.is_some() => output::stdout(arms_text(data, width).as_bytes())?,
+        Ok((_, data)) => output::stdout(end_page(data, Some(width)).as_bytes())?,
         Err(e) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
         }
@@ -227,7 +260,8 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let mut code = 0;
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
-        code = exit::FAILED;
+        // A pair with an invalid window is left out and counted; that is an answer as long as there are others.
+        code = if arms.is_some_and(|data| arms_refused(data) == 0) { 0 } else { exit::FAILED };
         output::say(&format!(
             "{} of {} tests are invalid: do not use their figures",
             invalid.len(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arms::{ArmSpec, Arms};
 use crate::capability::Driver;
 
 /// Defines [`PlanSpec`]: each key once, optional, and merged with the same key of another specification.
@@ -86,6 +87,16 @@ plan_spec! {
     keep_data: bool,
     /// Drop an existing data set and load it again.
     reload: bool,
+    /// What arm A changes (`loadline ab`).
+    arm_a: ArmSpec,
+    /// What arm B changes.
+    arm_b: ArmSpec,
+    /// Pairs of windows per workload and job count.
+    pairs: u32,
+    /// Half width of the interval at which a comparison of arms is complete, e.g. `2%`.
+    precision: String,
+    /// Difference up to which arms are called equivalent, e.g. `3%`.
+    equivalence: String,
 }
 
 /// `auto`, or job counts.
@@ -183,6 +194,9 @@ pub struct Plan {
     /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
+    /// The two arms of a run that compares them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arms: Option<Box<Arms>>,
 }
 
 /// Size of the data set in runs stored before it was recorded.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::check::{Check, Outcome};
 use crate::limits::{SizePoint, TestLimit};
@@ -41,6 +42,9 @@ pub struct TestRecord {
     pub jobs: u32,
     /// Repetition, from 1.
     pub repetition: u32,
+    /// Its arm, in a run of two arms; `repetition` is then the number of its pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<ArmName>,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
     /// Whether every check passed.
@@ -110,6 +114,7 @@ impl TestRecord {
             nodes: 1,
             jobs: 1,
             repetition: 1,
+            arm: None,
             started_at: String::new(),
             valid: true,
             invalid_reason: None,

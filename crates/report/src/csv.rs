@@ -19,7 +19,8 @@ pub(crate) fn render(runs: &[RunData], chosen: Option<&[&'static Column]>) -> St
     out
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+/// One line.
+pub(crate) fn line(cells: impl Iterator<Item = String>) -> String {
     let mut out = cells.map(|c| quoted(&c)).collect::<Vec<_>>().join(",");
     out.push('\n');
     out

@@ -2,7 +2,7 @@
 
 use loadline_database::Loading;
 use loadline_model::manifest::TableLoad;
-use loadline_model::{Finding, TestRecord};
+use loadline_model::{ArmName, Finding, TestRecord};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -61,6 +61,8 @@ pub struct TestPosition {
     pub repetition: u32,
     /// Repetitions in all.
     pub repeat: u32,
+    /// The arm, in a run of two; `repetition` is then the number of the pair.
+    pub arm: Option<ArmName>,
     /// Estimated seconds until the end of the run. Not exact during an automatic sweep.
     pub left_s: f64,
     /// Whether `left_s` is exact.

@@ -1,5 +1,6 @@
 //! Makes a plan, in which every value is valid and explicit, from the user's options.
 
+pub mod arms;
 mod driver;
 pub mod duration;
 pub mod planfile;
@@ -76,6 +77,11 @@ fn value<T>(text: String) -> Result<T, PlanError> {
 /// # Errors
 /// [`PlanError`], which names the offending value and the allowed ones.
 pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    if arms::are_in(spec) { arms::plan(spec) } else { one_plan(spec) }
+}
+
+/// The plan without arms.
+fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned());
     let kind = kind_of(&url)?;
     (kind.check_url)(&url)?;
@@ -155,6 +161,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         native_report,
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
+        arms: None,
     })
 }
 
@@ -378,7 +385,10 @@ pub fn planned(
 ) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
     let found = find(&workload.code)?;
     let mut given = workload.parameters.clone();
-    given.extend(calibrated.iter().map(|(k, v)| (k.clone(), *v)));
+    // An arm may give what was calibrated in the other.
+    for (name, value) in calibrated {
+        given.entry(name.clone()).or_insert(*value);
+    }
     Ok((found, found.params(&given)?.with_size(size_bytes)))
 }
 

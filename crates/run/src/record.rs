@@ -8,7 +8,7 @@ use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
+use loadline_model::{ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 use loadline_window::{Measured, Request};
 
@@ -34,6 +34,8 @@ pub struct Identity {
     pub work: Arc<Work>,
     /// Driver.
     pub driver: Driver,
+    /// Arm, in a run of two.
+    pub arm: Option<ArmName>,
     /// Number of nodes.
     pub nodes: u32,
     /// Number of jobs.
@@ -117,6 +119,7 @@ impl Finished {
             target: id.target,
             driver: id.driver,
             nodes: id.nodes,
+            arm: id.arm,
             jobs: id.jobs,
             repetition: id.repetition,
             started_at: rfc3339(self.opened_at),

@@ -1,5 +1,6 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
+mod arms;
 mod data;
 mod disk_space;
 mod execute;
@@ -11,7 +12,9 @@ mod prepare;
 mod proof;
 mod same;
 mod sequence;
+mod side;
 mod storage_probe;
+mod switch;
 mod window_length;
 
 use std::path::{Path, PathBuf};
@@ -19,25 +22,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::CpuSource;
-use loadline_collect::page_cache::DataFiles;
-use loadline_database::{OpenRequest, RunLock, Target, TargetError, kind_of};
+use loadline_database::{OpenRequest, TargetError, kind_of};
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
-use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
-use loadline_model::{Finding, LogWriterPoint, Manifest, Severity, TestRecord};
+use loadline_model::plan::Plan;
+use loadline_model::{LogWriterPoint, Manifest, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_window::TestError;
 use thiserror::Error;
 
 pub use same::KnownLimits;
 
-use self::same::Changes;
+use self::arms::{ArmsState, two_sides};
+use self::side::Side;
+use self::switch::Switch;
 use crate::event::{Event, Listener};
-use crate::instrument::data_files;
-use crate::plan::{PlanError, reasons};
+use crate::plan::PlanError;
 use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
-use crate::server_memory::{self, ServerMemory};
 
 /// A run to start or to resume.
 pub struct Study {
@@ -55,6 +56,8 @@ pub struct Study {
     pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<KnownLimits>,
+    /// How the target of arm B is opened, in a run of two arms.
+    pub other: Option<OpenRequest>,
 }
 
 /// Result of a run.
@@ -131,24 +134,15 @@ pub enum StudyError {
 
 /// State of a run.
 struct Context {
-    target: Arc<dyn Target>,
-    lock: Option<RunLock>,
+    /// The target that is measured now.
+    side: Side,
+    /// That of the other arm, if it has one of its own.
+    other: Option<Side>,
+    /// In a run of two arms.
+    arms: Option<ArmsState>,
     manifest: Manifest,
     folder: RunFolder,
     records: Vec<TestRecord>,
-    cpu: CpuSource,
-    disk: Option<String>,
-    data_disk: Option<String>,
-    /// The target's data files, for dropping them from the page cache.
-    data_files: Result<DataFiles, String>,
-    /// Memory of the server's machine, if known.
-    server_memory: Option<ServerMemory>,
-    /// Highest job count of an automatic sweep.
-    max_jobs: u32,
-    /// What the doctor refused, if the run was forced.
-    forced: Option<String>,
-    /// What measures the limits of its tests, or why nothing does.
-    references: Result<References, String>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -159,7 +153,7 @@ impl Study {
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
-        let mut context = self.begin(temporary, listener)?;
+        let mut context = self.begin(listener)?;
         listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {
             listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
@@ -178,7 +172,13 @@ impl Study {
             Ended::Failed(_) => RunState::Failed,
         };
         let written = context.folder.write_manifest(&context.manifest);
+        context.put_back(listener);
         context.leave(temporary, &self.request, listener);
+        if let (Some(side), Some(request)) = (context.other.take(), &self.other) {
+            context.side = side;
+            let temporary = kind_of(&request.url).is_ok_and(|k| (k.is_temporary)(&request.url));
+            context.leave(temporary, request, listener);
+        }
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());
@@ -196,7 +196,7 @@ impl Study {
     }
 
     /// Everything before the first test.
-    fn begin(&self, temporary: bool, listener: &mut dyn Listener) -> Result<Context, StudyError> {
+    fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
         let mut step = |text: &str| listener.on(Event::Step(text.to_owned()));
         // Open an existing run folder first: a damaged or running run is refused before the target is touched.
         let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
@@ -204,47 +204,20 @@ impl Study {
             writable(&self.results)?;
         }
         step("opening the target");
-        let target: Arc<dyn Target> = Arc::from(loadline_database::open(&self.request)?);
-        let lock = target.lock()?;
-        let mut info = target.info()?;
-        let findings = target.doctor()?;
-        listener.on(Event::Doctor(&findings));
-        let changes =
-            resumed.as_ref().map_or(Changes::default(), |r| Changes::between(&r.manifest.target, &info, temporary));
-        let forced = [changes.forced(self.plan.force)?, refused(&findings, self.plan.force)?];
-        let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
         let mut plan = self.plan.clone();
-        fit_workloads(&mut plan, target.as_ref())?;
-        let max_jobs = fit_jobs(&mut plan, target.as_ref())?;
-        if info.local {
-            for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
-                if let Some(storage) = dir.and_then(|d| loadline_collect::inventory::storage(Path::new(&d)).ok()) {
-                    info.storage.insert(role.to_owned(), storage);
-                }
-            }
-        }
-        let space = disk_space::check(target.as_ref(), &plan, &info, resumed.is_none())?;
-        space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
-        info.notes.extend(space.notes);
-        let (cpu, disk) = if info.local {
-            (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
-        } else {
-            (CpuSource::Snapshot, None)
-        };
-        let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
         let machine = loadline_collect::inventory::machine();
-        let data_files = data_files(target.as_ref(), &info);
-        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
-        let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
-        let server_memory = server_memory::of(&plan, &info, cache_bytes, machine.memory_bytes)?;
-        listener.on(Event::Step("opening the reference log writer".to_owned()));
+        let earlier = resumed.as_ref().map(|r| &r.manifest.target);
+        let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
+        let mut other = None;
+        if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
+            let mut of_b = arms::plan_of_b(&plan);
+            other = Some(Side::open(self, request, &mut of_b, &machine, None, listener)?);
+            arms::keep(&mut plan, of_b)?;
+        } else if self.other.is_some() {
+            arms::fit_b(&mut plan, &side)?;
+        }
+        let info = side.info.clone();
         let no_limit = kind_of(&self.request.url)?.no_limit;
-        let limits = self.limits.as_ref().map(|limits| limits.of(&info, &machine.host)).transpose()?;
-        let limits = limits.map(|(points, warning)| {
-            warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
-            points
-        });
-        let references = self.references(no_limit, &info, limits);
         let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
             let probed = storage_probe::by_role(&info, &self.request.scratch, &self.request.interrupted);
@@ -259,9 +232,9 @@ impl Study {
         }
         let (manifest, folder, records) = match resumed {
             Some(r) => {
-                r.warnings.iter().chain(&changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
+                r.warnings.iter().chain(&side.changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
-                manifest.target.notes.extend(changes.upgraded.into_iter().chain(changes.settings));
+                manifest.target.notes.extend(side.changes.upgraded.iter().chain(&side.changes.settings).cloned());
                 (manifest, r.folder, r.records)
             }
             None => {
@@ -275,7 +248,7 @@ impl Study {
                     command: self.command.clone(),
                     plan,
                     target: info,
-                    doctor: findings,
+                    doctor: side.findings.clone(),
                     machine,
                     overhead: Overhead::default(),
                     calibration: Default::default(),
@@ -286,30 +259,15 @@ impl Study {
                 (manifest, folder, Vec::new())
             }
         };
-        let mut context = Context {
-            target,
-            lock: Some(lock),
-            manifest,
-            folder,
-            records,
-            cpu,
-            disk,
-            data_disk,
-            data_files,
-            server_memory,
-            max_jobs,
-            forced,
-            references,
-            interrupted: Arc::clone(&self.request.interrupted),
-        };
+        let interrupted = Arc::clone(&self.request.interrupted);
+        let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
+        let mut context = Context { side, other, arms, manifest, folder, records, interrupted };
         let written = context
             .measure_overhead()
+            .and_then(|()| context.try_arms(listener))
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // Last step: a run that is refused must not lose the data set.
-            .and_then(|()| match context.target.abilities().data_set.filter(|_| space.drop_data_set) {
-                Some(target) => Ok(target.drop_data_set()?),
-                None => Ok(()),
-            });
+            .and_then(|()| context.drop_data_sets());
         if let Err(e) = written {
             if self.resume.is_none() {
                 // Nothing was measured: remove the run folder.
@@ -374,86 +332,36 @@ fn writable(results: &Path) -> Result<(), PlanError> {
     })
 }
 
-/// The doctor's refusals; an error unless forced.
-fn refused(findings: &[Finding], force: bool) -> Result<Option<String>, StudyError> {
-    let with = |severity| {
-        let found = findings.iter().filter(move |f| f.severity == severity);
-        found.map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
-    };
-    let impossible = with(Severity::Impossible);
-    if !impossible.is_empty() {
-        return Err(StudyError::Impossible(impossible.join("\n")));
-    }
-    let refused = with(Severity::Refused);
-    if refused.is_empty() {
-        return Ok(None);
-    }
-    if force { Ok(Some(refused.join("; ").trim().to_owned())) } else { Err(StudyError::Doctor(refused.join("\n"))) }
-}
-
-/// Skips workloads that the server cannot run because of its settings; with `--force`, marks them instead.
-fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
-    let capabilities = target.capabilities()?;
-    for mut workload in std::mem::take(&mut plan.workloads) {
-        let needs = loadline_workload::find(&workload.code).map_or(&[][..], |w| w.needs);
-        match capabilities.refusal(workload.driver, needs) {
-            None => {}
-            Some(reason) if plan.force => {
-                let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
-                workload.forced = Some(format!("{before}{reason}"));
-            }
-            Some(reason) => {
-                plan.skipped.push(SkippedWorkload { code: workload.code, reason });
-                continue;
-            }
-        }
-        plan.workloads.push(workload);
-    }
-    if plan.workloads.is_empty() {
-        let reasons = reasons(&plan.skipped);
-        return Err(PlanError::Nothing { target: plan.target.clone(), reasons }.into());
-    }
-    Ok(())
-}
-
-/// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
-fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
-    let limit = target.job_limit()?;
-    match &plan.jobs {
-        Jobs::List(list) => {
-            let asked = list.iter().copied().max().unwrap_or(1);
-            match limit.jobs {
-                Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
-                _ => Ok(asked),
-            }
-        }
-        Jobs::Auto { max } => match limit.jobs {
-            Some(0) => Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
-            limit => Ok((*max).min(limit.unwrap_or(u32::MAX))),
-        },
-    }
-}
-
 impl Context {
     fn stopped(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
+    /// Drops existing data sets that are loaded anew.
+    fn drop_data_sets(&self) -> Result<(), StudyError> {
+        for side in [Some(&self.side), self.other.as_ref()].into_iter().flatten() {
+            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
+                target.drop_data_set()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what the run created on the target.
     fn leave(&mut self, temporary: bool, request: &OpenRequest, listener: &mut dyn Listener) {
-        self.lock = None;
+        self.side.lock = None;
         if temporary {
             return;
         }
         // The server releases the lock when it notices that the session has ended.
         let keep = self.manifest.plan.keep_data;
-        let mut cleaned = self.target.clean_after_run(keep);
+        let mut cleaned = self.side.target.clean_after_run(keep);
         for _ in 0..RELEASE_TRIES {
             if !matches!(cleaned, Err(TargetError::Refused(_))) {
                 break;
             }
             std::thread::sleep(RELEASE_PAUSE);
-            cleaned = self.target.clean_after_run(keep);
+            cleaned = self.side.target.clean_after_run(keep);
         }
         if let Err(e) = cleaned {
             let url = loadline_database::redact(&request.url);

@@ -1,19 +1,9 @@
 //! The order in which the windows of two arms are measured.
 
-use loadline_model::Random;
-use serde::{Deserialize, Serialize};
+use loadline_model::{ArmName as Arm, Random};
 
 /// Pairs in a block.
 pub const BLOCK: usize = 2;
-
-/// One of the two things compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Arm {
-    /// The base.
-    A,
-    /// The other.
-    B,
-}
 
 /// The order of the arms in `pairs` pairs: blocks ABBA or BAAB, each by its own coin; of a block that is cut off, the
 /// first pair. The arms stand at the same mean time in each block, so a linear drift of the logarithm cancels. More pairs

@@ -134,7 +134,7 @@ const USES: &[(&str, &[&str])] = &[
     ("collect", &["model", "device", "database"]),
     ("store", &["model"]),
     ("window", &["model", "workload", "database", "collect"]),
-    ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window"]),
+    ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
     ("analyze", &["model"]),
     ("report", &["model", "store", "analyze"]),
 ];

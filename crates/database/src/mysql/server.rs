@@ -1,7 +1,7 @@
 //! The target and its servers; `roles.rs` implements its roles.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loadline_model::Driver;
 use loadline_workload::Commit;

@@ -1,5 +1,6 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
+pub(crate) mod arms;
 mod charts;
 mod data_set;
 pub(crate) mod disturbed;
@@ -30,19 +31,31 @@ use loadline_model::Column;
 use loadline_model::manifest::RunState;
 
 use crate::RunData;
+use crate::arms::split;
 use crate::doc::{Document, Section};
 use crate::platform_run::{PlatformRun, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
+    let of_arms = if let [run] = runs { arms::of(run) } else { None };
+    let with_arms = runs.iter().any(|run| run.manifest.plan.arms.is_some());
+    let arms_apart: Option<Vec<RunData>> = with_arms
+        .then(|| runs.iter().flat_map(|run| split(run).map_or_else(|| vec![run.clone()], Vec::from)).collect());
+    let runs = arms_apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
-    let comparisons = comparisons(&sides, across_drivers);
+    // Windows of arms are compared in their pairs.
+    let comparisons = if of_arms.is_some() { Vec::new() } else { comparisons(&sides, across_drivers) };
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let kept = kept::counted(runs.iter().flat_map(|r| &r.records));
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
-    let first =
-        [page::section(&sides), key::section(&sides), factors::summary(&comparisons), settings::section(&sides)];
+    let first = [
+        arms::section(of_arms.as_ref()),
+        page::section(&sides),
+        key::section(&sides),
+        factors::summary(&comparisons),
+        settings::section(&sides),
+    ];
     let last = [
         sizes::section(&sides),
         factors::in_full(&comparisons),

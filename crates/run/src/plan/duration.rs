@@ -51,13 +51,21 @@ impl DurationEstimate {
             Tests { number: SweepPoints::of(w).count(steps), each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
-        DurationEstimate { steps, exact, tests, repeat: plan.repeat }
+        let repeat = plan.arms.as_ref().map_or(plan.repeat, |arms| 2 * arms.pairs);
+        DurationEstimate { steps, exact, tests, repeat }
     }
 
     /// Duration of all tests, s.
     #[must_use]
     pub fn total_s(&self) -> f64 {
         self.left_s(1, 0, 0)
+    }
+
+    /// Mean duration of a test, s.
+    #[must_use]
+    pub fn window_s(&self) -> f64 {
+        let number: f64 = self.tests.iter().map(|t| t.number).sum();
+        self.tests.iter().map(Tests::all_s).sum::<f64>() / number.max(1.0)
     }
 
     /// Remaining duration, s, after `done` tests of the workload at `index` in `repetition` (from 1), and all tests

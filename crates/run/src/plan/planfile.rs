@@ -59,6 +59,11 @@ pub const KEYS: &[&str] = &[
     "oracle-awr",
     "keep-data",
     "reload",
+    "arm-a",
+    "arm-b",
+    "pairs",
+    "precision",
+    "equivalence",
 ];
 
 /// Reads the plan file `path`.

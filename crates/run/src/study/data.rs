@@ -35,7 +35,7 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> (Vec<TableLoad>, Result<(), StudyError>) {
         let progress = LoadProgress::default();
-        let target = &self.target;
+        let target = &self.side.target;
         let loaded = std::thread::scope(|scope| {
             let load = scope.spawn(|| target.load_watched(work, jobs, &progress));
             while !load.is_finished() {
@@ -69,7 +69,7 @@ impl Context {
         if !work.workload.tables.iter().any(large) {
             return;
         }
-        if let Err(e) = self.target.drop_tables(work) {
+        if let Err(e) = self.side.target.drop_tables(work) {
             let code = work.workload.code;
             listener.on(Event::Warning(format!("the tables of {code} could not be dropped after its last test: {e}")));
         }

@@ -52,6 +52,9 @@ impl PlannedTest<'_> {
         };
         let allowed = context.manifest.plan.allow_disturbed;
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
+        if let Some(arms) = &context.arms {
+            arms.note_what_is_on_purpose(&mut finished.figures.checks);
+        }
         let output = finished.output(self.identity(context));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
@@ -65,7 +68,7 @@ impl PlannedTest<'_> {
         longer_s: Option<f64>,
         listener: &mut dyn Listener,
     ) -> Result<Attempt, StudyError> {
-        let (work, jobs, target) = (&self.work, self.position.jobs, context.target.as_ref());
+        let (work, jobs, target) = (&self.work, self.position.jobs, context.side.target.as_ref());
         let failed = |e| self.target_failed(e);
         listener.on(Event::TestStarted(self.position.clone()));
         let cache_bytes = context.set_cache(work).map_err(failed)?;
@@ -82,16 +85,16 @@ impl PlannedTest<'_> {
         let plan = &context.manifest.plan;
         let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
         let request = Request {
-            target: Arc::clone(&context.target),
+            target: Arc::clone(&context.side.target),
             work: Arc::clone(work),
             driver: self.workload.driver,
             jobs,
             warmup_s: plan.warmup_s,
             duration_s: longer_s.unwrap_or(planned_s),
             rate_tps: plan.rate_tps,
-            cpu: context.cpu,
-            disk: context.disk.clone(),
-            data_disk: context.data_disk.clone(),
+            cpu: context.side.cpu,
+            disk: context.side.disk.clone(),
+            data_disk: context.side.data_disk.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
         let mut attempt = match work.workload.scan() {
@@ -101,10 +104,10 @@ impl PlannedTest<'_> {
                     manifest: &context.manifest,
                     records: &context.records,
                     repetition: self.position.repetition,
-                    references: &context.references,
-                    data_files: &context.data_files,
+                    references: &context.side.references,
+                    data_files: &context.side.data_files,
                     cache_bytes,
-                    server_memory: context.server_memory,
+                    server_memory: context.side.server_memory,
                 };
                 self.jobs(context, &run, request, &before, longer_s.is_some(), listener)?
             }
@@ -113,7 +116,8 @@ impl PlannedTest<'_> {
             finished.figures.notes.extend(unsettled);
             // loadline itself changes settings of a private server from test to test; nobody else does.
             let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
-            let start = Some(&context.manifest.target).filter(|_| !private);
+            let start = if context.arms.is_some() { &context.side.info } else { &context.manifest.target };
+            let start = Some(start).filter(|_| !private);
             finished.figures.notes.extend(start.and_then(|start| settings::changed_since(start, &info)));
             finished.figures.checks.push(settings::unchanged(&info, &target.info()));
         }
@@ -139,7 +143,7 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
-        let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
+        let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = size_scan::finished(request, scanned, &proof);
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished)))
@@ -165,11 +169,11 @@ impl PlannedTest<'_> {
         })
         .map_err(|e| self.failed(e))?;
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
-        if let (Some(lost), Err(_)) = (lost, context.target.info()) {
+        if let (Some(lost), Err(_)) = (lost, context.side.target.info()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
             return Err(self.target_failed(TargetError::Lost(lost)));
         }
-        let proof = before.proof(context.target.as_ref(), &self.work, context.manifest.machine.cpus);
+        let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
         let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);
@@ -203,17 +207,21 @@ impl PlannedTest<'_> {
     }
 
     fn identity(&self, context: &Context) -> Identity {
-        let forced: Vec<String> = context.forced.iter().chain(&self.workload.forced).cloned().collect();
+        let arm = context.arms.as_ref();
+        let forced = context.side.forced.iter().filter(|_| arm.is_none_or(|arm| arm.forced().is_none()));
+        let forced = forced.chain(arm.and_then(|arm| arm.forced())).chain(&self.workload.forced).cloned().collect();
         let manifest = &context.manifest;
+        let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
         Identity {
-            platform: manifest.plan.platform.clone(),
+            platform: label.unwrap_or(&manifest.plan.platform).clone(),
             run: manifest.run.clone(),
             test: self.position.test,
             repetition: self.position.repetition,
-            target: manifest.target.url.clone(),
+            target: context.side.info.url.clone(),
+            arm: self.position.arm,
             work: Arc::clone(&self.work),
             driver: self.workload.driver,
-            nodes: context.target.facts().nodes,
+            nodes: context.side.target.facts().nodes,
             jobs: self.position.jobs,
             forced,
             swept: self.swept.map(|column| column.id.to_owned()),

@@ -11,7 +11,7 @@ pub(super) type Mark = Result<Option<i64>, String>;
 impl Context {
     /// Takes the mark.
     pub(super) fn native_mark(&self) -> Mark {
-        let reports = self.target.abilities().native_reports.filter(|_| self.manifest.plan.native_report);
+        let reports = self.side.target.abilities().native_reports.filter(|_| self.manifest.plan.native_report);
         reports.map(|r| r.native_mark().map_err(|e| e.to_string())).transpose()
     }
 
@@ -20,7 +20,7 @@ impl Context {
         let Some(mark) = mark? else { return Ok(None) };
         let kind = kind_of(&self.manifest.plan.target).map_err(|e| e.to_string())?;
         let report = kind.native_report.ok_or_else(|| format!("{} has no such report", kind.product))?;
-        let reports = self.target.abilities().native_reports.ok_or("this target has no reports of its own")?;
+        let reports = self.side.target.abilities().native_reports.ok_or("this target has no reports of its own")?;
         let text = reports.native_report(mark).map_err(|e| e.to_string())?;
         Ok(Some(NativeFile { folder: report.folder.to_owned(), extension: report.extension.to_owned(), text }))
     }

@@ -29,7 +29,7 @@ impl Context {
         // If a transaction is one read, the upper levels of the index must fit in the cache.
         let part = if is_one_read(work) { 1 } else { 4 };
         let data_bytes = small.then(|| work.params.size_bytes() / part);
-        self.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
+        self.side.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
     }
 
     /// Measures loadline's own overhead, with the first workload that the client driver can run.
@@ -62,7 +62,8 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> Result<Arc<Work>, StudyError> {
         listener.on(Event::Step(format!("preparing {}", workload.code)));
-        let known = self.manifest.calibration.get(&workload.code).map(|c| c.parameters.clone());
+        let key = self.calibration_key(&workload.code);
+        let known = self.manifest.calibration.get(&key).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
         self.set_cache(&work)?;
         if known.is_none() {
@@ -71,14 +72,14 @@ impl Context {
                 listener.on(Event::Warning(format!("{}: {note}", workload.code)));
             }
             work = with(&work, &calibration.parameters);
-            self.manifest.calibration.insert(workload.code.clone(), calibration);
+            self.manifest.calibration.insert(key, calibration);
         }
-        self.target.create(&work)?;
+        self.side.target.create(&work)?;
         self.load(&work, listener)?;
         if workload.driver == Driver::Database {
-            self.target.abilities().driver()?.install(&work)?;
+            self.side.target.abilities().driver()?.install(&work)?;
             if self.manifest.overhead.in_database_ns_per_tx.is_none() {
-                self.manifest.overhead.in_database_ns_per_tx = self.target.abilities().driver()?.overhead_ns()?;
+                self.manifest.overhead.in_database_ns_per_tx = self.side.target.abilities().driver()?.overhead_ns()?;
             }
         }
         self.folder.write_manifest(&self.manifest)?;
@@ -91,7 +92,7 @@ impl Context {
         if let Some(size) = size
             && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
         {
-            let seen = match measure(&self.target, work) {
+            let seen = match measure(&self.side.target, work) {
                 Err(MeasureError::Target(e)) => return Err(e.into()),
                 seen => seen.ok(),
             };
@@ -102,6 +103,6 @@ impl Context {
                 ..Calibration::default()
             });
         }
-        Ok(calibrate(work, |w| measure(&self.target, w))?)
+        Ok(calibrate(work, |w| measure(&self.side.target, w))?)
     }
 }

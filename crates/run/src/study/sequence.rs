@@ -36,6 +36,9 @@ impl Context {
     /// time.
     pub(super) fn measure(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
+        if let Some(arms) = &plan.arms {
+            return self.measure_pairs(arms, listener);
+        }
         let length = DurationEstimate::of(&plan);
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
@@ -56,6 +59,7 @@ impl Context {
                         jobs,
                         repetition,
                         repeat: plan.repeat,
+                        arm: None,
                         left_s: length.left_s(repetition, index, made),
                         left_exact: length.exact,
                     };
@@ -92,7 +96,7 @@ impl Context {
         };
         // The installed procedure still has the previous value.
         if workload.driver == Driver::Database {
-            self.target.abilities().driver()?.install(&work)?;
+            self.side.target.abilities().driver()?.install(&work)?;
         }
         Ok(work)
     }
@@ -130,7 +134,7 @@ impl Context {
             Jobs::Auto { .. } => {
                 let points: Vec<(u32, f64)> =
                     of_jobs(1).map(|r| (r.jobs, r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0))).collect();
-                next_jobs(&points, self.max_jobs)
+                next_jobs(&points, self.side.max_jobs)
             }
         }
     }
@@ -138,7 +142,7 @@ impl Context {
     /// Maximum number of parallel workers of a sweep. A number given by the user is not limited here: the test
     /// reports how many were launched.
     fn max_parallel_workers(&self, given: bool) -> i64 {
-        let limit = self.target.abilities().parallel_queries.filter(|_| !given);
+        let limit = self.side.target.abilities().parallel_queries.filter(|_| !given);
         let limit = limit.and_then(|parallel| parallel.max_parallel_workers().ok()?);
         limit.map_or(i64::MAX, |limit| limit.workers.into())
     }

@@ -30,6 +30,10 @@ pub(super) const NEW_CONFIG: &str = "postgresql.conf.new";
 const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGINT, Duration::from_secs(120)), (Signal::SIGQUIT, Duration::from_secs(10))];
 
+/// Signals that stop a server that does not get ready: it may not listen to others yet, and has written nothing.
+const UNREADY: [(Signal, Duration); 2] =
+    [(Signal::SIGQUIT, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(5))];
+
 /// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
 pub(super) struct Instance(instance::Instance);
 
@@ -109,6 +113,7 @@ impl Instance {
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
         let postmaster = self.0.spawn(command)?;
         if let Err(why) = self.0.wait_ready(progress) {
+            self.0.stop(&UNREADY);
             return Err(self.0.start_failure(&why, settings, &self.0.files.log(), server_message));
         }
         self.0.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);

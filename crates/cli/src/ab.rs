@@ -1,0 +1,75 @@
+//! `loadline ab`: a run of two arms.
+
+use std::collections::BTreeMap;
+
+use loadline_database::OpenRequest;
+use loadline_model::Driver;
+use loadline_model::arms::ArmSpec;
+use loadline_model::plan::PlanSpec;
+
+use crate::args::AbArgs;
+use crate::exit::Failure;
+use crate::run;
+
+/// Workload parameters by workload code.
+type Parameters = BTreeMap<String, BTreeMap<String, i64>>;
+
+pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
+    run::measure(&args.run, command, PlanSpec::default(), |spec| with_arms(args, spec))
+}
+
+/// `spec` with the arms of the flags, each key of which overrides the plan file's.
+fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
+    let AbArgs { target_a, target_b, setting_a, setting_b, driver_a, driver_b, switch_a, switch_b, .. } = args;
+    let named = [&spec.workload, &spec.group, &spec.workload_file];
+    if named.iter().all(|list| list.is_none()) {
+        return Err(Failure::usage(
+            "name what the arms are compared by, such as --workload LGWR-LAT25 (see `loadline workloads`)",
+        ));
+    }
+    let arm = |of: Option<ArmSpec>,
+               target: &Option<String>,
+               setting: &[(String, String)],
+               driver: Option<Driver>,
+               switch: &Option<String>,
+               more| {
+        let mut arm = of.unwrap_or_default();
+        arm.target = target.clone().or(arm.target);
+        arm.setting.extend(setting.iter().cloned());
+        arm.driver = driver.or(arm.driver);
+        arm.switch = switch.clone().or(arm.switch);
+        let more: Parameters = more;
+        for (code, of) in more {
+            arm.parameters.entry(code).or_default().extend(of);
+        }
+        Some(arm)
+    };
+    let [more_a, more_b] = [&args.parameter_a, &args.parameter_b].map(|given| parameters(given));
+    spec.arm_a = arm(spec.arm_a, target_a, setting_a, driver_a.map(Into::into), switch_a, more_a);
+    spec.arm_b = arm(spec.arm_b, target_b, setting_b, driver_b.map(Into::into), switch_b, more_b);
+    spec.pairs = args.pairs.or(spec.pairs);
+    spec.precision = args.precision.clone().or(spec.precision);
+    spec.equivalence = args.equivalence.clone().or(spec.equivalence);
+    // Arms are compared with each other, and a limit takes as long as a window.
+    spec.probe = Some(false);
+    Ok(spec)
+}
+
+fn parameters(given: &[(String, String, i64)]) -> Parameters {
+    let mut all = Parameters::new();
+    for (code, name, value) in given {
+        all.entry(code.clone()).or_default().insert(name.clone(), *value);
+    }
+    all
+}
+
+/// How the target of arm B is opened; `a` is the request of arm A.
+pub(crate) fn request_b(
+    spec_target: Option<&str>,
+    plan: &loadline_model::Plan,
+    a: &OpenRequest,
+) -> Option<OpenRequest> {
+    let arms = plan.arms.as_ref()?;
+    let url = spec_target.map_or_else(|| a.url.clone(), str::to_owned);
+    Some(OpenRequest { url, settings: arms.b.settings.clone(), ..a.clone() })
+}

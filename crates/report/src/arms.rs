@@ -1,0 +1,56 @@
+//! Runs of two arms: each arm as a platform, and what its pairs show as text and for scripts.
+
+use loadline_model::arms::ArmName;
+
+use crate::RunData;
+use crate::content::arms;
+use crate::csv::line;
+use crate::text::{table, wrapped};
+
+/// Columns of [`arms_csv`].
+const COLUMNS: [&str; 11] =
+    ["workload", "jobs", "figure", "a", "b", "ratio", "low", "high", "verdict", "smallest_detectable_pct", "pairs"];
+
+/// A row per workload, number of jobs and figure, with the ratio B/A; empty for a run without arms.
+#[must_use]
+pub fn arms_csv(run: &RunData) -> String {
+    let rows = arms::of(run).map_or_else(Vec::new, |of| of.csv());
+    let head = line(COLUMNS.iter().map(|c| (*c).to_owned()));
+    head + &rows.into_iter().map(|row| line(row.into_iter())).collect::<String>()
+}
+
+/// What the pairs of a run of two arms show, for people, for a terminal `width` characters wide; empty for a run without arms.
+#[must_use]
+pub fn arms_text(run: &RunData, width: usize) -> String {
+    let Some(of) = arms::of(run) else { return String::new() };
+    let mut out = String::new();
+    for arm in run.manifest.plan.arms.iter().flat_map(|arms| ArmName::ALL.map(|name| &arms.get(name).label)) {
+        out.push_str(&wrapped(arm, "", width));
+    }
+    table(&mut out, &of.table(), width);
+    out.push('\n');
+    for sentence in of.sentences() {
+        out.push_str(&wrapped(&sentence, "", width));
+    }
+    out
+}
+
+/// Number of workloads and job counts without a valid pair.
+#[must_use]
+pub fn arms_refused(run: &RunData) -> usize {
+    arms::of(run).map_or(0, |of| of.refused())
+}
+
+/// The arms of `run` as platforms; `None` if it has none.
+pub(crate) fn split(run: &RunData) -> Option<[RunData; 2]> {
+    let arms = run.manifest.plan.arms.as_deref()?;
+    Some(ArmName::ALL.map(|name| {
+        let mut of_arm = run.clone();
+        of_arm.records.retain(|r| r.arm == Some(name));
+        let arm = arms.get(name);
+        of_arm.manifest.plan.platform.clone_from(&arm.label);
+        of_arm.manifest.target.url.clone_from(&arm.target);
+        of_arm.manifest.target.settings.extend(arm.settings.clone());
+        of_arm
+    }))
+}

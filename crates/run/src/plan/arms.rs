@@ -1,0 +1,188 @@
+//! The plan of a run of two arms: each arm is a plan of its own, made from the common specification and what the arm changes.
+
+use std::collections::BTreeMap;
+
+use loadline_analyze::paired::looks::Looks;
+use loadline_database::kind_of;
+use loadline_model::arms::{Arm, ArmName, ArmSpec, Arms};
+use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec};
+
+use super::sweep::SweepPoints;
+use super::{DEFAULT_TARGET, PlanError, one_plan, value};
+
+/// Default number of pairs: the fewest that have a 95 % interval.
+pub const DEFAULT_PAIRS: u32 = 12;
+/// Default of the most pairs, with a precision.
+pub const DEFAULT_MOST_PAIRS: u32 = 200;
+/// Default difference up to which arms are equivalent.
+pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
+/// Probability that the interval of a figure misses the true ratio.
+pub const ERROR: f64 = 0.05;
+
+/// Whether `spec` has keys of arms.
+pub(super) fn are_in(spec: &PlanSpec) -> bool {
+    let PlanSpec { arm_a, arm_b, pairs, precision, equivalence, .. } = spec;
+    arm_a.is_some() || arm_b.is_some() || pairs.is_some() || precision.is_some() || equivalence.is_some()
+}
+
+/// The plan of `spec` with its arms; arm A's target, settings and workloads are also those of the plan.
+pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| arm.clone().unwrap_or_default());
+    if spec.repeat.is_some_and(|n| n != 1) {
+        return value("--repeat does not apply to two arms: give --pairs".to_owned());
+    }
+    if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
+        return value("two arms are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());
+    }
+    match (&a.switch, &b.switch) {
+        (Some(_), None) => return value(no_way_back(ArmName::A)),
+        (None, Some(_)) => return value(no_way_back(ArmName::B)),
+        _ => {}
+    }
+    let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
+    let base =
+        PlanSpec { jobs, arm_a: None, arm_b: None, pairs: None, precision: None, equivalence: None, ..spec.clone() };
+    let [spec_a, spec_b] = [of_arm(&base, &a), of_arm(&base, &b)];
+    let (mut plan, mut other) = (one_plan(&spec_a)?, one_plan(&spec_b)?);
+    // Jobs of a workload that only one arm can run show nothing.
+    let skipped: Vec<_> =
+        other.skipped.iter().filter(|s| plan.workloads.iter().any(|w| w.code == s.code)).cloned().collect();
+    plan.skipped.extend(skipped);
+    let gone = |code: &str| plan.skipped.iter().any(|s| s.code == code);
+    plan.workloads.retain(|w| !gone(&w.code));
+    other.workloads.retain(|w| !gone(&w.code));
+    if plan.workloads.is_empty() {
+        return Err(PlanError::Nothing { target: plan.target.clone(), reasons: super::reasons(&plan.skipped) });
+    }
+    if let Some(w) = plan.workloads.iter().find(|w| !SweepPoints::of(w).over_jobs) {
+        return value(format!(
+            "{} has no windows of a number of jobs, which two arms are compared by: name other workloads, or give its swept \
+             parameter a value",
+            w.code
+        ));
+    }
+    let [label_a, label_b] = labels(&[(&spec_a, &a), (&spec_b, &b)])?;
+    let arm = |label, plan: &Plan, spec: ArmSpec| Arm {
+        label,
+        target: plan.target.clone(),
+        settings: plan.settings.clone(),
+        workloads: plan.workloads.clone(),
+        switch: spec.switch,
+    };
+    let (a, b) = (arm(label_a, &plan, a), arm(label_b, &other, b));
+    let precision = spec.precision.as_deref().map(|text| share("precision", text)).transpose()?;
+    let pairs = spec.pairs.unwrap_or(if precision.is_some() { DEFAULT_MOST_PAIRS } else { DEFAULT_PAIRS });
+    if !(1..=10_000).contains(&pairs) {
+        return value(format!("{pairs} pairs must be between 1 and 10,000"));
+    }
+    let looks = if precision.is_some() { Looks::declare(pairs as usize, ERROR).pairs } else { vec![pairs as usize] };
+    let margin = spec.equivalence.as_deref().map_or(Ok(DEFAULT_EQUIVALENCE), |text| share("equivalence", text))?;
+    plan.arms = Some(Box::new(Arms { a, b, pairs, precision, looks, margin }));
+    Ok(plan)
+}
+
+fn no_way_back(given: ArmName) -> String {
+    let (given, other) = if given == ArmName::A { ("a", "b") } else { ("b", "a") };
+    format!(
+        "--switch-{given} without --switch-{other}: nothing would bring the other arm back; give a command for both"
+    )
+}
+
+/// The specification of an arm.
+fn of_arm(base: &PlanSpec, arm: &ArmSpec) -> PlanSpec {
+    let mut spec = base.clone();
+    spec.target = arm.target.clone().or(spec.target);
+    spec.driver = arm.driver.or(spec.driver);
+    if !arm.setting.is_empty() {
+        spec.setting.get_or_insert_default().extend(arm.setting.clone());
+    }
+    for (code, of) in &arm.parameters {
+        let all = spec.parameters.get_or_insert_default();
+        // Codes are compared without case.
+        let known = all.keys().find(|known| known.eq_ignore_ascii_case(code)).cloned();
+        all.entry(known.unwrap_or_else(|| code.clone())).or_default().extend(of.clone());
+    }
+    spec
+}
+
+/// What distinguishes the arms, in words; an error if nothing does.
+fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
+    let [(a, _), (b, _)] = arms;
+    let mut names = [const { Vec::new() }; 2];
+    let target = |spec: &PlanSpec| loadline_database::redact(spec.target.as_deref().unwrap_or(DEFAULT_TARGET));
+    if target(a) != target(b) {
+        names.iter_mut().zip([a, b]).for_each(|(n, spec)| n.push(target(spec)));
+    }
+    let none = BTreeMap::new();
+    let settings = [a, b].map(|spec| spec.setting.as_ref().unwrap_or(&none));
+    let mut all: Vec<&String> = settings.iter().flat_map(|s| s.keys()).collect();
+    all.sort_unstable();
+    all.dedup();
+    for name in all.into_iter().filter(|name| settings[0].get(*name) != settings[1].get(*name)) {
+        for (n, of) in names.iter_mut().zip(settings) {
+            n.push(of.get(name).map_or_else(|| format!("{name} as it is"), |value| format!("{name}={value}")));
+        }
+    }
+    if a.driver != b.driver {
+        let word =
+            |spec: &PlanSpec| spec.driver.map_or_else(|| "preferred driver".to_owned(), |d| format!("{d} driver"));
+        names.iter_mut().zip([a, b]).for_each(|(n, spec)| n.push(word(spec)));
+    }
+    if a.parameters != b.parameters {
+        for (n, (_, arm)) in names.iter_mut().zip(arms) {
+            let of = arm
+                .parameters
+                .iter()
+                .flat_map(|(code, of)| of.iter().map(move |(name, v)| format!("{code}.{name}={v}")));
+            let given: Vec<String> = of.collect();
+            n.push(if given.is_empty() { "parameters as they are".to_owned() } else { given.join(", ") });
+        }
+    }
+    let switches = arms.map(|(_, arm)| arm.switch.clone());
+    if switches[0] != switches[1] {
+        names.iter_mut().zip(switches).for_each(|(n, switch)| n.extend(switch));
+    }
+    if names[0] == names[1] {
+        return value(
+            "arms A and B are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-… or \
+             --switch-…"
+                .to_owned(),
+        );
+    }
+    let mut names = names.into_iter().zip(ArmName::ALL).map(|(n, arm)| format!("{arm}: {}", n.join(", ")));
+    Ok([names.next().unwrap_or_default(), names.next().unwrap_or_default()])
+}
+
+/// A share as `2%`, or `0.02`.
+fn share(what: &str, text: &str) -> Result<f64, PlanError> {
+    let number = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.trim().parse(),
+    };
+    match number {
+        Ok(n) if (0.000_1..=0.5).contains(&n) => Ok(n),
+        _ => value(format!("{what} '{text}' must be between 0.01% and 50%: write it as 2%")),
+    }
+}
+
+/// Whether arms on this target that differ in settings share one server.
+#[must_use]
+pub fn same_target(arms: &Arms) -> bool {
+    arms.a.target == arms.b.target
+}
+
+/// Whether the arms' databases are of one kind, so that the same rows are the same work.
+#[must_use]
+pub fn same_kind(arms: &Arms) -> bool {
+    let scheme = |arm: &Arm| kind_of(&arm.target).map(|kind| kind.source_key).ok();
+    scheme(&arms.a) == scheme(&arms.b)
+}
+
+/// Job counts of the plan.
+#[must_use]
+pub fn job_counts(plan: &Plan) -> &[u32] {
+    match &plan.jobs {
+        Jobs::List(list) => list,
+        Jobs::Auto { .. } => &[],
+    }
+}

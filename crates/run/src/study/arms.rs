@@ -1,0 +1,317 @@
+//! A run of two arms: brings an arm about before each of its windows, and measures the windows in pairs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loadline_analyze::arms::{Cell, cells};
+use loadline_analyze::paired::{looks, order, paired_ratio};
+use loadline_database::{OpenRequest, Work};
+use loadline_model::arms::{ArmName, Arms};
+use loadline_model::plan::{Plan, PlannedWorkload};
+use loadline_model::{Check, Outcome, TestRecord};
+
+use super::execute::PlannedTest;
+use super::side::{add_storage, fit_workloads, refused};
+use super::{Context, Side, StudyError, Switch};
+use crate::event::{Event, Listener, TestPosition};
+use crate::plan::PlanError;
+use crate::plan::arms::{ERROR, job_counts, same_kind, same_target};
+use crate::plan::duration::DurationEstimate;
+
+/// What a run of two arms remembers.
+pub(super) struct ArmsState {
+    /// The arm in force.
+    pub(super) now: ArmName,
+    /// How each arm's target is opened.
+    requests: [OpenRequest; 2],
+    /// Whether a setting of the arms needs a restart: then each window begins after one, so that all begin alike.
+    restart: bool,
+    /// What the doctor refused in each arm and the user has on purpose.
+    forced: [Option<String>; 2],
+}
+
+/// Whether the arms need a target each: they name two, or their settings differ and the target cannot change its own.
+pub(super) fn two_sides(plan: &Plan, side: &Side) -> bool {
+    plan.arms.as_ref().is_some_and(|arms| {
+        !same_target(arms) || (arms.a.settings != arms.b.settings && side.target.abilities().settings.is_none())
+    })
+}
+
+/// The plan as arm B has it, without workloads that arm A cannot run.
+pub(super) fn plan_of_b(plan: &Plan) -> Plan {
+    let mut of_b = plan.clone();
+    if let Some(arms) = &plan.arms {
+        of_b.target.clone_from(&arms.b.target);
+        of_b.settings.clone_from(&arms.b.settings);
+        of_b.workloads.clone_from(&arms.b.workloads);
+        of_b.workloads.retain(|b| plan.workloads.iter().any(|a| a.code == b.code));
+    }
+    of_b
+}
+
+/// Keeps the workloads that arm B can run as well.
+pub(super) fn keep(plan: &mut Plan, of_b: Plan) -> Result<(), StudyError> {
+    plan.workloads.retain(|a| of_b.workloads.iter().any(|b| b.code == a.code));
+    plan.skipped = of_b.skipped;
+    if plan.workloads.is_empty() {
+        let reasons = crate::plan::reasons(&plan.skipped);
+        return Err(PlanError::Nothing { target: of_b.target, reasons }.into());
+    }
+    if let Some(arms) = &mut plan.arms {
+        arms.a.workloads.clone_from(&plan.workloads);
+        arms.b.workloads = of_b.workloads;
+    }
+    Ok(())
+}
+
+/// Skips workloads that arm B, on the same target, cannot run.
+pub(super) fn fit_b(plan: &mut Plan, side: &Side) -> Result<(), StudyError> {
+    let mut of_b = plan_of_b(plan);
+    fit_workloads(&mut of_b, side.target.as_ref())?;
+    keep(plan, of_b)
+}
+
+impl ArmsState {
+    pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
+        ArmsState { now: ArmName::A, requests: [a.clone(), b.clone()], restart: false, forced: [None, None] }
+    }
+
+    fn request(&self, arm: ArmName) -> &OpenRequest {
+        &self.requests[arm as usize]
+    }
+
+    /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if the arm's settings say so, and
+    /// other redo for the same rows than arm A was calibrated for.
+    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
+        for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
+            let purpose = match check.id.as_str() {
+                "commits-per-sync" => self.forced().map(|settings| format!("the arm has {settings}")),
+                "redo-size" => Some("the arms do the same work, and it is calibrated in arm A".to_owned()),
+                _ => None,
+            };
+            if let Some(purpose) = purpose {
+                check.outcome = Outcome::Noted;
+                check.detail = format!("{}; it is what the arms differ in: {purpose}", check.detail);
+            }
+        }
+    }
+
+    /// What the doctor refused in the arm in force.
+    pub(super) fn forced(&self) -> Option<&String> {
+        self.forced[self.now as usize].as_ref()
+    }
+}
+
+impl Context {
+    fn arms(&self) -> Option<Arms> {
+        self.manifest.plan.arms.as_deref().cloned()
+    }
+
+    /// Brings both arms about, B first, and sees that their settings took effect.
+    pub(super) fn try_arms(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let Some(arms) = self.arms() else { return Ok(()) };
+        if self.other.is_some() && arms.a.switch.is_none() {
+            return Ok(());
+        }
+        let mut values: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
+        for arm in [ArmName::B, ArmName::A] {
+            self.take(arm, listener)?;
+            let findings = self.side.target.doctor()?;
+            let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
+            let forced = refused(&findings, self.manifest.plan.force, &own)?;
+            if let Some(state) = &mut self.arms {
+                state.forced[arm as usize] = forced;
+            }
+            for name in differing(&arms) {
+                let settings = self.side.target.abilities().settings.filter(|_| self.other.is_none());
+                if let Some(settings) = settings {
+                    values.entry(name.clone()).or_default().push(settings.setting(name)?);
+                }
+            }
+        }
+        for (name, values) in values {
+            if let [b, a] = values.as_slice()
+                && a == b
+            {
+                let shown = a.as_deref().unwrap_or("not a setting of the server");
+                return Err(PlanError::Value(format!(
+                    "the setting '{name}' is the same in both arms ({shown}), as the server states it: give values that differ"
+                ))
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings `arm` about, in the same steps whether or not it is in force.
+    fn take(&mut self, arm: ArmName, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let (Some(arms), Some(mut state)) = (self.arms(), self.arms.take()) else { return Ok(()) };
+        let taken = self.bring_about(arm, &arms, &mut state, listener);
+        self.arms = Some(state);
+        taken
+    }
+
+    fn bring_about(
+        &mut self,
+        arm: ArmName,
+        arms: &Arms,
+        state: &mut ArmsState,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        listener.on(Event::Step(format!("arm {}", arms.get(arm).label)));
+        if let Some(other) = self.other.as_mut().filter(|_| state.now != arm) {
+            std::mem::swap(&mut self.side, other);
+        }
+        let changed = std::mem::replace(&mut state.now, arm) != arm;
+        if let Some(command) = &arms.get(arm).switch {
+            self.side.lock = None;
+            Switch { arm, command }.run(&self.interrupted)?;
+        }
+        let settings = self.side.target.abilities().settings;
+        if let Some(settings) = settings.filter(|_| self.other.is_none() && !differing(arms).is_empty()) {
+            let (target, restarted) = settings.switch(state.request(arm), state.restart)?;
+            state.restart |= restarted && changed;
+            if restarted {
+                self.side.lock = None;
+            }
+            self.side.target = Arc::from(target);
+            self.side.info = self.side.target.info()?;
+            add_storage(&mut self.side.info);
+        }
+        if self.side.lock.is_none() {
+            self.side.lock_again()?;
+            self.side.info = self.side.target.info()?;
+            add_storage(&mut self.side.info);
+        }
+        Ok(())
+    }
+
+    /// Leaves arm A in force if commands of the user's bring arms about.
+    pub(super) fn put_back(&mut self, listener: &mut dyn Listener) {
+        let Some(command) = self.arms().and_then(|arms| arms.a.switch) else { return };
+        self.side.lock = None;
+        // Ctrl-C has ended the run; this must still be done.
+        if let Err(e) = (Switch { arm: ArmName::A, command: &command }).run(&Arc::default()) {
+            listener.on(Event::Warning(format!("arm A is not in force again: {e}")));
+        }
+    }
+
+    /// Measures all pairs that are missing. Windows of a pair follow each other; a resumed run measures a broken pair anew.
+    pub(super) fn measure_pairs(&mut self, arms: &Arms, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let plan = self.manifest.plan.clone();
+        let length = DurationEstimate::of(&plan);
+        let windows = 2 * arms.pairs as usize * plan.workloads.len() * job_counts(&plan).len();
+        let mut works: BTreeMap<(ArmName, String), Arc<Work>> = BTreeMap::new();
+        let mut before = 0;
+        for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {
+            for jobs in job_counts(&plan).iter().copied() {
+                for (index, pair) in order(seed(&plan, &a.code, jobs), arms.pairs as usize).into_iter().enumerate() {
+                    let number = index as u32 + 1;
+                    if self.precise(arms, &a.code, jobs, index) {
+                        break;
+                    }
+                    if self.has_pair(&a.code, jobs, number) {
+                        continue;
+                    }
+                    for (place, arm) in pair.into_iter().enumerate() {
+                        if self.stopped() {
+                            return Err(StudyError::Interrupted);
+                        }
+                        let workload = if arm == ArmName::A { a } else { b };
+                        let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
+                        let left = windows.saturating_sub(before + 2 * index + place);
+                        let position = TestPosition {
+                            test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
+                            workload: a.code.clone(),
+                            jobs,
+                            repetition: number,
+                            repeat: arms.pairs,
+                            arm: Some(arm),
+                            left_s: left as f64 * length.window_s(),
+                            left_exact: arms.precision.is_none(),
+                        };
+                        PlannedTest { workload, work, position, swept: None }.measure(self, listener)?;
+                    }
+                }
+                before += 2 * arms.pairs as usize;
+            }
+            for ((arm, code), work) in &works {
+                if *code == a.code {
+                    self.take(*arm, listener)?;
+                    self.drop_unneeded_tables(work, listener);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the comparison has reached its precision at a declared look, with `done` pairs.
+    fn precise(&self, arms: &Arms, code: &str, jobs: u32, done: usize) -> bool {
+        let Some(precision) = arms.precision.filter(|_| arms.looks.contains(&done)) else { return false };
+        let cells = cells(&self.records, arms.pairs);
+        let Some(cell) = cells.iter().find(|cell| cell.workload == code && cell.jobs == jobs) else { return false };
+        let mut pairs = cell.main_pairs();
+        pairs.truncate(done);
+        let ratio = paired_ratio(&pairs, ERROR / arms.looks.len().max(1) as f64);
+        ratio.is_some_and(|ratio| looks::precise_enough(&ratio, precision))
+    }
+
+    /// Whether both windows of a pair are there, measured one after the other.
+    fn has_pair(&self, code: &str, jobs: u32, number: u32) -> bool {
+        let of = |r: &&TestRecord| r.workload == code && r.jobs == jobs && r.repetition == number;
+        let found: Vec<&TestRecord> = self.records.iter().filter(of).collect();
+        Cell::last_pair(&found).is_some()
+    }
+
+    /// Brings `arm` about and returns its work, with its tables there. Work that differs on the same target is prepared anew.
+    fn arm_work(
+        &mut self,
+        arms: &Arms,
+        arm: ArmName,
+        workload: &PlannedWorkload,
+        works: &mut BTreeMap<(ArmName, String), Arc<Work>>,
+        listener: &mut dyn Listener,
+    ) -> Result<Arc<Work>, StudyError> {
+        let one_target = self.other.is_none();
+        let of = |arm: ArmName| arms.get(arm).workloads.iter().find(|w| w.code == workload.code);
+        let shared = one_target && of(ArmName::A) == of(ArmName::B);
+        let key = (if shared { ArmName::A } else { arm }, workload.code.clone());
+        // The work is calibrated in arm A, because both do the same.
+        if arm == ArmName::B && !self.manifest.calibration.contains_key(&workload.code) {
+            let of_a = of(ArmName::A).unwrap_or(workload).clone();
+            self.take(ArmName::A, listener)?;
+            let work = self.prepare(&of_a, listener)?;
+            works.insert((ArmName::A, workload.code.clone()), work);
+        }
+        self.take(arm, listener)?;
+        if let Some(work) = works.get(&key).filter(|_| shared || !one_target) {
+            return Ok(Arc::clone(work));
+        }
+        let work = self.prepare(workload, listener)?;
+        works.insert(key, Arc::clone(&work));
+        Ok(work)
+    }
+
+    /// Key of a workload's calibration: arms on databases of different kinds have one each.
+    pub(super) fn calibration_key(&self, code: &str) -> String {
+        let own = self.arms.as_ref().is_some_and(|state| state.now == ArmName::B)
+            && self.manifest.plan.arms.as_deref().is_some_and(|arms| !same_kind(arms));
+        if own { format!("{code} in arm B") } else { code.to_owned() }
+    }
+}
+
+/// Names of settings whose values differ between the arms.
+fn differing(arms: &Arms) -> Vec<&String> {
+    let (a, b) = (&arms.a.settings, &arms.b.settings);
+    let mut names: Vec<&String> = a.keys().chain(b.keys()).filter(|name| a.get(*name) != b.get(*name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Seed of the order of a comparison's windows: of its own for each, or one unlucky order would hold for all.
+fn seed(plan: &Plan, code: &str, jobs: u32) -> u64 {
+    code.bytes().fold(plan.seed ^ u64::from(jobs), |seed, byte| {
+        seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
+    })
+}

@@ -1,0 +1,199 @@
+//! A target that a run measures, opened, and what the run knows of it. A run of two arms may have two.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use loadline_collect::page_cache::DataFiles;
+use loadline_collect::{CpuSource, inventory};
+use loadline_database::{OpenRequest, RunLock, Target, TargetError, kind_of};
+use loadline_model::machine::Machine;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
+use loadline_model::{Finding, Severity};
+
+use super::same::Changes;
+use super::{RELEASE_PAUSE, RELEASE_TRIES, Study, StudyError, disk_space};
+use crate::event::{Event, Listener};
+use crate::instrument::data_files;
+use crate::plan::{PlanError, reasons};
+use crate::reference::References;
+use crate::server_memory::{self, ServerMemory};
+
+/// An open target.
+pub(super) struct Side {
+    pub(super) target: Arc<dyn Target>,
+    pub(super) lock: Option<RunLock>,
+    pub(super) info: TargetInfo,
+    /// The doctor's findings.
+    pub(super) findings: Vec<Finding>,
+    /// What has changed since the earlier tests of a resumed run.
+    pub(super) changes: Changes,
+    pub(super) cpu: CpuSource,
+    pub(super) disk: Option<String>,
+    pub(super) data_disk: Option<String>,
+    /// The target's data files, for dropping them from the page cache.
+    pub(super) data_files: Result<DataFiles, String>,
+    /// Memory of the server's machine, if known.
+    pub(super) server_memory: Option<ServerMemory>,
+    /// Highest job count of an automatic sweep.
+    pub(super) max_jobs: u32,
+    /// What the doctor refused, if the run was forced.
+    pub(super) forced: Option<String>,
+    /// What measures the limits of its tests, or why nothing does.
+    pub(super) references: Result<References, String>,
+    /// Whether an existing data set is dropped first.
+    pub(super) drop_data_set: bool,
+}
+
+impl Side {
+    /// Opens the target of `request`, and asks everything that may refuse it. Skips workloads of `plan` that it cannot run.
+    /// `earlier`: its description in a run that is resumed; `own`: settings that it has on purpose.
+    pub(super) fn open(
+        study: &Study,
+        request: &OpenRequest,
+        plan: &mut Plan,
+        machine: &Machine,
+        earlier: Option<&TargetInfo>,
+        listener: &mut dyn Listener,
+    ) -> Result<Side, StudyError> {
+        let temporary = kind_of(&request.url).is_ok_and(|k| (k.is_temporary)(&request.url));
+        let target: Arc<dyn Target> = Arc::from(loadline_database::open(request)?);
+        let lock = target.lock()?;
+        let mut info = target.info()?;
+        let findings = target.doctor()?;
+        listener.on(Event::Doctor(&findings));
+        let changes = earlier.map_or(Changes::default(), |earlier| Changes::between(earlier, &info, temporary));
+        let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
+        let forced = [changes.forced(plan.force)?, refused(&findings, plan.force, &names)?];
+        let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
+        fit_workloads(plan, target.as_ref())?;
+        let max_jobs = fit_jobs(plan, target.as_ref())?;
+        add_storage(&mut info);
+        let space = disk_space::check(target.as_ref(), plan, &info, earlier.is_none())?;
+        space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
+        info.notes.extend(space.notes);
+        let (cpu, disk) = if info.local {
+            (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
+        } else {
+            (CpuSource::Snapshot, None)
+        };
+        let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
+        let data_files = data_files(target.as_ref(), &info);
+        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
+        let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
+        let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;
+        listener.on(Event::Step("opening the reference log writer".to_owned()));
+        let no_limit = kind_of(&request.url)?.no_limit;
+        let limits = study.limits.as_ref().map(|limits| limits.of(&info, &machine.host)).transpose()?;
+        let limits = limits.map(|(points, warning)| {
+            warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
+            points
+        });
+        let references = study.references(no_limit, &info, limits);
+        Ok(Side {
+            target,
+            lock: Some(lock),
+            info,
+            findings,
+            changes,
+            cpu,
+            disk,
+            data_disk,
+            data_files,
+            server_memory,
+            max_jobs,
+            forced,
+            references,
+            drop_data_set: space.drop_data_set,
+        })
+    }
+
+    /// Takes the run's lock anew, of a server that may have been restarted.
+    pub(super) fn lock_again(&mut self) -> Result<(), TargetError> {
+        self.lock = None;
+        let mut taken = self.target.lock();
+        for _ in 0..RELEASE_TRIES {
+            if !matches!(taken, Err(TargetError::Refused(_))) {
+                break;
+            }
+            // The server releases the former lock when it notices that its session has ended.
+            std::thread::sleep(RELEASE_PAUSE);
+            taken = self.target.lock();
+        }
+        self.lock = Some(taken?);
+        Ok(())
+    }
+}
+
+/// Adds filesystem and device under log and data of a local target.
+pub(super) fn add_storage(info: &mut TargetInfo) {
+    if !info.local {
+        return;
+    }
+    for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
+        if let Some(storage) = dir.and_then(|d| inventory::storage(Path::new(&d)).ok()) {
+            info.storage.insert(role.to_owned(), storage);
+        }
+    }
+}
+
+/// The doctor's refusals; an error unless forced, or about the settings `own`, which an arm has on purpose.
+pub(super) fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<String>, StudyError> {
+    let with = |severity| findings.iter().filter(move |f| f.severity == severity);
+    let lines = |found: Vec<&Finding>| {
+        found.iter().map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
+    };
+    let impossible = lines(with(Severity::Impossible).collect());
+    if !impossible.is_empty() {
+        return Err(StudyError::Impossible(impossible.join("\n")));
+    }
+    let others = lines(with(Severity::Refused).filter(|f| !own.contains(&f.subject.as_str())).collect());
+    if !others.is_empty() && !force {
+        return Err(StudyError::Doctor(others.join("\n")));
+    }
+    let refused = lines(with(Severity::Refused).collect());
+    Ok((!refused.is_empty()).then(|| refused.join("; ").trim().to_owned()))
+}
+
+/// Skips workloads that the server cannot run because of its settings; with `--force`, marks them instead.
+pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
+    let capabilities = target.capabilities()?;
+    for mut workload in std::mem::take(&mut plan.workloads) {
+        let needs = loadline_workload::find(&workload.code).map_or(&[][..], |w| w.needs);
+        match capabilities.refusal(workload.driver, needs) {
+            None => {}
+            Some(reason) if plan.force => {
+                let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
+                workload.forced = Some(format!("{before}{reason}"));
+            }
+            Some(reason) => {
+                plan.skipped.push(SkippedWorkload { code: workload.code, reason });
+                continue;
+            }
+        }
+        plan.workloads.push(workload);
+    }
+    if plan.workloads.is_empty() {
+        let reasons = reasons(&plan.skipped);
+        return Err(PlanError::Nothing { target: plan.target.clone(), reasons }.into());
+    }
+    Ok(())
+}
+
+/// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
+fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
+    let limit = target.job_limit()?;
+    match &plan.jobs {
+        Jobs::List(list) => {
+            let asked = list.iter().copied().max().unwrap_or(1);
+            match limit.jobs {
+                Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
+                _ => Ok(asked),
+            }
+        }
+        Jobs::Auto { max } => match limit.jobs {
+            Some(0) => Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
+            limit => Ok((*max).min(limit.unwrap_or(u32::MAX))),
+        },
+    }
+}

@@ -1,0 +1,71 @@
+//! The user's command that brings an arm about.
+
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use loadline_database::TargetError;
+use loadline_model::arms::ArmName;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::StudyError;
+
+/// Longest time for a command.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Most bytes of its output in an error.
+const SHOWN: usize = 2000;
+
+/// A command, and the arm that it brings about.
+pub(super) struct Switch<'a> {
+    pub(super) arm: ArmName,
+    pub(super) command: &'a str,
+}
+
+impl Switch<'_> {
+    /// Runs it with `sh -c` and waits for its end.
+    ///
+    /// # Errors
+    /// If it fails, with its output; [`StudyError::Interrupted`] if the user stops the run meanwhile, which also ends it.
+    pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<(), StudyError> {
+        let failed = |why: String| TargetError::Local(format!("--switch-{}: {why}", self.letter()));
+        let io = |e: std::io::Error| failed(format!("'{}' cannot be run: {e}", self.command));
+        // A file, because nobody reads a pipe while the command runs.
+        let mut output = tempfile::tempfile().map_err(io)?;
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(self.command).env("LOADLINE_ARM", self.arm.to_string()).process_group(0);
+        command.stdin(Stdio::null()).stdout(output.try_clone().map_err(io)?).stderr(output.try_clone().map_err(io)?);
+        let mut child = command.spawn().map_err(io)?;
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(io)? {
+                break status;
+            }
+            let (stop, late) = (interrupted.load(Ordering::Relaxed), began.elapsed() > LONGEST);
+            if stop || late {
+                let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+                let _ = child.wait();
+                return Err(if stop {
+                    StudyError::Interrupted
+                } else {
+                    failed(format!("'{}' did not end within {} s", self.command, LONGEST.as_secs())).into()
+                });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        if status.success() {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        output.rewind().and_then(|()| output.read_to_end(&mut text)).map_err(io)?;
+        let said = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
+        let said = if said.is_empty() { "it printed nothing".to_owned() } else { format!("it printed: {said}") };
+        Err(failed(format!("'{}' ended with {status}; {said}", self.command)).into())
+    }
+
+    fn letter(&self) -> char {
+        if self.arm == ArmName::A { 'a' } else { 'b' }
+    }
+}
