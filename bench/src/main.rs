@@ -6,6 +6,7 @@
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
 //! `-- spoil` spoils figures in every known way and shows that each is caught, and holds percentiles against known stalls.
+//! `-- statistics` holds the statistics of two arms against simulated truth.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -22,6 +23,7 @@ mod report;
 mod servers;
 mod short;
 mod spoil;
+mod statistics;
 mod sysbench;
 
 use std::process::ExitCode;
@@ -59,6 +61,8 @@ enum Command {
     Spoil(spoil::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
+    /// The statistics of two arms against simulated truth: coverage, power, price (docs/statistics.md)
+    Statistics(statistics::Args),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +79,10 @@ fn main() -> ExitCode {
         Command::Servers(args) => servers::run(&args),
         Command::Spoil(args) => spoil::run(&args),
         Command::Report(args) => done(report::run(&args)),
+        Command::Statistics(args) => {
+            statistics::run(&args);
+            Ok(ExitCode::SUCCESS)
+        }
     };
     match result {
         Ok(code) => code,

@@ -13,6 +13,7 @@ pub mod flips;
 pub mod looks;
 pub mod order;
 pub mod ratio;
+pub mod simulated;
 pub mod verdict;
 
 pub use discovery::{Answer, Family, Question, judge};

@@ -59,3 +59,50 @@ impl Looks {
 pub fn precise_enough(ratio: &PairedRatio, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::paired_ratio;
+    use super::super::simulated::Machine;
+    use super::*;
+    use loadline_model::Random;
+
+    #[test]
+    fn looks_rise_to_the_last_and_each_can_have_an_interval() {
+        assert_eq!(Looks::declare(100, 0.05).pairs, [16, 24, 36, 54, 82, 100]);
+        assert_eq!(Looks::declare(5, 0.05).pairs, [6]);
+        for most in 1..400 {
+            let looks = Looks::declare(most, 0.05);
+            assert!(looks.pairs.is_sorted() && *looks.pairs.last().unwrap() == most.next_multiple_of(BLOCK));
+            let needed = least_pairs(looks.share(0.05));
+            assert!(looks.pairs.len() == 1 || looks.pairs[0] >= needed, "{looks:?}: {needed}");
+            assert_eq!(looks.next(0), looks.pairs.first().copied());
+            assert_eq!(looks.next(most + 1), None);
+        }
+    }
+
+    #[test]
+    fn the_interval_after_stopping_misses_in_at_most_5_percent_and_peeking_in_more() {
+        let looks = Looks::declare(64, 0.05);
+        let misses = |machine: Machine, error: f64, stop: &dyn Fn(&PairedRatio) -> bool| {
+            let mut random = Random::new(21);
+            let run = |_: &usize| {
+                let pairs = machine.run(&mut random, 64, 1.0);
+                let at = |n: &usize| paired_ratio(&pairs[..*n], error).unwrap();
+                let stopped = looks.pairs.iter().map(at).find(|r| stop(r)).unwrap_or_else(|| at(&64));
+                stopped.interval.is_none_or(|i| i.low > 1.0 || i.high < 1.0)
+            };
+            (0..300).filter(run).count()
+        };
+        let narrow = |r: &PairedRatio| precise_enough(r, 0.025);
+        let decided = |r: &PairedRatio| r.interval.is_some_and(|i| i.low > 1.0 || i.high < 1.0);
+        for machine in [Machine::QUIET, Machine::ROUGH] {
+            for stop in [&narrow as &dyn Fn(&PairedRatio) -> bool, &decided] {
+                let missed = misses(machine, looks.share(0.05), stop);
+                assert!(missed <= 26, "{machine:?}: {missed}");
+            }
+        }
+        // The looks are what the price is for: with 95 % at each of them, waiting for a difference finds one.
+        assert!(misses(Machine::QUIET, 0.05, &decided) > 26);
+    }
+}

@@ -82,3 +82,91 @@ pub fn more_pairs(ratio: &PairedRatio, difference: f64) -> Option<usize> {
     let more = (pairs.ceil() as usize).max(ratio.least_pairs).saturating_sub(ratio.pairs);
     Some(more.div_ceil(BLOCK).saturating_mul(BLOCK))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ratio::paired_ratio;
+    use super::super::simulated::Machine;
+    use super::*;
+    use crate::stats::Interval;
+    use loadline_model::Random;
+
+    fn with(low: f64, high: f64) -> PairedRatio {
+        let run = Machine::QUIET.run(&mut Random::new(1), 12, 1.0);
+        PairedRatio { interval: Some(Interval { low, high }), ..paired_ratio(&run, 0.05).unwrap() }
+    }
+
+    #[test]
+    fn verdicts_follow_from_the_interval() {
+        use Verdict::{Equivalent, Faster, NotShown, Slower};
+        for (low, high, more_is_better, less_is_better) in [
+            (1.03, 1.05, Faster, Slower),
+            (0.90, 0.97, Slower, Faster),
+            (1.001, 1.03, Faster, Slower),
+            (0.99, 1.01, Equivalent, Equivalent),
+            (1.001, 1.019, Equivalent, Equivalent),
+            (0.99, 1.03, NotShown, NotShown),
+            (1.0, 1.03, NotShown, NotShown),
+            // 1 − 2 % is further from 1 than 1 + 2 %.
+            (0.9801, 1.0, NotShown, NotShown),
+            (1.0 / 1.02, 1.02, Equivalent, Equivalent),
+        ] {
+            assert_eq!(verdict(&with(low, high), true, 0.02), more_is_better, "{low} … {high}");
+            assert_eq!(verdict(&with(low, high), false, 0.02), less_is_better, "{low} … {high}");
+        }
+        assert_eq!(verdict(&with(1.0, 1.0), true, 0.0), NotShown);
+        assert_eq!(verdict(&PairedRatio { interval: None, ..with(1.0, 1.0) }, true, 0.02), NotShown);
+    }
+
+    /// Verdicts `wanted` in 300 runs of `pairs` pairs.
+    fn count(machine: Machine, pairs: usize, ratio: f64, wanted: &[Verdict]) -> usize {
+        let mut random = Random::new(11);
+        let run = |_: &usize| {
+            let ratio = paired_ratio(&machine.run(&mut random, pairs, ratio), 0.05).unwrap();
+            wanted.contains(&verdict(&ratio, true, 0.01))
+        };
+        (0..300).filter(run).count()
+    }
+
+    #[test]
+    fn equal_arms_differ_and_different_arms_are_equal_in_at_most_5_percent() {
+        for machine in [Machine::QUIET, Machine::ROUGH] {
+            for pairs in [12, 24] {
+                // 15 of 300 are 5 %; three standard deviations are 11.
+                assert!(count(machine, pairs, 1.0, &[Verdict::Faster, Verdict::Slower]) <= 26);
+                assert!(count(machine, pairs, 1.01, &[Verdict::Equivalent, Verdict::Slower]) <= 26);
+            }
+        }
+        let precise = Machine { noise: 0.003, ..Machine::QUIET };
+        assert!(count(precise, 12, 1.0, &[Verdict::Equivalent]) >= 270);
+    }
+
+    #[test]
+    fn what_is_called_detectable_is_seen_in_four_of_five_runs() {
+        for (machine, pairs) in [(Machine::QUIET, 12), (Machine::QUIET, 24), (Machine::ROUGH, 24), (Machine::ROUGH, 40)]
+        {
+            let mut random = Random::new(12);
+            let mut seen = |_| detectable(&paired_ratio(&machine.run(&mut random, pairs, 1.0), 0.05).unwrap()).unwrap();
+            let typical = crate::stats::median(&(0..100).map(&mut seen).collect::<Vec<f64>>()).unwrap();
+            let found = count(machine, pairs, 1.0 + typical, &[Verdict::Faster]);
+            assert!((210..=282).contains(&found), "{machine:?}, {pairs} pairs: {typical}, {found} of 300");
+        }
+    }
+
+    #[test]
+    fn as_many_more_pairs_as_said_show_the_difference() {
+        for (machine, difference) in [(Machine::QUIET, 0.02), (Machine::ROUGH, 0.02), (Machine::ROUGH, 0.05)] {
+            let mut random = Random::new(13);
+            let mut more = |_| {
+                let ratio = paired_ratio(&machine.run(&mut random, 16, 1.0), 0.05).unwrap();
+                (16 + more_pairs(&ratio, difference).unwrap()) as f64
+            };
+            let typical = crate::stats::median(&(0..100).map(&mut more).collect::<Vec<f64>>()).unwrap();
+            let found = count(machine, typical as usize, 1.0 + difference, &[Verdict::Faster]);
+            assert!((210..=300).contains(&found), "{machine:?}, {difference}: {typical} pairs, {found} of 300");
+        }
+        assert_eq!(more_pairs(&with(0.9, 1.1), 0.0), None);
+        assert_eq!(more_pairs(&with(0.9, 1.1), 10.0), Some(0));
+        assert!(not_shown(&with(0.9, 1.1), 0.001).more_pairs.unwrap() > 1000);
+    }
+}

@@ -1,0 +1,65 @@
+//! A simulated machine whose truth is known, to hold the statistics against.
+
+use loadline_model::Random;
+
+use super::Pair;
+use super::order::{Arm, order};
+
+/// How windows of equal work vary on a machine; all in logarithms, so 0.03 is 3 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine {
+    /// Standard deviation of the lognormal noise of a window.
+    pub noise: f64,
+    /// How much of a window's noise the next one inherits, 0…1.
+    pub correlation: f64,
+    /// Whether the noise has the tails of Student's t with two degrees of freedom, which has no variance.
+    pub heavy: bool,
+    /// Linear drift from the first to the last window.
+    pub drift: f64,
+    /// Amplitude of a wave that comes back every four windows, as a block does.
+    pub wave: f64,
+    /// Share of windows that stall to a tenth.
+    pub stalls: f64,
+}
+
+impl Machine {
+    /// Nothing but lognormal noise of 3 %.
+    pub const QUIET: Machine =
+        Machine { noise: 0.03, correlation: 0.0, heavy: false, drift: 0.0, wave: 0.0, stalls: 0.0 };
+    /// The same with a drift of 50 % and 5 % of windows stalled.
+    pub const ROUGH: Machine = Machine { drift: 0.405, stalls: 0.05, ..Machine::QUIET };
+
+    /// One run: `pairs` pairs in random order, of which B is `ratio` times A.
+    #[must_use]
+    pub fn run(&self, random: &mut Random, pairs: usize, ratio: f64) -> Vec<Pair> {
+        let windows = 2.0 * pairs as f64;
+        let (phase, mut inherited) = (std::f64::consts::TAU * unit(random), self.noise * normal(random));
+        let order = order(random.next(), pairs);
+        let mut time = 0.0;
+        let mut window = |arm: Arm| {
+            inherited =
+                self.correlation * inherited + (1.0 - self.correlation.powi(2)).sqrt() * self.noise * normal(random);
+            let tail = if self.heavy { (-unit(random).ln()).sqrt() } else { 1.0 };
+            let wave = self.wave * (std::f64::consts::FRAC_PI_2 * time + phase).sin();
+            let stalled = if unit(random) < self.stalls { -std::f64::consts::LN_10 } else { 0.0 };
+            time += 1.0;
+            let log = inherited / tail + self.drift * time / windows + wave + stalled;
+            1000.0 * log.exp() * if arm == Arm::B { ratio } else { 1.0 }
+        };
+        let pair = |arms: &[Arm; 2]| {
+            let [first, second] = arms.map(&mut window);
+            if arms[0] == Arm::A { Pair::of(first, second) } else { Pair::of(second, first) }
+        };
+        order.iter().map(pair).collect()
+    }
+}
+
+/// A number above 0, up to 1.
+fn unit(random: &mut Random) -> f64 {
+    ((random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+}
+
+/// A standard normal number (Box and Muller 1958).
+fn normal(random: &mut Random) -> f64 {
+    (-2.0 * unit(random).ln()).sqrt() * (std::f64::consts::TAU * unit(random)).cos()
+}
