@@ -1,6 +1,6 @@
 //! Two arms measured in turns: how much faster or slower is B than A? Start with [`judge`].
 //!
-//! - [`order`]: which arm is measured when: blocks ABBA or BAAB by coin;
+//! - [`mod@order`]: which arm is measured when: blocks ABBA or BAAB by coin;
 //! - [`ratio`]: the ratio B/A with its interval; what makes it valid is in [`flips`];
 //! - [`verdict`]: what the interval shows, what could have been seen, and how many pairs that takes;
 //! - [`looks`]: at which numbers of pairs a run with a wanted precision may stop;

@@ -1,18 +1,19 @@
 //! Verdicts of one or several comparisons, with the rate of false ones held.
 //!
-//! Of 20 comparisons of equal arms one shows a difference at 95 %. So all comparisons of a run are judged together: at most
-//! 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false. The p value of a comparison is the smallest error at which its
-//! interval gives a verdict; Benjamini and Hochberg find the number R of verdicts among m comparisons; then every interval has
-//! the error R/m × 5 %, which holds the false coverage of those selected. A false verdict is an interval that misses the true
-//! ratio, so false verdicts are held with it. A single comparison has R/m = 1: nothing changes.
+//! Of 20 comparisons of equal arms one shows a difference at 95 %. So all comparisons of a run are judged together:
+//! at most 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false. The p value of a comparison
+//! is the smallest error at which its interval gives a verdict; Benjamini and Hochberg find the number R of verdicts
+//! among m comparisons; then every interval has the error R/m × 5 %, which holds the false coverage of those
+//! selected. A false verdict is an interval that misses the true ratio, so false verdicts are held with it. A single
+//! comparison has R/m = 1: nothing changes.
 //!
-//! This is proved for independent comparisons and for positively dependent one-sided ones; figures of the same windows depend on
-//! each other, and for those it is simulated. Judge together what a reader reads together: the main figure of
-//! each workload and job count. With `looks` > 1, the error is that of each look ([`super::looks`]).
+//! This is proved for independent comparisons and for positively dependent one-sided ones; figures of the same
+//! windows depend on each other, and for those it is simulated. Judge together what a reader reads together: the main
+//! figure of each workload and job count. With `looks` > 1, the error is that of each look ([`super::looks`]).
 //!
-//! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and Yekutieli, False
-//! discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the American Statistical
-//! Association 100 (2005) 71.
+//! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and
+//! Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the
+//! American Statistical Association 100 (2005) 71.
 
 use serde::Serialize;
 
@@ -60,8 +61,8 @@ pub struct Family {
     pub confidence: f64,
 }
 
-/// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks (1 for a
-/// run of fixed length).
+/// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks (1
+/// for a run of fixed length).
 #[must_use]
 pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
     let looks = looks.max(1);
@@ -85,8 +86,8 @@ impl Family {
     pub fn says(&self) -> Option<String> {
         (self.answers.len() > 1).then(|| {
             format!(
-                "{} comparisons judged together: at most {:.3} % of verdicts are expected to be false (Benjamini and Hochberg); \
-                 intervals of {:.3} % to match {} verdicts (Benjamini and Yekutieli)",
+                "{} comparisons judged together: at most {:.3} % of verdicts are expected to be false (Benjamini and \
+                 Hochberg); intervals of {:.3} % to match {} verdicts (Benjamini and Yekutieli)",
                 self.answers.len(),
                 100.0 * self.error,
                 100.0 * self.confidence,
@@ -109,8 +110,8 @@ fn p_value(question: &Question<'_>) -> f64 {
     (2.0 * differs.min(within)).min(1.0)
 }
 
-/// How many of the hypotheses with these p values are rejected with a false discovery rate of `error`: the largest k for
-/// which k of them are at most k/m × `error`.
+/// How many of the hypotheses with these p values are rejected with a false discovery rate of `error`: the largest k
+/// for which k of them are at most k/m × `error`.
 #[must_use]
 pub fn discoveries(p: &[f64], error: f64) -> usize {
     let mut sorted = p.to_vec();
@@ -138,8 +139,8 @@ mod tests {
         assert_eq!(discoveries(&[], 0.05), 0);
     }
 
-    /// 20 comparisons in one run, of which the first `different` have a ratio of `ratio`. Each `alike` of them in turn have the same
-    /// noise, as figures of the same windows have.
+    /// 20 comparisons in one run, of which the first `different` have a ratio of `ratio`. Each `alike` of them in
+    /// turn have the same noise, as figures of the same windows have.
     fn run(seed: u64, machine: Machine, different: usize, ratio: f64, alike: u64) -> (Family, Vec<f64>) {
         let truth: Vec<f64> = (0..20).map(|n| if n < different { ratio } else { 1.0 }).collect();
         let noise = |n: u64| Random::new(1000 * seed + n / alike);

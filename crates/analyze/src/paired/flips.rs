@@ -1,15 +1,15 @@
 //! The randomisation test behind every interval and p value here: if B is θ times A, each block's coin could as well
 //! have fallen the other way.
 //!
-//! Take the log ratios of the pairs, minus ln θ. If B really is θ times A whatever the time, then swapping the arms of a block
-//! (ABBA for BAAB) only changes the signs of its log ratios. So their absolute values are fixed by the machine, and the
-//! signs, one coin a block, by [`super::order`]. The statistic is Wilcoxon's: the sum of the signed ranks. Its distribution is
-//! computed exactly over all falls of the coins.
+//! Take the log ratios of the pairs, minus ln θ. If B really is θ times A whatever the time, then swapping the arms
+//! of a block (ABBA for BAAB) only changes the signs of its log ratios. So their absolute values are fixed by the
+//! machine, and the signs, one coin a block, by [`mod@super::order`]. The statistic is Wilcoxon's: the sum of the signed
+//! ranks. Its distribution is computed exactly over all falls of the coins.
 //!
-//! This needs nothing of the noise: no normal distribution, no independence of neighbouring windows, no steady machine.
-//! Drift, waves and stalls of any form that hit the times and not an arm leave it exact. With independent coins per pair it
-//! would be the plain signed-rank test; that test is too sure here, because a disturbance that comes back every four windows
-//! moves both pairs of a block the same way.
+//! This needs nothing of the noise: no normal distribution, no independence of neighbouring windows, no steady
+//! machine. Drift, waves and stalls of any form that hit the times and not an arm leave it exact. With independent
+//! coins per pair it would be the plain signed-rank test; that test is too sure here, because a disturbance that
+//! comes back every four windows moves both pairs of a block the same way.
 //!
 //! Sources: Fisher, The Design of Experiments (1935), section 21; Wilcoxon, Biometrics Bulletin 1 (1945) 80; Ernst,
 //! Permutation methods: a basis for exact inference, Statistical Science 19 (2004) 676.
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn blocks_of_one_pair_have_the_tabulated_distribution_of_wilcoxon() {
-        // Largest sums of negative ranks with a one-sided probability of at most 0.025, in every table of the signed-rank
-        // test (such as Hollander, Wolfe and Chicken, table A.4).
+        // Largest sums of negative ranks with a one-sided probability of at most 0.025, in every table of the
+        // signed-rank test (such as Hollander, Wolfe and Chicken, table A.4).
         let table =
             [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (11, 10), (12, 13), (13, 17), (14, 21), (15, 25), (16, 29)];
         for (n, critical) in table.into_iter().chain([(17, 34), (18, 40), (19, 46), (20, 52), (25, 89), (30, 137)]) {

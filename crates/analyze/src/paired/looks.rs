@@ -1,14 +1,15 @@
 //! When a run that measures "as many pairs as a precision takes" may look at its interval, and stop.
 //!
-//! The looks are numbers of pairs that are declared before the run, each half as many again as the one before. Each look takes
-//! an equal share of the error: with k looks, an interval at a look misses in at most 5 % / k of all runs. So at most 5 % of runs have *any* look
-//! whose interval misses, and whatever decides which one is reported, it holds the true ratio in 95 %. This is Bonferroni's
-//! inequality and needs nothing else; boundaries that are less strict (Pocock; Lan and DeMets) need the joint distribution
-//! of the looks, which is not known under drift and stalls. Its price against a run whose number of pairs was known before is in
-//! docs/statistics.md.
+//! The looks are numbers of pairs that are declared before the run, each half as many again as the one before. Each
+//! look takes an equal share of the error: with k looks, an interval at a look misses in at most 5 % / k of all runs.
+//! So at most 5 % of runs have *any* look whose interval misses, and whatever decides which one is reported, it holds
+//! the true ratio in 95 %. This is Bonferroni's inequality and needs nothing else; boundaries that are less strict
+//! (Pocock; Lan and DeMets) need the joint distribution of the looks, which is not known under drift and stalls. Its
+//! price against a run whose number of pairs was known before is in docs/statistics.md.
 //!
-//! Sources: Bonferroni spending as in Jennison and Turnbull, Group Sequential Methods (2000), chapter 2; stopping by the
-//! width of rank intervals: Geertsema, Annals of Mathematical Statistics 41 (1970) 1016.
+//! Sources: Dunn, Multiple comparisons among means, Journal of the American Statistical Association 56 (1961) 52;
+//! Jennison and Turnbull, Group Sequential Methods (2000); stopping by the width of rank intervals: Geertsema, Annals
+//! of Mathematical Statistics 41 (1970) 1016.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +24,9 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Declares the looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs. The first look is the
-    /// first one at which an interval can exist; if `most` is too few for that, `most` is the only look.
+    /// Declares the looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs. The
+    /// first look is the first one at which an interval can exist; if `most` is too few for that, `most` is the only
+    /// look.
     #[must_use]
     pub fn declare(most: usize, error: f64) -> Looks {
         let most = most.max(1).next_multiple_of(BLOCK);
@@ -53,8 +55,8 @@ impl Looks {
     }
 }
 
-/// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the error of
-/// [`Looks::share`].
+/// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the
+/// error of [`Looks::share`].
 #[must_use]
 pub fn precise_enough(ratio: &PairedRatio, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)

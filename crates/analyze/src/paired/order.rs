@@ -1,4 +1,7 @@
 //! The order in which the windows of two arms are measured.
+//!
+//! Source: Cox, Some systematic experimental designs, Biometrika 38 (1951) 312, for orders in which a trend cancels;
+//! the random choice between two of them is Fisher's (see [`super::flips`]).
 
 use loadline_model::{ArmName as Arm, Random};
 
@@ -6,8 +9,11 @@ use loadline_model::{ArmName as Arm, Random};
 pub const BLOCK: usize = 2;
 
 /// The order of the arms in `pairs` pairs: blocks ABBA or BAAB, each by its own coin; of a block that is cut off, the
-/// first pair. The arms stand at the same mean time in each block, so a linear drift of the logarithm cancels. More pairs
-/// never change those before them.
+/// first pair. The arms stand at the same mean time in each block, so a linear drift of the logarithm cancels. More
+/// pairs never change those before them.
+///
+/// Each comparison of each run needs a seed of its own, drawn when the run is made and stored with it: an interval is
+/// as valid as its coins are unforeseeable, and a disturbance may well come at the same time in every run.
 #[must_use]
 pub fn order(seed: u64, pairs: usize) -> Vec<[Arm; 2]> {
     let mut random = Random::new(seed);
@@ -34,7 +40,8 @@ mod tests {
         }
         let (blocks, rest) = long.as_chunks::<BLOCK>();
         assert_eq!(rest.len(), 1);
-        // The second pair of a block is the first one backwards: in ABBA and BAAB places 1 + 4 and 2 + 3 are one arm each.
+        // The second pair of a block is the first one backwards: in ABBA and BAAB places 1 + 4 and 2 + 3 are one arm
+        // each.
         assert!(blocks.iter().all(|[x, y]| x[0] == y[1] && x[1] == y[0]));
         let begin_with_a = blocks.iter().filter(|b| b[0][0] == Arm::A).count();
         // 500 fair coins: four standard deviations are 45.

@@ -1,12 +1,14 @@
 //! The ratio B/A of a figure with its interval, from pairs.
 //!
-//! The estimate is Hodges' and Lehmann's: the median of the means of all pairs of log ratios. The interval holds each ratio that the
-//! test of [`super::flips`] does not reject, so it is as exact as that test. Up to 29 % of the pairs may be arbitrarily wrong
-//! before the estimate is (Hampel et al., Robust Statistics, 1986): single stalls widen the interval, they do not move it far.
+//! The estimate is Hodges' and Lehmann's: the median of the means of all pairs of log ratios. The interval holds each
+//! ratio that the test of [`super::flips`] does not reject, so it is as exact as that test. Up to 29 % of the pairs
+//! may be arbitrarily wrong before the estimate is (Hampel et al., Robust Statistics, 1986): single stalls widen the
+//! interval, they do not move it far.
 //!
-//! Sources: Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598; Hollander, Wolfe and Chicken, Nonparametric
-//! Statistical Methods (3rd ed., 2014), section 3.3; Bartels, The rank version of von Neumann's ratio test for randomness,
-//! Journal of the American Statistical Association 77 (1982) 40.
+//! Sources: Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598; Hollander, Wolfe and Chicken,
+//! Nonparametric Statistical Methods (3rd ed., 2014), section 3.3; Lehmann, Annals of Mathematical Statistics 34
+//! (1963) 1507; Bartels, The rank version of von Neumann's ratio test for randomness, Journal of the American
+//! Statistical Association 77 (1982) 40.
 
 use serde::Serialize;
 
@@ -20,7 +22,8 @@ use crate::stats::{self, Interval, normal_tail};
 pub struct PairedRatio {
     /// The ratio.
     pub value: f64,
-    /// Where the true ratio is with `confidence`; `None` if the pairs are too few for that confidence, see `least_pairs`.
+    /// Where the true ratio is with `confidence`; `None` if the pairs are too few for that confidence, see
+    /// `least_pairs`.
     pub interval: Option<Interval>,
     /// Confidence of the interval: in at least this share of runs it holds the true ratio.
     pub confidence: f64,
@@ -37,8 +40,8 @@ pub struct PairedRatio {
     pub changing: Option<bool>,
 }
 
-/// The ratio B/A from `pairs` in planned order, with an interval that may miss the true ratio in a share `error` of all runs (0.05 for
-/// 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
+/// The ratio B/A from `pairs` in planned order, with an interval that may miss the true ratio in a share `error` of
+/// all runs (0.05 for 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
 #[must_use]
 pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
     let sample = Sample::of(pairs);
@@ -61,8 +64,8 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
     })
 }
 
-/// Pairs from which on an interval exists that misses in a share `error` of all runs: k coins all fall alike with probability
-/// 2^(1 − k), and a cut-off block has a coin as well.
+/// Pairs from which on an interval exists that misses in a share `error` of all runs: k coins all fall alike with
+/// probability 2^(1 − k), and a cut-off block has a coin as well.
 #[must_use]
 pub fn least_pairs(error: f64) -> usize {
     let blocks = (1.0 - error.log2()).ceil().max(1.0) as usize;
@@ -87,8 +90,8 @@ impl PairedRatio {
     }
 }
 
-/// The interval of ln(ratio): all values that neither side's test rejects at `error` / 2, and those between. It ends where ranks change, so
-/// the test is done between the values of `walsh`.
+/// The interval of ln(ratio): all values that neither side's test rejects at `error` / 2, and those between. It ends
+/// where ranks change, so the test is done between the values of `walsh`.
 fn log_interval(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
     let mut ends = walsh.to_vec();
     ends.dedup();
@@ -106,7 +109,8 @@ fn log_interval(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> 
     Some(Interval { low: *ends.get(low.checked_sub(1)?)?, high: *ends.get(high.checked_sub(1)?)? })
 }
 
-/// Whether neighbours in time are more alike than chance has it, at 5 %: von Neumann's ratio of the ranks (Bartels 1982).
+/// Whether neighbours in time are more alike than chance has it, at 5 %: von Neumann's ratio of the ranks (Bartels
+/// 1982).
 fn changing(contrasts: &[f64]) -> Option<bool> {
     if contrasts.len() < 10 {
         return None;

@@ -1,10 +1,11 @@
 //! What an interval shows: faster, slower, equivalent, or nothing.
 //!
-//! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is within the margin.
-//! That is the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657) with half
-//! the error of the usual one, because it takes the 95 % interval where 90 % would do. The margin is ±x % of the logarithm, 1/(1 + x) to
-//! 1 + x, so exchanging the arms changes no verdict but its direction. A difference that is certain, but smaller than the margin, is
-//! equivalent: the margin is what the user calls no difference.
+//! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is
+//! within the margin. That is the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and
+//! Biopharmaceutics 15 (1987) 657) with half the usual error: it takes the 95 % interval, not that of 90 %. The
+//! margin is ±x % of the logarithm, 1/(1 + x) to 1 + x, so exchanging the arms changes no verdict but
+//! its direction. A difference that is certain, but smaller than the margin, is equivalent: the margin is what the
+//! user calls no difference.
 
 use serde::Serialize;
 
@@ -32,7 +33,8 @@ pub enum Verdict {
 /// What it would have taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NotShown {
-    /// The smallest difference that these pairs would have shown with [`POWER`], 0.03 for 3 %; `None` without an interval.
+    /// The smallest difference that these pairs would have shown with [`POWER`], 0.03 for 3 %; `None` without an
+    /// interval.
     pub detectable: Option<f64>,
     /// How many more pairs would show a difference as large as the margin with [`POWER`]; `None` without an estimate of
     /// the noise or without a margin.
@@ -61,9 +63,9 @@ pub fn not_shown(ratio: &PairedRatio, margin: f64) -> NotShown {
     NotShown { detectable: detectable(ratio), more_pairs: more_pairs(ratio, margin) }
 }
 
-/// The smallest difference that as many pairs with the same noise show with [`POWER`]: 0.03 for 3 %. The interval's half
-/// width h is z standard errors; a ratio that is h plus 0.84 of them away from 1 has an interval without 1 in four of five
-/// runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
+/// The smallest difference that as many pairs with the same noise show with [`POWER`]: 0.03 for 3 %. The interval's
+/// half width h is z standard errors; a ratio that is h plus 0.84 of them away from 1 has an interval without 1 in
+/// four of five runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
 #[must_use]
 pub fn detectable(ratio: &PairedRatio) -> Option<f64> {
     let log_half = ratio.half_width()?.ln_1p();
@@ -71,8 +73,8 @@ pub fn detectable(ratio: &PairedRatio) -> Option<f64> {
     Some((log_half * (1.0 + normal_quantile(1.0 - POWER) / z)).exp_m1())
 }
 
-/// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`; whole
-/// blocks. `None` without an estimate of the noise, or unless the difference is above 0.
+/// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
+/// whole blocks. `None` without an estimate of the noise, or unless the difference is above 0.
 #[must_use]
 pub fn more_pairs(ratio: &PairedRatio, difference: f64) -> Option<usize> {
     let wanted = Some(difference.ln_1p()).filter(|d| *d > 0.0)?;
