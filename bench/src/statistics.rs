@@ -31,7 +31,6 @@ const MACHINES: [(&str, Machine); 8] = [
 
 /// Prints all tables.
 pub(crate) fn run(args: &Args) {
-    println!("{} simulated runs a figure; noise of a window 3 % unless said otherwise.\n", args.runs);
     coverage(args.runs);
     power(args.runs);
     price(args.runs);

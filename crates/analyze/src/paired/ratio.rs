@@ -33,7 +33,7 @@ pub struct PairedRatio {
     pub pairs: usize,
     /// Pairs left out: a window was invalid, or a figure absent, not finite or not positive.
     pub dropped: usize,
-    /// Standard error of ln(ratio); `None` for fewer than four blocks.
+    /// Standard error of ln(ratio); `None` for fewer than three blocks.
     pub log_error: Option<f64>,
     /// Whether the ratio itself changed in the course of the run; `None` for fewer than ten blocks. Then there is no
     /// single ratio, and the interval is that of a typical time.
