@@ -32,6 +32,12 @@ pub struct Pair {
     pub b: Option<f64>,
 }
 
+/// A confidence or a share in percent, with no more digits than it has: `95`, `97.5`.
+pub(crate) fn percent(share: f64) -> String {
+    let text = format!("{:.3}", 100.0 * share);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 impl Pair {
     /// A pair of valid windows.
     #[must_use]

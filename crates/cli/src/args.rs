@@ -204,7 +204,7 @@ pub(crate) struct AbArgs {
     /// Command that brings arm B about
     #[arg(long, value_name = "COMMAND", requires = "switch_a", conflicts_with = "resume")]
     pub(crate) switch_b: Option<String>,
-    /// Pairs of windows per workload and job count; with --precision, the most [default: 12; with --precision 200]
+    /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) pairs: Option<u32>,
     /// Measure until the interval of the ratio is this narrow, e.g. 2%, looking at numbers of pairs that are set before

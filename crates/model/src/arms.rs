@@ -65,6 +65,8 @@ pub struct Arms {
     pub looks: Vec<usize>,
     /// Difference up to which the arms are called equivalent, as a share.
     pub margin: f64,
+    /// Seed of the order of the windows.
+    pub seed: u64,
 }
 
 impl Arms {

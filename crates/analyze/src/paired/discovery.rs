@@ -17,10 +17,10 @@
 
 use serde::Serialize;
 
-use super::Pair;
 use super::flips::Sample;
 use super::ratio::{PairedRatio, paired_ratio};
 use super::verdict::{NotShown, Verdict, not_shown, verdict};
+use super::{Pair, percent};
 
 /// One comparison to judge.
 #[derive(Debug, Clone, Copy)]
@@ -86,11 +86,11 @@ impl Family {
     pub fn says(&self) -> Option<String> {
         (self.answers.len() > 1).then(|| {
             format!(
-                "{} comparisons judged together: at most {:.3} % of verdicts are expected to be false (Benjamini and \
-                 Hochberg); intervals of {:.3} % to match {} verdicts (Benjamini and Yekutieli)",
+                "{} comparisons judged together: at most {} % of verdicts are expected to be false (Benjamini and \
+                 Hochberg); intervals of {} % to match {} verdicts (Benjamini and Yekutieli)",
                 self.answers.len(),
-                100.0 * self.error,
-                100.0 * self.confidence,
+                percent(self.error),
+                percent(self.confidence),
                 self.verdicts
             )
         })

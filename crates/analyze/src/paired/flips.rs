@@ -21,10 +21,17 @@ use crate::stats::{self, normal_tail};
 /// From so many blocks on the distribution is taken as normal; the exact one has lighter tails.
 const EXACT_BLOCKS: usize = 200;
 
+/// With fewer blocks no interval of 95 % exists, and a pair counts as a block of its own.
+pub const FEW_BLOCKS: usize = 6;
+
 /// The log ratios of the valid pairs of a figure, by block.
 #[derive(Debug, Clone)]
 pub struct Sample {
     blocks: Vec<Vec<f64>>,
+    /// Whether each pair is taken for a block, because there are fewer than [`FEW_BLOCKS`]: the plain signed-rank test. Then
+    /// neighbouring pairs must vary independently, which the coins alone do not ensure; a steady drift makes the test only
+    /// more careful.
+    pub by_pairs: bool,
 }
 
 impl Sample {
@@ -32,7 +39,10 @@ impl Sample {
     #[must_use]
     pub fn of(pairs: &[Pair]) -> Sample {
         let valid = |block: &[Pair]| block.iter().filter_map(|p| p.log_ratio()).collect::<Vec<f64>>();
-        Sample { blocks: pairs.chunks(BLOCK).map(valid).filter(|b| !b.is_empty()).collect() }
+        let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();
+        let blocks = of(BLOCK);
+        let by_pairs = blocks.len() < FEW_BLOCKS;
+        Sample { blocks: if by_pairs { of(1) } else { blocks }, by_pairs }
     }
 
     /// Valid pairs.
@@ -127,7 +137,7 @@ mod tests {
     use loadline_model::Random;
 
     fn of_logs(blocks: &[&[f64]]) -> Sample {
-        Sample { blocks: blocks.iter().map(|b| b.to_vec()).collect() }
+        Sample { blocks: blocks.iter().map(|b| b.to_vec()).collect(), by_pairs: false }
     }
 
     #[test]
@@ -172,7 +182,7 @@ mod tests {
             let mut value = || random.below(9) as f64 - 4.0;
             let blocks: Vec<Vec<f64>> =
                 (0..8).map(|n| (0..if n % 3 == 0 { 1 } else { 2 }).map(|_| value()).collect()).collect();
-            let sample = Sample { blocks };
+            let sample = Sample { blocks, by_pairs: false };
             for theta in [0.0, 0.5, -1.0] {
                 let (above, below) = by_hand(&sample, theta);
                 assert!((sample.above(theta) - above).abs() < 1e-12, "{sample:?} {theta}");

@@ -30,12 +30,12 @@ impl Looks {
     #[must_use]
     pub fn declare(most: usize, error: f64) -> Looks {
         let most = most.max(1).next_multiple_of(BLOCK);
-        let mut first = least_pairs(error).next_multiple_of(BLOCK);
+        let mut first = least_pairs(error, false).next_multiple_of(BLOCK);
         loop {
             let next = |at: &usize| Some((at + at / 2).next_multiple_of(BLOCK)).filter(|at| *at < most);
             let mut pairs: Vec<usize> = std::iter::successors(Some(first).filter(|at| *at < most), next).collect();
             pairs.push(most);
-            if pairs.len() == 1 || least_pairs(error / pairs.len() as f64) <= first {
+            if pairs.len() == 1 || least_pairs(error / pairs.len() as f64, false) <= first {
                 return Looks { pairs };
             }
             first += BLOCK;
@@ -76,7 +76,7 @@ mod tests {
         for most in 1..400 {
             let looks = Looks::declare(most, 0.05);
             assert!(looks.pairs.is_sorted() && *looks.pairs.last().unwrap() == most.next_multiple_of(BLOCK));
-            let needed = least_pairs(looks.share(0.05));
+            let needed = least_pairs(looks.share(0.05), false);
             assert!(looks.pairs.len() == 1 || looks.pairs[0] >= needed, "{looks:?}: {needed}");
             assert_eq!(looks.next(0), looks.pairs.first().copied());
             assert_eq!(looks.next(most + 1), None);

@@ -29,6 +29,8 @@ pub struct PairedRatio {
     pub confidence: f64,
     /// Pairs from which on such an interval exists. An interval from k blocks can have a confidence of 1 − 2^(1 − k).
     pub least_pairs: usize,
+    /// Whether each pair was taken for a block because there are few ([`Sample::by_pairs`]).
+    pub by_pairs: bool,
     /// Valid pairs.
     pub pairs: usize,
     /// Pairs left out: a window was invalid, or a figure absent, not finite or not positive.
@@ -56,7 +58,8 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
         value: stats::median(&walsh)?.exp(),
         interval,
         confidence: 1.0 - error,
-        least_pairs: least_pairs(error),
+        least_pairs: least_pairs(error, sample.by_pairs),
+        by_pairs: sample.by_pairs,
         pairs: sample.pairs(),
         dropped: pairs.len() - sample.pairs(),
         log_error,
@@ -65,11 +68,11 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
 }
 
 /// Pairs from which on an interval exists that misses in a share `error` of all runs: k coins all fall alike with
-/// probability 2^(1 − k), and a cut-off block has a coin as well.
+/// probability 2^(1 − k), and a cut-off block has a coin as well. `by_pairs`: each pair is a block.
 #[must_use]
-pub fn least_pairs(error: f64) -> usize {
+pub fn least_pairs(error: f64, by_pairs: bool) -> usize {
     let blocks = (1.0 - error.log2()).ceil().max(1.0) as usize;
-    (blocks - 1) * BLOCK + 1
+    if by_pairs { blocks } else { (blocks - 1) * BLOCK + 1 }
 }
 
 impl PairedRatio {
@@ -82,7 +85,7 @@ impl PairedRatio {
     /// Why there is no interval.
     #[must_use]
     pub fn why_no_interval(&self) -> Option<String> {
-        let needs = format!("a {:.4} % interval", 100.0 * self.confidence);
+        let needs = format!("an interval of {} %", crate::paired::percent(self.confidence));
         self.interval.is_none().then(|| {
             let dropped = if self.dropped > 0 { format!(", {} left out", self.dropped) } else { String::new() };
             format!("{needs} needs {} pairs; there are {}{dropped}", self.least_pairs, self.pairs)
@@ -155,14 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_six_blocks_have_no_95_percent_interval() {
+    fn fewer_than_six_blocks_count_by_pairs_and_need_six_of_them() {
         let pairs = Machine::QUIET.run(&mut Random::new(1), 12, 1.0);
-        assert_eq!(least_pairs(0.05), 11);
-        assert_eq!(least_pairs(0.01), 15);
-        let ratio = paired_ratio(&pairs[..10], 0.05).unwrap();
+        assert_eq!(least_pairs(0.05, false), 11);
+        assert_eq!(least_pairs(0.01, false), 15);
+        let ratio = paired_ratio(&pairs[..5], 0.05).unwrap();
         assert_eq!(ratio.interval, None);
-        assert!(ratio.why_no_interval().unwrap().contains("needs 11 pairs; there are 10"), "{ratio:?}");
-        assert!(paired_ratio(&pairs[..11], 0.05).unwrap().interval.is_some());
+        assert!(ratio.why_no_interval().unwrap().contains("of 95 % needs 6 pairs; there are 5"), "{ratio:?}");
+        let few = paired_ratio(&pairs[..6], 0.05).unwrap();
+        let all = pairs[..6].iter().filter_map(|p| p.log_ratio()).collect::<Vec<f64>>();
+        let (least, most) =
+            (all.iter().copied().fold(f64::MAX, f64::min), all.iter().copied().fold(f64::MIN, f64::max));
+        let interval = few.interval.unwrap();
+        assert!(few.by_pairs && interval == Interval { low: least.exp(), high: most.exp() }, "{few:?}");
+        let blocks = paired_ratio(&pairs[..11], 0.05).unwrap();
+        assert!(!blocks.by_pairs && blocks.interval.is_some());
         assert!(paired_ratio(&pairs, 0.03).unwrap().interval.is_none());
         assert_eq!(paired_ratio(&[], 0.05), None);
         assert_eq!(paired_ratio(&pairs, 0.0), None);

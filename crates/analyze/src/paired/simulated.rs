@@ -3,7 +3,9 @@
 use loadline_model::Random;
 
 use super::Pair;
-use super::order::{Arm, order};
+use loadline_model::ArmName as Arm;
+
+use super::order::order;
 
 /// How windows of equal work vary on a machine; all in logarithms, so 0.03 is 3 %.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -60,6 +60,9 @@ impl OfRun<'_> {
             _ => "no difference is shown".to_owned(),
         };
         let mut text = format!("{place}: {said}; {title} of B is {} of A's{interval}", ratio(found.value));
+        if found.by_pairs && found.interval.is_some() {
+            text += "; with so few pairs the interval assumes that neighbouring windows vary independently";
+        }
         if row.verdict == Some(Verdict::NotShown) {
             if let Some(seen) = row.detectable {
                 text += &format!("; a difference of {} would have been seen in four of five such runs", percent(seen));

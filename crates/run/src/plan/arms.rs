@@ -1,6 +1,7 @@
 //! The plan of a run of two arms: each arm is a plan of its own, made from the common specification and what the arm changes.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
@@ -10,8 +11,8 @@ use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec};
 use super::sweep::SweepPoints;
 use super::{DEFAULT_TARGET, PlanError, one_plan, value};
 
-/// Default number of pairs: the fewest that have a 95 % interval.
-pub const DEFAULT_PAIRS: u32 = 12;
+/// Default number of pairs: one stalled window does not spoil their interval.
+pub const DEFAULT_PAIRS: u32 = 16;
 /// Default of the most pairs, with a precision.
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
 /// Default difference up to which arms are equivalent.
@@ -77,8 +78,16 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let looks = if precision.is_some() { Looks::declare(pairs as usize, ERROR).pairs } else { vec![pairs as usize] };
     let margin = spec.equivalence.as_deref().map_or(Ok(DEFAULT_EQUIVALENCE), |text| share("equivalence", text))?;
-    plan.arms = Some(Box::new(Arms { a, b, pairs, precision, looks, margin }));
+    let seed = spec.seed.unwrap_or_else(drawn_seed);
+    plan.arms = Some(Box::new(Arms { a, b, pairs, precision, looks, margin, seed }));
     Ok(plan)
+}
+
+/// A seed of this run alone. With the same order in every run, what happens at the same time in every run would look like a
+/// difference.
+fn drawn_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)
 }
 
 fn no_way_back(given: ArmName) -> String {

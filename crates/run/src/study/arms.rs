@@ -205,7 +205,7 @@ impl Context {
         let mut before = 0;
         for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {
             for jobs in job_counts(&plan).iter().copied() {
-                for (index, pair) in order(seed(&plan, &a.code, jobs), arms.pairs as usize).into_iter().enumerate() {
+                for (index, pair) in order(seed(arms, &a.code, jobs), arms.pairs as usize).into_iter().enumerate() {
                     let number = index as u32 + 1;
                     if self.precise(arms, &a.code, jobs, index) {
                         break;
@@ -310,8 +310,8 @@ fn differing(arms: &Arms) -> Vec<&String> {
 }
 
 /// Seed of the order of a comparison's windows: of its own for each, or one unlucky order would hold for all.
-fn seed(plan: &Plan, code: &str, jobs: u32) -> u64 {
-    code.bytes().fold(plan.seed ^ u64::from(jobs), |seed, byte| {
+fn seed(arms: &Arms, code: &str, jobs: u32) -> u64 {
+    code.bytes().fold(arms.seed ^ u64::from(jobs), |seed, byte| {
         seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
     })
 }
